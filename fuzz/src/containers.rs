@@ -5,7 +5,8 @@
 //! input nothing may lie there that was not put there.
 
 use crate::tally;
-use meetpoint_datasets::source::{Content, Entry, SourceOptions, kind_named};
+use meetpoint_datasets::source::{Content, Entry, OpenSource, SourceOptions, kind_named};
+use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{Error, SinkKind, UnpackOptions, convert, verify};
 use meetpoint_format::key_index::{KeyIndex, KeyIndexBuilder, key_hash};
 use meetpoint_prepare::Dataset;
@@ -266,7 +267,7 @@ fn check_nothing_else(names: &[&str]) {
 fn drain(kind: &str, names: &[&str], opened: &str, data: &[u8]) {
     let Some(folder) = put(names, data) else { return };
     let kind = kind_named(kind).expect("the table lists it");
-    let path = if opened.is_empty() { folder } else { folder.join(opened) };
+    let path = StorePath::local(if opened.is_empty() { folder } else { folder.join(opened) });
     // What it looks like must be no panic either.
     let _ = (kind.recognise)(&path);
     match read_all(kind.open, &path) {
@@ -277,7 +278,7 @@ fn drain(kind: &str, names: &[&str], opened: &str, data: &[u8]) {
     check_nothing_else(names);
 }
 
-fn read_all(open: meetpoint_datasets::source::OpenSource, path: &Path) -> Result<(), Error> {
+fn read_all(open: OpenSource, path: &StorePath) -> Result<(), Error> {
     let mut source = open(path, &SourceOptions::default())?;
     let columns = source.schema().extra.fields().len();
     let _ = source.size();
@@ -309,7 +310,9 @@ fn read_all(open: meetpoint_datasets::source::OpenSource, path: &Path) -> Result
 fn read_content(content: &Content) {
     match content {
         Content::Bytes(_) => {}
-        Content::File { path, .. } => assert!(path.starts_with(PLACE.join(INSIDE)), "{path:?}"),
+        Content::File { path, .. } => {
+            assert!(path.path().starts_with(PLACE.join(INSIDE)), "{path:?}");
+        }
         Content::Range { file, offset, bytes } => {
             let mut read = vec![0; (*bytes).min(READ_BYTES_MAX) as usize];
             let length = file.file.metadata().expect("an open file").len();

@@ -94,7 +94,7 @@ fn difference(metadata: &Metadata, file: &ContentFile) -> Option<String> {
     if metadata.len() != file.bytes {
         return Some(format!("it has {} bytes, had {}", metadata.len(), file.bytes));
     }
-    let modified_ns = modified_ns(metadata);
+    let modified_ns = modified_ns((metadata.mtime(), metadata.mtime_nsec()));
     (modified_ns != file.modified_ns).then(|| {
         let later = (modified_ns - file.modified_ns) as f64 / 1e9;
         let (by, when) = (later.abs(), if later < 0.0 { "earlier" } else { "later" });
@@ -104,8 +104,8 @@ fn difference(metadata: &Metadata, file: &ContentFile) -> Option<String> {
 
 /// When a file was changed last, in nanoseconds since 1970, as an index of content in place notes
 /// it.
-pub fn modified_ns(metadata: &Metadata) -> i64 {
-    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+pub fn modified_ns((seconds, nanos): (i64, i64)) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 /// Opens a file below a folder, following no link. A pipe that took its place is not waited for.
@@ -174,7 +174,7 @@ mod tests {
 
     fn of(folder: &Path, path: &str) -> ContentFile {
         let metadata = std::fs::metadata(folder.join(path)).unwrap();
-        let modified_ns = modified_ns(&metadata);
+        let modified_ns = modified_ns((metadata.mtime(), metadata.mtime_nsec()));
         ContentFile { path: path.to_owned(), bytes: metadata.len(), modified_ns }
     }
 

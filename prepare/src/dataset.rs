@@ -15,11 +15,12 @@ use meetpoint_format::dataset::{
 use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Interrupt;
-use meetpoint_storage::files::{FileSet, read_regular};
+use meetpoint_storage::files::{FileSet, open_regular, read_at_most};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ use std::sync::{Arc, OnceLock};
 const PARTS_PER_THREAD: usize = 64;
 /// Most threads that read footers.
 const OPEN_THREADS_MAX: usize = 8;
+
+/// Opens a file of a dataset by its path.
+pub type OpenFile<'a> = dyn Fn(&Path) -> io::Result<File> + Sync + 'a;
 
 /// A dataset opened for reading.
 #[derive(Debug)]
@@ -49,11 +53,11 @@ pub struct Dataset {
 struct Parts(FileSet);
 
 impl PartBytes for Parts {
-    fn part_bytes(&self, part: usize) -> std::io::Result<u64> {
+    fn part_bytes(&self, part: usize) -> io::Result<u64> {
         Ok(self.0.file_bytes(part))
     }
 
-    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.0.read_exact_at(part, offset, into)
     }
 }
@@ -61,10 +65,21 @@ impl PartBytes for Parts {
 impl Dataset {
     /// Opens the folder: reads the manifest and the footers of the parts.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let text = read_manifest(path)?;
+        let failed = |source| Error::Open { path: path.to_path_buf(), source };
+        if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+            let problem = "it is no folder";
+            return Err(Error::NotADataset { path: path.to_path_buf(), problem });
+        }
+        Self::open_with(path, &open_regular)
+    }
+
+    /// Opens a folder whose manifest and parts another function opens; `path` is its name. An index
+    /// of keys and a manifest that changed are not seen there.
+    pub fn open_with(path: &Path, open: &OpenFile<'_>) -> Result<Self, Error> {
+        let text = read_manifest(path, open)?;
         let damaged = |source| Error::Dataset { path: path.to_path_buf(), source };
         let manifest = Manifest::from_json(&text).map_err(damaged)?;
-        let (parts, layouts) = open_parts(path, &manifest.parts)?;
+        let (parts, layouts) = open_parts(path, &manifest.parts, open)?;
         let index = Index::of_layouts(manifest, layouts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
         let (keys, recent_keys, column_cache) = Default::default();
@@ -90,7 +105,7 @@ impl Dataset {
 
     /// Whether `dataset.json` still is what was opened.
     pub fn is_unchanged(&self) -> bool {
-        let now = read_manifest(&self.path).map(|text| Sha256::digest(&text));
+        let now = read_manifest(&self.path, &open_regular).map(|text| Sha256::digest(&text));
         now.is_ok_and(|now| now[..] == self.manifest_sha256)
     }
 
@@ -402,9 +417,13 @@ impl Dataset {
 }
 
 /// Opens parts and reads their footers, many of them on several threads.
-fn open_parts(path: &Path, entries: &[PartEntry]) -> Result<(Parts, Vec<PartLayout>), Error> {
+fn open_parts(
+    path: &Path,
+    entries: &[PartEntry],
+    open: &OpenFile<'_>,
+) -> Result<(Parts, Vec<PartLayout>), Error> {
     let some = |entries: &[PartEntry]| {
-        let files = FileSet::open(entries.iter().map(|part| path.join(&part.file)));
+        let files = FileSet::open_with(entries.iter().map(|part| path.join(&part.file)), &open);
         let parts = Parts(files.map_err(|error| missing_part(path, error))?);
         let read = |(part, entry)| PartLayout::read(part, entry, &parts);
         let layouts = entries.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>();
@@ -446,19 +465,17 @@ fn missing_part(path: &Path, error: StorageError) -> Error {
 /// Why the manifest does not read.
 #[derive(Debug, thiserror::Error)]
 #[error("{MANIFEST_NAME}: {0}")]
-struct ManifestError(#[source] std::io::Error);
+struct ManifestError(#[source] io::Error);
 
-fn read_manifest(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_manifest(path: &Path, open: &OpenFile<'_>) -> Result<Vec<u8>, Error> {
     let failed = |source| Error::Open { path: path.to_path_buf(), source };
-    if !std::fs::metadata(path).map_err(failed)?.is_dir() {
-        return Err(Error::NotADataset { path: path.to_path_buf(), problem: "it is no folder" });
-    }
-    match read_regular(&path.join(MANIFEST_NAME), MANIFEST_BYTES_MAX) {
+    let opened = open(&path.join(MANIFEST_NAME));
+    match opened.and_then(|file| read_at_most(file, MANIFEST_BYTES_MAX)) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let problem = "it holds no dataset.json";
             Err(Error::NotADataset { path: path.to_path_buf(), problem })
         }
-        Err(error) => Err(failed(std::io::Error::new(error.kind(), ManifestError(error)))),
+        Err(error) => Err(failed(io::Error::new(error.kind(), ManifestError(error)))),
         Ok(text) => Ok(text),
     }
 }

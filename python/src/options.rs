@@ -7,7 +7,8 @@ use meetpoint_datasets::operations::{CopyOptions, Selection};
 use meetpoint_datasets::options::{
     Choice, parse_entry_points, parse_range, parse_restart_interval,
 };
-use meetpoint_datasets::source::{RemoteOptions, SourceOptions, Watch};
+use meetpoint_datasets::source::SourceOptions;
+use meetpoint_datasets::store::{RemoteOptions, Watch};
 use meetpoint_datasets::writer::utc_time;
 use meetpoint_datasets::{
     Check, JpegOptions, OnError, PackOptions, RestartMarkers, Shards, UnpackOptions,

@@ -27,9 +27,22 @@ struct OpenedFile {
 impl FileSet {
     /// Opens every file.
     pub fn open(paths: impl IntoIterator<Item = PathBuf>) -> Result<Self, Error> {
+        Self::open_with(paths, &open_regular)
+    }
+
+    /// Opens every file by another function than [`open_regular`].
+    pub fn open_with(
+        paths: impl IntoIterator<Item = PathBuf>,
+        open: &dyn Fn(&Path) -> io::Result<File>,
+    ) -> Result<Self, Error> {
+        let measured = |path: &Path| {
+            let file = open(path)?;
+            let bytes = file.metadata()?.len();
+            Ok((file, bytes))
+        };
         let files = paths
             .into_iter()
-            .map(|path| match open_measured(&path) {
+            .map(|path| match measured(&path) {
                 Ok((file, bytes)) => Ok(OpenedFile { path, file, bytes }),
                 Err(source) => Err(Error::Open { path, source }),
             })
@@ -84,17 +97,15 @@ impl FileSet {
 
 /// Opens a regular file for reading; anything else, such as a pipe, could block for ever.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    open_measured(path).map(|(file, _)| file)
-}
-
-/// As [`open_regular`]; its length too, in bytes.
-fn open_measured(path: &Path) -> io::Result<(File, u64)> {
     // Without waiting, even for the other end of a pipe. Regular files know no such thing.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => {
-            let metadata = file.metadata()?;
-            if metadata.is_file() { Ok((file, metadata.len())) } else { Err(irregular()) }
+            if file.metadata()?.is_file() {
+                Ok(file)
+            } else {
+                Err(irregular())
+            }
         }
         // Sockets do not open at all.
         Err(_) if path.metadata().is_ok_and(|metadata| !metadata.is_file()) => Err(irregular()),
@@ -104,8 +115,13 @@ fn open_measured(path: &Path) -> io::Result<(File, u64)> {
 
 /// Reads a regular file of at most `bytes_max` bytes.
 pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_at_most(open_regular(path)?, bytes_max)
+}
+
+/// Reads what is left of a file, at most `bytes_max` bytes.
+pub fn read_at_most(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         let problem = format!("longer than {bytes_max} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));

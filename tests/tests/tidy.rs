@@ -86,6 +86,22 @@ fn every_source_is_tidy() {
 }
 
 #[test]
+fn sources_of_datasets_reach_files_only_through_a_store() {
+    let folder = root().join("datasets/src/source");
+    let mut found = Vec::new();
+    for path in sources().into_iter().filter(|path| path.starts_with(&folder)) {
+        let text = std::fs::read_to_string(&path).expect("a source reads");
+        let body = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = body.lines().filter(|line| *line != "use std::fs::File;");
+        let ways = ["std::fs", " File::open", "OpenOptions", "walkdir", "WalkDir", "open_regular"];
+        for line in lines.filter(|line| ways.iter().any(|way| line.contains(way))) {
+            found.push(format!("{}: {}", path.display(), line.trim()));
+        }
+    }
+    assert!(found.is_empty(), "use StorePath instead:\n{}", found.join("\n"));
+}
+
+#[test]
 fn an_untidy_source_is_found() {
     let text = concat!("fn f() { to", "do!() }\n");
     assert_eq!(complaints("f.rs", text).len(), 2);

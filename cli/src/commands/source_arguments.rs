@@ -2,7 +2,8 @@
 
 use crate::surface::choice::choice;
 use crate::surface::{Stop, units};
-use meetpoint_datasets::source::{ContentKind, KINDS, RemoteOptions, SourceOptions, Watch};
+use meetpoint_datasets::source::{ContentKind, KINDS, SourceOptions};
+use meetpoint_datasets::store::{RemoteOptions, Watch};
 use std::path::PathBuf;
 
 /// Options about the source.

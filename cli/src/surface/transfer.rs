@@ -1,7 +1,8 @@
 //! Says how much of a source elsewhere was fetched, until its first sample is there.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use meetpoint_datasets::source::{Watch, is_url};
+use meetpoint_datasets::source::is_url;
+use meetpoint_datasets::store::Watch;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;

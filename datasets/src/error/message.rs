@@ -166,7 +166,6 @@ impl Error {
             }
             Self::Interrupted => "interrupted; nothing was written".to_owned(),
             Self::Row(error) => error.to_string(),
-            Self::Elsewhere { told, .. } => told.clone(),
             Self::Dataset(error) => error.to_string(),
         };
         text.into()

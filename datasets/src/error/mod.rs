@@ -11,7 +11,7 @@ use crate::message::Message;
 use crate::operations::OperationError;
 use crate::over_budget::OverBudget;
 use crate::sink::SinkKind;
-use crate::source::RemoteError;
+use crate::store::RemoteError;
 use crate::whence::Whence;
 use crate::writer::Difference;
 use meetpoint_diagnose::{Remedy, Setting};
@@ -273,13 +273,6 @@ pub enum Error {
     },
     /// A source elsewhere.
     Remote(RemoteError),
-    /// An error about a file that stands for an object elsewhere.
-    Elsewhere {
-        /// What it says, with URLs in place of the paths.
-        told: String,
-        /// The error.
-        error: Box<Error>,
-    },
     /// Too many threads.
     TooManyThreads {
         /// The requested number.
@@ -364,7 +357,6 @@ impl std::error::Error for Error {
             | Self::Kept { .. }
             | Self::ShardsWithoutUse { .. }
             | Self::SampleLimit { .. }
-            | Self::Elsewhere { .. }
             | Self::TooManyThreads { .. }
             | Self::Interrupted
             | Self::Stopped { .. } => None,

@@ -4,14 +4,14 @@
 use crate::message::Message;
 use crate::printable::printable;
 use crate::source::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
+use crate::store::{Metadata, StorePath};
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::dataset::{ContentFile, ContentPlace};
 use meetpoint_prepare::modified_ns;
-use std::fs::Metadata;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Yields the samples of another source with the column that says where they lie.
@@ -26,11 +26,10 @@ pub(crate) struct InPlace {
 
 impl InPlace {
     /// Wraps what was opened from `from`: a folder, a file in one, or a pattern.
-    pub(crate) fn wrap(from: &Path, inner: Box<dyn Source>) -> Result<Self, Error> {
+    pub(crate) fn wrap(from: &StorePath, inner: Box<dyn Source>) -> Result<Self, Error> {
         let failed = |source| Error::Source { path: from.to_path_buf(), source };
-        let beside = from.parent().filter(|parent| *parent != Path::new(""));
-        let root = if from.is_dir() { from } else { beside.unwrap_or(Path::new(".")) };
-        let root = root.canonicalize().map_err(failed)?;
+        let root = if from.is_dir() { from.resolve() } else { from.folder().resolve() };
+        let root = root.map_err(failed)?;
         let text = root.to_str().ok_or_else(|| Error::NotInPlace {
             whence: from.display().to_string(),
             problem: "its path is not UTF-8; rename it".into(),
@@ -50,12 +49,12 @@ impl InPlace {
             }
             Content::File { path, bytes } => (path.clone(), 0, *bytes, None),
             Content::Range { file, offset, bytes } => {
-                let metadata = file.file.metadata();
+                let metadata = file.file.metadata().map(Metadata::from);
                 (file.path.clone(), *offset, *bytes, Some(metadata))
             }
         };
-        let failed = |source| Error::Source { path: path.clone(), source };
-        let known = self.last.as_ref().filter(|(known, _)| *known == path);
+        let failed = |source| Error::Source { path: path.to_path_buf(), source };
+        let known = self.last.as_ref().filter(|(known, _)| known == path.path());
         let file = match known {
             Some((_, file)) => file.clone(),
             None => {
@@ -64,7 +63,7 @@ impl InPlace {
                     None => path.metadata().map_err(failed)?,
                 };
                 let file = self.describe(&path, &metadata, item)?;
-                self.last = Some((path, file.clone()));
+                self.last = Some((path.to_path_buf(), file.clone()));
                 file
             }
         };
@@ -75,12 +74,12 @@ impl InPlace {
 
     fn describe(
         &self,
-        path: &Path,
+        path: &StorePath,
         metadata: &Metadata,
         item: &Item,
     ) -> Result<ContentFile, Error> {
         let failed = |source| Error::Source { path: path.to_path_buf(), source };
-        let resolved = path.canonicalize().map_err(failed)?;
+        let resolved = path.resolve().map_err(failed)?;
         let relative = resolved.strip_prefix(&self.root).map_err(|_| {
             let to = resolved.display();
             not_in_place(
@@ -94,8 +93,8 @@ impl InPlace {
         })?;
         Ok(ContentFile {
             path: relative.to_owned(),
-            bytes: metadata.len(),
-            modified_ns: modified_ns(metadata),
+            bytes: metadata.bytes,
+            modified_ns: modified_ns(metadata.modified),
         })
     }
 }

@@ -2,16 +2,16 @@
 
 use super::Check;
 use crate::jpeg::{Converted, Converter, Fate, Interrupted, JpegOptions};
-use crate::source::files::file_elsewhere;
 use crate::source::{Content, ContentKind, Item};
+use crate::store::{RemoteError, StorePath};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use meetpoint_kernels::{Error as PictureError, Interrupt, Picture, jpeg, probe};
 use meetpoint_storage::is_of_the_file;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use std::fs::{File, Metadata, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 
 /// What a look into a sample gave.
 #[derive(Debug)]
@@ -84,19 +84,21 @@ fn read(content: Content) -> Result<Vec<u8>, Verdict> {
         Content::Bytes(bytes) => Ok(bytes),
         Content::File { path, bytes } => {
             let read = read_file(&path, bytes).map_err(|error| failed(&path, error))?;
-            read.ok_or(Verdict::Changed(path))
+            read.ok_or_else(|| Verdict::Changed(path.to_path_buf()))
         }
         Content::Range { file, offset, bytes } => {
             let read = read_range(&file.file, offset, bytes);
             let read = read.map_err(|error| failed(&file.path, error))?;
-            read.ok_or_else(|| Verdict::Changed(file.path.clone()))
+            read.ok_or_else(|| Verdict::Changed(file.path.to_path_buf()))
         }
     }
 }
 
 /// What a failure to read says.
-fn failed(path: &Path, error: std::io::Error) -> Verdict {
-    match is_of_the_file(&error) {
+fn failed(path: &StorePath, error: std::io::Error) -> Verdict {
+    // An object that could not be fetched is no unreadable sample.
+    let is_fetched = RemoteError::of_file(&error).is_none();
+    match is_fetched && is_of_the_file(&error) {
         true => Verdict::Unreadable(error.to_string()),
         false => Verdict::Failed(path.to_path_buf(), error),
     }
@@ -160,21 +162,9 @@ fn too_long(bytes: u64) -> String {
 }
 
 /// The bytes of a file of so many bytes; `None` when it changed meanwhile.
-fn read_file(path: &Path, listed: u64) -> std::io::Result<Option<Vec<u8>>> {
-    // A pipe that took the place of the file must not hold up the pack.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = match file_elsewhere(path) {
-        // An object that could not be fetched is no unreadable sample; the source knows why.
-        Some(fetched) => match fetched {
-            Ok(file) => file,
-            Err(_) => return Ok(None),
-        },
-        None => OpenOptions::new().read(true).custom_flags(flags).open(path)?,
-    };
+fn read_file(path: &StorePath, listed: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let file = path.open()?;
     let before = file.metadata()?;
-    if !before.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
     if before.len() != listed {
         return Ok(None);
     }
@@ -299,7 +289,7 @@ mod tests {
         assert_eq!(read(), None);
         std::fs::write(&path, b"four").unwrap();
         assert_eq!(read(), None);
-        assert_eq!(read_file(&path, 12).unwrap(), None);
+        assert_eq!(read_file(&StorePath::local(&path), 12).unwrap(), None);
     }
 
     #[test]
@@ -307,7 +297,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe.jpg");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
-        let content = Content::File { path, bytes: 0 };
+        let content = Content::File { path: StorePath::local(path), bytes: 0 };
         let verdict = look(&item("pipe.jpg", None), content, ContentKind::Image);
         assert!(refused(&verdict, "regular"));
     }

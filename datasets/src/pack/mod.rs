@@ -15,9 +15,9 @@ use crate::jpeg::{JpegOptions, Progressive};
 use crate::message::Message;
 use crate::operations::is_place;
 use crate::source::{
-    ContentKind, Finished, Location, RemoteError, Source, SourceOptions, SourceStamp, UnusedLabel,
-    is_url,
+    self, ContentKind, Finished, Source, SourceOptions, SourceStamp, UnusedLabel, is_url,
 };
+use crate::store::{RemoteError, StorePath};
 use crate::writer::{Decider, PART_BYTES_TARGET, Recipe, TOOL, Value};
 use crate::{Error, LeftOut, Writer, WriterOptions};
 use check::How;
@@ -185,12 +185,12 @@ pub fn pack(
     // What leads out of the source cannot stay in place, and is refused as such.
     options.source.follow_links |= options.in_place;
     let options = &options;
-    let location = Location::find(from, &options.source.remote)?;
-    let stamp = location.stamp(&options.source)?;
+    let place = source::find(from, &options.source.remote)?;
+    let stamp = source::stamp(&place, &options.source)?;
     let open = || -> Result<Box<dyn Source>, Error> {
-        let source = location.open(options.from.as_deref(), &options.source)?;
+        let source = source::open_in(&place, options.from.as_deref(), &options.source)?;
         match options.in_place {
-            true => Ok(Box::new(InPlace::wrap(from, source)?)),
+            true => Ok(Box::new(InPlace::wrap(&place, source)?)),
             false => Ok(source),
         }
     };
@@ -202,8 +202,13 @@ pub fn pack(
     let writer = Writer::create(to, columns, &WriterOptions { recipe, ..writer_options })?;
     let parts_resumed = writer.states().len() as u64;
     let mut rows = Rows::new(from, source.size(), writer, options, progress)?;
-    let written = write_rows(from, &location, stamp, &mut *source, &mut rows, options);
-    match written.map_err(|error| location.told(error)) {
+    let written = write_rows(from, &place, stamp, &mut *source, &mut rows, options);
+    // What follows from an object that was not fetched is not what failed.
+    let cause = |error| match error {
+        Error::Interrupted => error,
+        error => place.store().check().err().unwrap_or(error),
+    };
+    match written.map_err(cause) {
         Ok(ended) => finish(rows, ended, from, parts_resumed, options),
         // What did not fail by itself can be gone on with.
         Err(error) if can_go_on(&error) => Err(rows.writer.kept(error)),
@@ -237,7 +242,7 @@ struct Ended {
 /// Looks into every sample and writes the sound ones.
 fn write_rows(
     from: &Path,
-    location: &Location,
+    place: &StorePath,
     stamp: SourceStamp,
     source: &mut dyn Source,
     rows: &mut Rows<'_>,
@@ -251,7 +256,7 @@ fn write_rows(
     };
     let drained = pipeline::go_through(source, &passage, &mut |arrived| rows.take(arrived))?;
     // Samples that were not fetched are not unreadable.
-    location.check()?;
+    place.store().check()?;
     let all_failed = rows.writer.samples() == 0;
     if !rows.is_sound() && (all_failed || options.on_error == OnError::Fail) {
         let checked = rows.samples();
@@ -262,7 +267,7 @@ fn write_rows(
     if all_failed {
         return Err(Error::NoSamples { path: from.to_path_buf() });
     }
-    if stamp != location.stamp(&options.source)? {
+    if stamp != source::stamp(place, &options.source)? {
         return Err(Error::SourceChanged { path: from.to_path_buf() });
     }
     let Finished { labels, unused_labels } = drained.finished;

@@ -14,11 +14,11 @@ use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
 use crate::message::Message;
+use crate::store::StorePath;
 use crate::{Error, LeftOut, natural_order};
 use image::ExtendedColorType;
 use meetpoint_diagnose::Setting;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 
 /// What this is, for errors.
 const WORDS: &str = "CIFAR-10 or CIFAR-100";
@@ -72,11 +72,11 @@ fn is_names(name: &str) -> bool {
 }
 
 /// Says by what `path` is known to be one of them: names of files or members, and their lengths.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let folder = folder_of(path);
     if folder.is_dir() {
         let is_batch = |name: &str, variant: Variant| {
-            let bytes = folder.join(name).metadata().map_or(0, |metadata| metadata.len());
+            let bytes = folder.join(name).metadata().map_or(0, |metadata| metadata.bytes);
             bytes > 0 && bytes.is_multiple_of(variant.record_bytes() as u64)
         };
         let names = [("data_batch_1.bin", Variant::Ten), ("test_batch.bin", Variant::Ten)];
@@ -94,7 +94,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some((variant, _)) = batch(name) {
-        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        let bytes = path.metadata().map_or(0, |metadata| metadata.bytes);
         let fits = bytes > 0 && bytes.is_multiple_of(variant.record_bytes() as u64);
         return Ok(fits.then(|| format!("{name} is a file of {WORDS}, by name and length")));
     }
@@ -114,17 +114,17 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 const PYTHON_FOLDERS: [&str; 2] = ["cifar-10-batches-py", "cifar-100-python"];
 
 /// The folder with the files: the one named, or the one in it that the archive unpacks to.
-fn folder_of(path: &Path) -> PathBuf {
+fn folder_of(path: &StorePath) -> StorePath {
     let inner = ["cifar-10-batches-bin", "cifar-100-binary"];
     let inner = inner.iter().map(|name| path.join(name)).find(|path| path.is_dir());
-    inner.unwrap_or_else(|| path.to_path_buf())
+    inner.unwrap_or_else(|| path.clone())
 }
 
 /// Opens a folder, an archive or a single file.
 ///
 /// Option: `split` (`train` or `test`); all samples have their set in the column `split`. Of
 /// CIFAR-100 the fine label is the label, the coarse one a column.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Split])?;
     let wrong = |problem: Message| {
         let whence = Whence { file: path.display().to_string(), ..Whence::default() };
@@ -197,14 +197,14 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 struct BatchFile {
     name: String,
     /// Where it lies; of an archive, nowhere.
-    path: Option<PathBuf>,
+    path: Option<StorePath>,
     bytes: u64,
     variant: Variant,
     split: &'static str,
 }
 
 impl BatchFile {
-    fn of(name: &str, path: Option<PathBuf>, bytes: u64) -> Option<Self> {
+    fn of(name: &str, path: Option<StorePath>, bytes: u64) -> Option<Self> {
         let (variant, split) = batch(name)?;
         Some(Self { name: name.to_owned(), path, bytes, variant, split })
     }
@@ -219,7 +219,7 @@ struct Found {
 }
 
 impl Found {
-    fn in_path(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    fn in_path(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         let folder = folder_of(path);
         if folder.is_dir() {
             return Self::in_folder(&folder);
@@ -228,17 +228,16 @@ impl Found {
         if batch(name).is_none() {
             return Self::in_archive(path, budget);
         }
-        let mut found = Self::in_folder(path.parent().unwrap_or(Path::new("")))?;
+        let mut found = Self::in_folder(&path.folder())?;
         found.files.retain(|file| file.name == name);
         Ok(found)
     }
 
-    fn in_folder(folder: &Path) -> Result<Self, Error> {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fn in_folder(folder: &StorePath) -> Result<Self, Error> {
         let failed = |source| Error::Source { path: folder.to_path_buf(), source };
         let mut found = Self::default();
-        for entry in std::fs::read_dir(folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
+        for entry in folder.list().map_err(failed)? {
+            let (path, _) = entry.map_err(failed)?;
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if is_names(name) {
                 let mut input = Input::open(&path)?;
@@ -246,14 +245,14 @@ impl Found {
                 let text = text.map_err(|error| input.unreadable(None, &error))?;
                 found.take_names(name, &text);
             } else if let Ok(metadata) = path.metadata() {
-                found.files.extend(BatchFile::of(name, Some(path.clone()), metadata.len()));
+                found.files.extend(BatchFile::of(name, Some(path.clone()), metadata.bytes));
             }
         }
         found.files.sort_by(|left, right| natural_order(&left.name, &right.name));
         Ok(found)
     }
 
-    fn in_archive(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    fn in_archive(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         let mut members = Members::open(path, budget)?;
         let mut found = Self::default();
         let mut count = 0;
@@ -329,7 +328,7 @@ struct OpenBatch {
 }
 
 impl Reader {
-    fn open(path: &Path, files: &[BatchFile], budget: &MemoryBudget) -> Result<Self, Error> {
+    fn open(path: &StorePath, files: &[BatchFile], budget: &MemoryBudget) -> Result<Self, Error> {
         Ok(match files.iter().all(|file| file.path.is_some()) {
             true => Self::Files(Vec::from(files).into_iter()),
             false => Self::Archive(Box::new(Members::open(path, budget)?)),

@@ -9,12 +9,11 @@ use super::{
     side_labels, table, tar, tfrecord, zip,
 };
 use crate::Error;
+use crate::store::{FileKind, StorePath};
 use meetpoint_storage::is_of_the_file;
-use std::fs::Metadata;
-use std::path::Path;
 
 /// Opens what a path names.
-pub type OpenSource = fn(&Path, &SourceOptions) -> Result<Box<dyn Source>, Error>;
+pub type OpenSource = fn(&StorePath, &SourceOptions) -> Result<Box<dyn Source>, Error>;
 
 /// A kind of source.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +26,7 @@ pub struct SourceKind {
     pub covers: &'static [&'static str],
     /// Says by what `path` is known to be of this kind: "it holds the image a.jpg". It reads names
     /// and some first bytes, and takes no time that grows with the samples.
-    pub recognise: fn(&Path) -> Result<Option<String>, Error>,
+    pub recognise: fn(&StorePath) -> Result<Option<String>, Error>,
     /// Opens it.
     pub open: OpenSource,
 }
@@ -137,7 +136,7 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
 ///
 /// What is of no kind, or of two at once, is an error that lists what was looked for or found. A
 /// folder that nothing is known by is taken for one of images, which may have any names.
-pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
+pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
     let metadata = path.metadata();
     let mut failed = Vec::new();
@@ -155,7 +154,7 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
         }
     }
     // A folder of images with a table that does not read is not taken for one without.
-    let is_folder = metadata.as_ref().is_ok_and(Metadata::is_dir);
+    let is_folder = metadata.as_ref().is_ok_and(|metadata| metadata.kind == FileKind::Folder);
     let is_hidden = |kind: &SourceKind| {
         let covers = |name: &str| kind.covers.contains(&name);
         is_folder && covers("folder") && found.iter().all(|(found, _)| covers(found.name))
@@ -168,7 +167,7 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
     match found.as_slice() {
         [(kind, _)] => Ok(kind),
         [] => match metadata {
-            Ok(metadata) if metadata.is_dir() => {
+            Ok(metadata) if metadata.kind == FileKind::Folder => {
                 Ok(kind_named("folder").expect("the table lists it"))
             }
             // What calls itself a kind and is none by content has that kind's error.
@@ -192,10 +191,10 @@ pub fn detect(path: &Path) -> Result<&'static SourceKind, Error> {
 }
 
 /// The kind that a file says it is by its name.
-fn named(path: &Path) -> Option<&'static SourceKind> {
+fn named(path: &StorePath) -> Option<&'static SourceKind> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-    let kind = if tar::has_tar_name(path) {
+    let kind = if tar::has_tar_name(path.path()) {
         "tar"
     } else if name.contains(".tfrec") {
         "tfrecord"
@@ -219,9 +218,9 @@ fn named(path: &Path) -> Option<&'static SourceKind> {
     kind_named(kind)
 }
 
-/// Opens `path` on this machine as the kind of that name, or as what it is found to be.
-pub(super) fn open_here(
-    path: &Path,
+/// Opens `path` as the kind of that name, or as what it is found to be.
+pub(super) fn open_kind(
+    path: &StorePath,
     kind: Option<&str>,
     options: &SourceOptions,
 ) -> Result<Box<dyn Source>, Error> {

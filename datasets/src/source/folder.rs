@@ -10,14 +10,14 @@ use super::{
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
-use crate::source::files::open_regular;
+use crate::store::{FileKind, Found, Metadata, StorePath, WalkError, WalkOptions};
 use crate::{Error, LeftOut, natural_order};
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
 use meetpoint_storage::is_of_the_file;
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a folder is called where it is named in an error.
@@ -39,26 +39,28 @@ pub(super) const TEXT_EXTENSIONS: [&str; 4] = ["txt", "text", "md", "rst"];
 /// Files that desktops leave behind (hidden ones are ignored anyway).
 pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
 
+/// Everything below a folder.
+const EVERYTHING: WalkOptions =
+    WalkOptions { min_depth: 1, max_depth: usize::MAX, follow_links: true };
+
 /// Says what there is where `path` is a folder with an image in it or below it, by name.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if !path.is_dir() {
         return Ok(None);
     }
-    let entries = walkdir::WalkDir::new(path).min_depth(1).follow_links(true);
-    let image = entries
-        .into_iter()
-        .filter_entry(|entry| !is_ignored(entry.file_name()))
+    let image = path
+        .walk(EVERYTHING, |found| !is_ignored(found.name()))
         .take(RECOGNISE_MAX)
         .filter_map(Result::ok)
-        .find(|entry| entry.file_type().is_file() && has_name_of(entry.path(), &IMAGE_EXTENSIONS));
-    Ok(image.map(|entry| {
-        let below = entry.path().strip_prefix(path).unwrap_or(entry.path());
+        .find(|found| found.kind == FileKind::File && has_name_of(&found.path, &IMAGE_EXTENSIONS));
+    Ok(image.map(|found| {
+        let below = found.path.strip_prefix(path.path()).unwrap_or(&found.path);
         format!("it holds the image {}", below.display())
     }))
 }
 
 /// Opens a folder: lists all of its files.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Kind])?;
     let kind = options.kind.unwrap_or(ContentKind::Image);
     Ok(Box::new(Folder::open(path, kind, options.follow_links)?))
@@ -66,10 +68,10 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 
 /// A folder of files.
 struct Folder {
-    path: PathBuf,
+    path: StorePath,
     schema: SourceSchema,
     size: Size,
-    found: Found,
+    found: Scan,
     /// Files that were given out.
     given: usize,
 }
@@ -87,7 +89,7 @@ struct FoundFile {
 
 /// What is in a folder.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct Scan {
     kind: ContentKind,
     /// In natural order.
     files: Vec<FoundFile>,
@@ -102,13 +104,13 @@ struct Found {
 }
 
 impl Folder {
-    fn open(path: &Path, kind: ContentKind, follow_links: bool) -> Result<Self, Error> {
+    fn open(path: &StorePath, kind: ContentKind, follow_links: bool) -> Result<Self, Error> {
         let mut found = scan(path, kind, follow_links)?;
         // They are given out from the end.
         found.others.reverse();
         found.unreadable.reverse();
         Ok(Self {
-            path: path.to_path_buf(),
+            path: path.clone(),
             schema: SourceSchema {
                 kind,
                 name: name_of(kind).to_owned(),
@@ -187,15 +189,19 @@ pub(super) struct Listed {
 }
 
 /// Lists a folder, whatever its layout.
-pub(super) fn list(from: &Path, kind: ContentKind, follow_links: bool) -> Result<Listed, Error> {
+pub(super) fn list(
+    from: &StorePath,
+    kind: ContentKind,
+    follow_links: bool,
+) -> Result<Listed, Error> {
     let (found, _) = look_through(from, kind, follow_links)?;
-    let Found { files, unreadable, others, ignored, .. } = found;
+    let Scan { files, unreadable, others, ignored, .. } = found;
     let samples = files.into_iter().map(|file| file.key).collect();
     Ok(Listed { samples, unreadable, others, ignored })
 }
 
 /// Looks through the folder, and finds the classes.
-fn scan(from: &Path, kind: ContentKind, follow_links: bool) -> Result<Found, Error> {
+fn scan(from: &StorePath, kind: ContentKind, follow_links: bool) -> Result<Scan, Error> {
     let (mut found, folders) = look_through(from, kind, follow_links)?;
     label(&mut found, folders, from)?;
     Ok(found)
@@ -203,10 +209,10 @@ fn scan(from: &Path, kind: ContentKind, follow_links: bool) -> Result<Found, Err
 
 /// Lists the files, and the sub-folders of the first level.
 fn look_through(
-    from: &Path,
+    from: &StorePath,
     kind: ContentKind,
     follow_links: bool,
-) -> Result<(Found, BTreeSet<String>), Error> {
+) -> Result<(Scan, BTreeSet<String>), Error> {
     if kind == ContentKind::None {
         return Err(Error::OptionWithoutUse {
             option: Setting::Kind,
@@ -215,10 +221,10 @@ fn look_through(
         });
     }
     let failed = |source| Error::Source { path: from.to_path_buf(), source };
-    if !std::fs::metadata(from).map_err(failed)?.is_dir() {
+    if from.metadata().map_err(failed)?.kind != FileKind::Folder {
         return Err(Error::NotAFolder { path: from.to_path_buf() });
     }
-    let mut found = Found {
+    let mut found = Scan {
         kind,
         files: Vec::new(),
         labels: Vec::new(),
@@ -228,8 +234,20 @@ fn look_through(
     };
     let links = Links::below(from, follow_links)?;
     let mut folders = BTreeSet::new();
-    let mut entries = walkdir::WalkDir::new(from).min_depth(1).follow_links(true).into_iter();
-    while let Some(entry) = entries.next() {
+    let mut ignored = 0;
+    let mut leading_out = Vec::new();
+    let is_seen = |entry: &Found| {
+        if is_ignored(entry.name()) {
+            ignored += 1;
+            return false;
+        }
+        let target = if entry.is_link { links.leads_out(&from.at(&entry.path)) } else { None };
+        let Some(target) = target else { return true };
+        let (Ok(path) | Err(path)) = key_of(&entry.path, from);
+        leading_out.push(LeftOut { path, reason: link_leads_out(&target) });
+        false
+    };
+    for entry in from.walk(EVERYTHING, is_seen) {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
@@ -237,34 +255,25 @@ fn look_through(
                 continue;
             }
         };
-        if is_ignored(entry.file_name()) {
-            found.ignored += 1;
-            if entry.file_type().is_dir() {
-                entries.skip_current_dir();
+        let key = key_of(&entry.path, from);
+        if entry.kind == FileKind::Folder {
+            // A folder whose name is no UTF-8 is named by each file in it.
+            if let (1, Ok(key)) = (entry.depth, key) {
+                folders.insert(key);
             }
             continue;
         }
-        let key = key_of(entry.path(), from);
-        if entry.path_is_symlink()
-            && let Some(target) = links.leads_out(entry.path())
-        {
-            if entry.file_type().is_dir() {
-                entries.skip_current_dir();
-            }
-            let (Ok(path) | Err(path)) = key;
-            found.unreadable.push(LeftOut { path, reason: link_leads_out(&target) });
-        } else if entry.file_type().is_dir() {
-            // A folder whose name is no UTF-8 is named by each file in it.
-            if let (1, Ok(key)) = (entry.depth(), key) {
-                folders.insert(key);
-            }
-        } else {
-            match entry.metadata() {
-                Ok(metadata) => add_file(&mut found, entry.path(), key, &metadata)?,
-                Err(error) => note_unlisted(error, from, &mut found)?,
+        let path = from.at(entry.path);
+        match path.metadata() {
+            Ok(metadata) => add_file(&mut found, &path, key, &metadata)?,
+            Err(source) => {
+                let error = WalkError { path: path.to_path_buf(), source, is_loop: false };
+                note_unlisted(error, from, &mut found)?;
             }
         }
     }
+    found.ignored += ignored;
+    found.unreadable.append(&mut leading_out);
     found.files.sort_by(|left, right| natural_order(&left.key, &right.key));
     found.others.sort_by(|left, right| natural_order(&left.path, &right.path));
     found.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
@@ -273,21 +282,21 @@ fn look_through(
 
 /// Lists a file, whose name is an error where it cannot be a key.
 fn add_file(
-    found: &mut Found,
-    path: &Path,
+    found: &mut Scan,
+    path: &StorePath,
     key: Result<String, String>,
-    metadata: &std::fs::Metadata,
+    metadata: &Metadata,
 ) -> Result<(), Error> {
     let shown = match &key {
         Ok(key) | Err(key) => key.clone(),
     };
-    if !metadata.is_file() {
+    if metadata.kind != FileKind::File {
         let reason = "a device, pipe or socket".into();
         found.others.push(LeftOut { path: shown, reason });
         return Ok(());
     }
     let why_not = match found.kind {
-        ContentKind::Image if has_name_of(path, &IMAGE_EXTENSIONS) => None,
+        ContentKind::Image if has_name_of(path.path(), &IMAGE_EXTENSIONS) => None,
         ContentKind::Image => match begins_as_image(path) {
             Ok(true) => None,
             Ok(false) => Some("no image, by name and by content".to_owned()),
@@ -296,20 +305,20 @@ fn add_file(
             }
             Err(error) => Some(format!("no image by name, and its content does not read: {error}")),
         },
-        ContentKind::Audio if has_name_of(path, &AUDIO_EXTENSIONS) => None,
+        ContentKind::Audio if has_name_of(path.path(), &AUDIO_EXTENSIONS) => None,
         ContentKind::Audio => Some("no sound, by name".to_owned()),
-        ContentKind::Text if has_name_of(path, &TEXT_EXTENSIONS) => None,
+        ContentKind::Text if has_name_of(path.path(), &TEXT_EXTENSIONS) => None,
         ContentKind::Text => Some("no text, by name".to_owned()),
         ContentKind::Bytes | ContentKind::None => None,
     };
     match why_not {
-        None => add_sample(found, key, metadata.len()),
+        None => add_sample(found, key, metadata.bytes),
         Some(reason) => found.others.push(LeftOut { path: shown, reason: reason.into() }),
     }
     Ok(())
 }
 
-fn add_sample(found: &mut Found, key: Result<String, String>, bytes: u64) {
+fn add_sample(found: &mut Scan, key: Result<String, String>, bytes: u64) {
     match key {
         Ok(key) => found.files.push(FoundFile { key, label: None, bytes }),
         Err(path) => {
@@ -320,7 +329,7 @@ fn add_sample(found: &mut Found, key: Result<String, String>, bytes: u64) {
 }
 
 /// Gives each file its class, or none in a flat folder.
-fn label(found: &mut Found, folders: BTreeSet<String>, from: &Path) -> Result<(), Error> {
+fn label(found: &mut Scan, folders: BTreeSet<String>, from: &StorePath) -> Result<(), Error> {
     if found.files.is_empty() && !found.unreadable.is_empty() {
         let files = std::mem::take(&mut found.unreadable);
         return Err(Error::Unreadable { checked: files.len() as u64, files });
@@ -377,8 +386,8 @@ fn is_ignored(name: &std::ffi::OsStr) -> bool {
 
 /// The key of a file or folder; where its name is no UTF-8, the name with the bytes at fault
 /// written as `\xNN`.
-fn key_of(path: &Path, from: &Path) -> Result<String, String> {
-    let relative = path.strip_prefix(from).expect("the walk stays below its root");
+fn key_of(path: &Path, from: &StorePath) -> Result<String, String> {
+    let relative = path.strip_prefix(from.path()).expect("the walk stays below its root");
     relative.to_str().map(str::to_owned).ok_or_else(|| {
         let mut shown = String::new();
         for chunk in relative.as_os_str().as_encoded_bytes().utf8_chunks() {
@@ -398,9 +407,9 @@ fn has_name_of(path: &Path, extensions: &[&str]) -> bool {
 
 /// Whether the first bytes are those of a format that is decoded here. (The two of BMP are too
 /// few to tell it from a text.)
-fn begins_as_image(path: &Path) -> std::io::Result<bool> {
+fn begins_as_image(path: &StorePath) -> std::io::Result<bool> {
     let mut bytes = Vec::new();
-    open_regular(path)?.take(12).read_to_end(&mut bytes)?;
+    path.open()?.take(12).read_to_end(&mut bytes)?;
     let begins = |magic: &[u8]| bytes.starts_with(magic);
     Ok(begins(b"\xff\xd8\xff")
         || begins(b"\x89PNG\r\n\x1a\n")
@@ -412,12 +421,10 @@ fn begins_as_image(path: &Path) -> std::io::Result<bool> {
 
 /// A link that leads nowhere is named like a file, and so is a path that is too long to open; other
 /// failures hide files, so they are errors.
-fn note_unlisted(error: walkdir::Error, from: &Path, found: &mut Found) -> Result<(), Error> {
-    let Some(path) = error.path().map(Path::to_path_buf) else {
-        return Err(walk_error(error, from));
-    };
-    let is_too_long = |error: &std::io::Error| error.kind() == std::io::ErrorKind::InvalidFilename;
-    if error.io_error().is_some_and(is_too_long) && path != from {
+fn note_unlisted(error: WalkError, from: &StorePath, found: &mut Scan) -> Result<(), Error> {
+    let WalkError { path, source, is_loop } = error;
+    let is_root = path == from.path();
+    if source.kind() == std::io::ErrorKind::InvalidFilename && !is_root {
         let bytes = path.as_os_str().len();
         let (Ok(path) | Err(path)) = key_of(&path, from);
         let reason = Message::from(format!("its path has {bytes} bytes and does not open")).remedy(
@@ -427,9 +434,8 @@ fn note_unlisted(error: walkdir::Error, from: &Path, found: &mut Found) -> Resul
         found.unreadable.push(LeftOut { path, reason });
         return Ok(());
     }
-    let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-    if !is_link || path == from {
-        return Err(walk_error(error, from));
+    if is_root || !from.at(&path).is_link() {
+        return Err(Error::Source { path, source });
     }
     if path.file_name().is_some_and(is_ignored) {
         found.ignored += 1;
@@ -442,21 +448,13 @@ fn note_unlisted(error: walkdir::Error, from: &Path, found: &mut Found) -> Resul
         ContentKind::Text => has_name_of(&path, &TEXT_EXTENSIONS),
         ContentKind::Bytes | ContentKind::None => true,
     };
-    if error.loop_ancestor().is_none() && has_name {
+    if !is_loop && has_name {
         add_sample(found, key, 0);
         return Ok(());
     }
-    let reason = if error.loop_ancestor().is_some() {
-        "a link to a folder that it is in"
-    } else {
-        "a link that leads nowhere"
-    };
+    let reason =
+        if is_loop { "a link to a folder that it is in" } else { "a link that leads nowhere" };
     let (Ok(path) | Err(path)) = key;
     found.others.push(LeftOut { path, reason: reason.into() });
     Ok(())
-}
-
-fn walk_error(error: walkdir::Error, from: &Path) -> Error {
-    let path = error.path().unwrap_or(from).to_path_buf();
-    Error::Source { path, source: error.into() }
 }

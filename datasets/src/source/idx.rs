@@ -16,11 +16,11 @@ use super::{
     Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
 use crate::message::Message;
+use crate::store::StorePath;
 use crate::{Error, natural_order};
 use image::ExtendedColorType;
 use meetpoint_diagnose::Setting;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 
 /// What this is, for errors.
 const WORDS: &str = "IDX files";
@@ -38,7 +38,7 @@ struct IdxFile {
 
 impl IdxFile {
     /// Opens a file and checks that it is of bytes, in that many dimensions.
-    fn open(path: &Path, dimensions: usize, budget: &MemoryBudget) -> Result<Self, Error> {
+    fn open(path: &StorePath, dimensions: usize, budget: &MemoryBudget) -> Result<Self, Error> {
         let mut input = Input::open_within(path, budget)?;
         let mut head = [0; 4];
         let got = read_up_to(&mut input, &mut head);
@@ -117,26 +117,28 @@ fn type_name(kind: u8) -> String {
 }
 
 /// A set of pictures and their labels.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Set {
     /// `train`, `t10k`.
     name: String,
-    images: PathBuf,
-    labels: Option<PathBuf>,
+    images: StorePath,
+    labels: Option<StorePath>,
 }
 
 /// The sets of a folder, or the one that a file of pictures belongs to, in natural order.
-fn sets_of(path: &Path) -> Vec<Set> {
+fn sets_of(path: &StorePath) -> Vec<Set> {
     let (folder, only) = match path.is_dir() {
-        true => (path, None),
-        false => (path.parent().unwrap_or(Path::new("")), path.file_name()),
+        true => (path.clone(), None),
+        false => (path.folder(), path.file_name()),
     };
     let names: Vec<String> = match only {
         Some(name) => name.to_str().map(str::to_owned).into_iter().collect(),
         None => {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let entries = entries.take(FOLDER_ENTRIES_MAX);
-            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+            let entries = folder.list().into_iter().flatten().flatten();
+            let names = entries.take(FOLDER_ENTRIES_MAX).filter_map(|(path, _)| {
+                path.file_name().and_then(|name| name.to_str()).map(str::to_owned)
+            });
+            names.collect()
         }
     };
     let mut sets: Vec<Set> = Vec::new();
@@ -157,7 +159,7 @@ fn sets_of(path: &Path) -> Vec<Set> {
 }
 
 /// Says by what `path` is known to be of this kind: names of files, and their first bytes.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let sets = sets_of(path);
     let Some(set) = sets.first().filter(|set| set.images.is_file()) else {
         return Ok(None);
@@ -173,9 +175,9 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 ///
 /// Option: `split` names one of the sets (`train`, `t10k`); all samples have theirs in the column
 /// `split`.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Split])?;
-    std::fs::metadata(path).map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
+    path.metadata().map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let mut sets = sets_of(path);
     let wrong = |problem: Message| {
         let whence = Whence { file: path.display().to_string(), ..Whence::default() };

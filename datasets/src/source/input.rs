@@ -7,14 +7,12 @@ use super::budget::{HeldBytes, MemoryBudget, over_budget};
 use super::{OpenFile, OverBudget, Whence};
 use crate::Error;
 use crate::message::Message;
-use crate::source::files::open_regular;
+use crate::store::{Metadata, StorePath};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-use std::fs::Metadata;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are read ahead of a plain file: little, since most of it is passed over.
@@ -59,7 +57,7 @@ pub(super) struct Input {
     compression: Compression,
     file: Arc<OpenFile>,
     shown: String,
-    stamp: (u64, i64, i64),
+    stamp: (u64, (i64, i64)),
     position: u64,
     /// Memory of the source, where what is read counts against it.
     budget: Option<MemoryBudget>,
@@ -68,21 +66,16 @@ pub(super) struct Input {
 impl Input {
     /// Opens a regular file whose decompressed bytes count against the memory of a source, and may
     /// not grow by more than data do.
-    pub(super) fn open_within(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    pub(super) fn open_within(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         Ok(Self { budget: Some(budget.clone()), ..Self::open(path)? })
     }
 
     /// Opens a regular file.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &StorePath) -> Result<Self, Error> {
         let failed = |source| Error::Source { path: path.to_path_buf(), source };
-        let metadata = std::fs::metadata(path).map_err(failed)?;
-        if !metadata.is_file() {
-            // A pipe would be waited for.
-            return Err(failed(io::Error::other("not a regular file")));
-        }
-        let file = open_regular(path).map_err(failed)?;
-        let stamp = stamp(&file.metadata().map_err(failed)?);
-        let file = Arc::new(OpenFile { path: path.to_path_buf(), file });
+        let file = path.open().map_err(failed)?;
+        let stamp = stamp(&file).map_err(failed)?;
+        let file = Arc::new(OpenFile { path: path.clone(), file });
         let reopened = Reopened { file: file.clone(), position: 0 };
         let mut begin = [0; 4];
         let got = read_up_to(&mut reopened.clone(), &mut begin).map_err(failed)?;
@@ -169,11 +162,11 @@ impl Input {
     /// Fails if the file is another than when it was opened.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         let path = &self.file.path;
-        let failed = |source| Error::Source { path: path.clone(), source };
-        if stamp(&self.file.file.metadata().map_err(failed)?) == self.stamp {
+        let failed = |source| Error::Source { path: path.to_path_buf(), source };
+        if stamp(&self.file.file).map_err(failed)? == self.stamp {
             return Ok(());
         }
-        Err(Error::SourceChanged { path: path.clone() })
+        Err(Error::SourceChanged { path: path.to_path_buf() })
     }
 
     /// A place in it; a byte of decompressed data is not one of the file.
@@ -252,8 +245,10 @@ pub(super) fn read_up_to(from: &mut impl Read, to: &mut [u8]) -> io::Result<usiz
     Ok(got)
 }
 
-fn stamp(metadata: &Metadata) -> (u64, i64, i64) {
-    (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
+/// Length and time of change.
+fn stamp(file: &File) -> io::Result<(u64, (i64, i64))> {
+    let metadata = Metadata::from(file.metadata()?);
+    Ok((metadata.bytes, metadata.modified))
 }
 
 /// A reader with a position of its own over a file that others read too.

@@ -4,7 +4,8 @@
 
 use super::side_files::side_files;
 use crate::Error;
-use std::path::{Path, PathBuf};
+use crate::store::{Found, StorePath, WalkOptions};
+use std::path::PathBuf;
 
 /// How deep folders of shards are looked through.
 const DEPTH_MAX: usize = 4;
@@ -20,66 +21,61 @@ pub(super) struct Links {
 
 impl Links {
     /// Of the source in the folder `root`.
-    pub(super) fn below(root: &Path, follow_links: bool) -> Result<Self, Error> {
+    pub(super) fn below(root: &StorePath, follow_links: bool) -> Result<Self, Error> {
         let root = match follow_links {
             true => None,
             false => {
-                // A file's name alone has the empty path for its folder.
-                let root = if root == Path::new("") { Path::new(".") } else { root };
                 let failed = |source| Error::Source { path: root.to_path_buf(), source };
-                Some(root.canonicalize().map_err(failed)?)
+                Some(root.resolve().map_err(failed)?)
             }
         };
         Ok(Self { root, folder: None })
     }
 
     /// Where a link leads, if it is not to be followed. One that leads nowhere does not open.
-    pub(super) fn leads_out(&self, link: &Path) -> Option<PathBuf> {
+    pub(super) fn leads_out(&self, link: &StorePath) -> Option<PathBuf> {
         let root = self.root.as_ref()?;
-        let target = link.canonicalize().ok()?;
+        let target = link.resolve().ok()?;
         (!target.starts_with(root)).then_some(target)
     }
 
     /// The same for a path that may be no link but lie behind one.
-    pub(super) fn path_leads_out(&mut self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn path_leads_out(&mut self, path: &StorePath) -> Option<PathBuf> {
         self.root.as_ref()?;
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let known = self.folder.as_ref().filter(|(folder, _)| folder == parent);
+        let parent = path.folder();
+        let known = self.folder.as_ref().filter(|(folder, _)| folder == parent.path());
         let above = match known {
             Some((_, above)) => above.clone(),
             None => {
-                let above = self.leads_out(parent);
+                let above = self.leads_out(&parent);
                 self.folder = Some((parent.to_path_buf(), above.clone()));
                 above
             }
         };
-        let is_link = || path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-        above.or_else(|| if is_link() { self.leads_out(path) } else { None })
+        above.or_else(|| if path.is_link() { self.leads_out(path) } else { None })
     }
 }
 
 /// Fails at a link in a folder of shards that leads out of it, or a side file of a single file that
 /// is such a link. What the user named, by a path or by a pattern, may be a link.
-pub(super) fn refuse_leading_out(path: &Path, follow_links: bool) -> Result<(), Error> {
+pub(super) fn refuse_leading_out(path: &StorePath, follow_links: bool) -> Result<(), Error> {
     if follow_links || !path.exists() {
         return Ok(());
     }
-    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-    let links = Links::below(folder, follow_links)?;
-    let refused = |link: &Path| match links.leads_out(link) {
+    let folder = if path.is_dir() { path.clone() } else { path.folder() };
+    let links = Links::below(&folder, follow_links)?;
+    let refused = |link: &StorePath| match links.leads_out(link) {
         Some(target) => Err(Error::LinkLeadsOut { link: link.to_path_buf(), target }),
         None => Ok(()),
     };
     if !path.is_dir() {
-        return side_files(path).iter().try_for_each(|side| refused(side));
+        return side_files(path).iter().try_for_each(refused);
     }
-    let is_seen = |entry: &walkdir::DirEntry| {
-        entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
-    };
-    let walk = walkdir::WalkDir::new(path).min_depth(1).max_depth(DEPTH_MAX).into_iter();
+    let options = WalkOptions { min_depth: 1, max_depth: DEPTH_MAX, follow_links: false };
+    let is_seen = |found: &Found| !found.name().as_encoded_bytes().starts_with(b".");
     // What does not read here does not read as a shard either, and is named there.
-    let entries = walk.filter_entry(is_seen).filter_map(Result::ok);
-    entries.filter(|entry| entry.path_is_symlink()).try_for_each(|entry| refused(entry.path()))
+    let found = path.walk(options, is_seen).filter_map(Result::ok);
+    found.filter(|found| found.is_link).try_for_each(|found| refused(&path.at(found.path)))
 }
 
 #[cfg(test)]
@@ -101,6 +97,7 @@ mod tests {
         symlink("../out/x", root.join("file")).unwrap();
         symlink(&outside, root.join("folder")).unwrap();
         symlink("nowhere", root.join("broken")).unwrap();
+        let root = StorePath::local(root);
         let mut links = Links::below(&root, false).unwrap();
         let target = outside.join("x").canonicalize().unwrap();
         for (name, expected) in [

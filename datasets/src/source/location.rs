@@ -1,23 +1,12 @@
-//! Where a source is: here, or elsewhere.
+//! Where a source is: on this machine, or in a store that a URL names.
 
-use super::detect::open_here;
-#[cfg(feature = "remote")]
-use super::remote::{Mirror, open as open_elsewhere};
-use super::{RemoteError, RemoteOptions, Source, SourceOptions, SourceStamp};
+use super::detect::open_kind;
+use super::{Entry, Finished, Size, Source, SourceOptions, SourceSchema, SourceStamp};
 use crate::Error;
-use std::path::{Path, PathBuf};
 #[cfg(feature = "remote")]
-use std::sync::Arc;
-
-/// Where a source is.
-#[derive(Debug)]
-pub enum Location {
-    /// On this machine.
-    Here(PathBuf),
-    /// Elsewhere, with what was listed of it.
-    #[cfg(feature = "remote")]
-    Elsewhere(Arc<Mirror>),
-}
+use crate::store::RemoteStore;
+use crate::store::{RemoteError, RemoteOptions, StorePath};
+use std::path::Path;
 
 /// Whether this is a URL (`s3://bucket/name`), not a path.
 pub fn is_url(path: &Path) -> bool {
@@ -28,67 +17,31 @@ pub fn is_url(path: &Path) -> bool {
     })
 }
 
-impl Location {
-    /// Finds it; what is elsewhere is listed.
-    pub fn find(path: &Path, options: &RemoteOptions) -> Result<Self, Error> {
-        if !is_url(path) {
-            return Ok(Self::Here(path.to_path_buf()));
-        }
-        let url = path.display().to_string();
-        #[cfg(feature = "remote")]
-        return Ok(Self::Elsewhere(Arc::new(Mirror::of(&url, options)?)));
-        #[cfg(not(feature = "remote"))]
-        {
-            let _ = options;
-            Err(RemoteError::NotBuilt { url }.into())
-        }
+/// Finds what a user named; what a URL names is listed.
+pub fn find(path: &Path, options: &RemoteOptions) -> Result<StorePath, Error> {
+    if !is_url(path) {
+        return Ok(StorePath::local(path));
     }
+    let url = path.display().to_string();
+    #[cfg(feature = "remote")]
+    return RemoteStore::find(&url, options);
+    #[cfg(not(feature = "remote"))]
+    {
+        let _ = options;
+        Err(RemoteError::NotBuilt { url }.into())
+    }
+}
 
-    /// Opens it as the kind of that name, or as what it is found to be.
-    pub fn open(
-        &self,
-        kind: Option<&str>,
-        options: &SourceOptions,
-    ) -> Result<Box<dyn Source>, Error> {
-        match self {
-            Self::Here(path) => open_here(path, kind, options),
-            #[cfg(feature = "remote")]
-            Self::Elsewhere(mirror) => open_elsewhere(mirror, kind, options),
-        }
-    }
-
-    /// Names, lengths and times of everything that is read: of objects as they were listed, whose
-    /// changes are found when they are fetched and when the source ends.
-    pub(crate) fn stamp(&self, options: &SourceOptions) -> Result<SourceStamp, Error> {
-        match self {
-            Self::Here(path) => {
-                let said = [&options.table, &options.root];
-                let said = said.into_iter().flatten().map(PathBuf::as_path);
-                let paths: Vec<&Path> = std::iter::once(path.as_path()).chain(said).collect();
-                SourceStamp::of(&paths, options.follow_links)
-            }
-            #[cfg(feature = "remote")]
-            Self::Elsewhere(mirror) => Ok(mirror.stamp()),
-        }
-    }
-
-    /// Fails if an object could not be fetched, whatever became of the samples in it.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match self {
-            Self::Here(_) => Ok(()),
-            #[cfg(feature = "remote")]
-            Self::Elsewhere(mirror) => mirror.check(),
-        }
-    }
-
-    /// An error in terms of what the user named.
-    pub(crate) fn told(&self, error: Error) -> Error {
-        match self {
-            Self::Here(_) => error,
-            #[cfg(feature = "remote")]
-            Self::Elsewhere(mirror) => mirror.told(error),
-        }
-    }
+/// Opens what lies at a path of a store as the kind of that name, or as what it is found to be.
+pub fn open_in(
+    from: &StorePath,
+    kind: Option<&str>,
+    options: &SourceOptions,
+) -> Result<Box<dyn Source>, Error> {
+    let source = open_kind(from, kind, options);
+    // What a kind passes over while it looks must not decide which one it is.
+    from.store().check()?;
+    Ok(Box::new(Checked { source: source?, from: from.clone() }))
 }
 
 /// Opens what `path` names, a URL too, as the kind of that name, or as what it is found to be.
@@ -97,7 +50,16 @@ pub fn open(
     kind: Option<&str>,
     options: &SourceOptions,
 ) -> Result<Box<dyn Source>, Error> {
-    Location::find(path, &options.remote)?.open(kind, options)
+    open_in(&find(path, &options.remote)?, kind, options)
+}
+
+/// Names, lengths and times of everything that a source reads: of objects as they were listed,
+/// whose changes are found when they are fetched and when the source ends.
+pub(crate) fn stamp(from: &StorePath, options: &SourceOptions) -> Result<SourceStamp, Error> {
+    let given = [&options.table, &options.root];
+    let given = given.into_iter().flatten().map(|path| from.given(path));
+    let paths: Vec<StorePath> = std::iter::once(from.clone()).chain(given).collect();
+    SourceStamp::of(&paths, options.follow_links)
 }
 
 /// Refuses a URL where something is to be written.
@@ -106,6 +68,36 @@ pub(crate) fn refuse_destination(path: &Path) -> Result<(), Error> {
         return Err(RemoteError::Destination { url: path.display().to_string() }.into());
     }
     Ok(())
+}
+
+/// A source that fails where its store did, whatever came of that in a sample.
+struct Checked {
+    source: Box<dyn Source>,
+    from: StorePath,
+}
+
+impl Source for Checked {
+    fn schema(&self) -> &SourceSchema {
+        self.source.schema()
+    }
+
+    fn size(&self) -> Size {
+        self.source.size()
+    }
+
+    fn next(&mut self) -> Result<Option<Entry>, Error> {
+        let next = self.source.next();
+        self.from.store().check()?;
+        next
+    }
+
+    fn finish(&mut self) -> Result<Finished, Error> {
+        let finished = self.source.finish();
+        self.from.store().check()?;
+        let finished = finished?;
+        self.from.store().check_unchanged()?;
+        Ok(finished)
+    }
 }
 
 #[cfg(test)]

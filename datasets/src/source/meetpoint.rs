@@ -4,6 +4,7 @@
 //! is held against its checksum; one that does not agree is unreadable, and the next one follows.
 
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use glob::Pattern;
@@ -11,7 +12,6 @@ use meetpoint_format::dataset::{ContentKind, MANIFEST_NAME};
 use meetpoint_prepare::Dataset;
 use meetpoint_storage::random::SplitMix64;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Which samples of a dataset are taken; by default all. A sample must pass each of them.
@@ -28,7 +28,7 @@ pub struct Pick {
 }
 
 /// Says by what `path` is known to be a Meetpoint dataset.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let is_one = path.join(MANIFEST_NAME).is_file()
         && super::arrow::json(&path.join(MANIFEST_NAME))
             .is_ok_and(|manifest| manifest["format"].as_str() == Some("meetpoint-dataset"));
@@ -36,17 +36,17 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Opens a dataset with all its samples.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only("a Meetpoint dataset", &[])?;
     open_picked(path, &Pick::default())
 }
 
 /// Opens a dataset with the samples that are picked. To choose a number of them, keys and labels
 /// of all are looked at once; it takes 8 bytes for each of those that pass.
-pub fn open_picked(path: &Path, pick: &Pick) -> Result<Box<dyn Source>, Error> {
-    super::files::hold_all(path)
-        .map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
-    let dataset = Dataset::open(path)?;
+pub fn open_picked(path: &StorePath, pick: &Pick) -> Result<Box<dyn Source>, Error> {
+    let failed = |source| Error::Source { path: path.to_path_buf(), source };
+    path.reserve().map_err(failed)?;
+    let dataset = Dataset::open_with(path.path(), &|file| path.at(file).open())?;
     let passes = Passes::new(&dataset, pick, path)?;
     let columns = Arc::clone(dataset.columns());
     let mut picked = Picked {
@@ -72,7 +72,7 @@ struct Passes {
 }
 
 impl Passes {
-    fn new(dataset: &Dataset, pick: &Pick, path: &Path) -> Result<Self, Error> {
+    fn new(dataset: &Dataset, pick: &Pick, path: &StorePath) -> Result<Self, Error> {
         let fault = |problem: String| super::rows::malformed(path, None, problem);
         let all = dataset.len();
         let range = pick.range.clone().unwrap_or(0..all);

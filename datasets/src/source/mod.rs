@@ -17,7 +17,6 @@ mod columns;
 pub mod datadings;
 mod detect;
 pub mod ffcv;
-pub(crate) mod files;
 pub mod folder;
 mod gathered;
 pub mod idx;
@@ -31,9 +30,7 @@ pub mod meetpoint;
 mod names;
 mod options;
 pub mod parquet;
-mod pattern;
 mod pixels;
-mod remote;
 mod rows;
 pub(crate) mod side_files;
 mod side_labels;
@@ -48,17 +45,16 @@ pub use crate::over_budget::OverBudget;
 pub use crate::whence::Whence;
 pub use budget::MEMORY_BYTES;
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named};
-pub(crate) use location::refuse_destination;
-pub use location::{Location, is_url, open};
+pub use location::{find, is_url, open, open_in};
+pub(crate) use location::{refuse_destination, stamp};
 pub use options::SourceOptions;
-pub use remote::{CACHE_BYTES, RemoteError, RemoteOptions, Watch};
 pub use stamp::SourceStamp;
 pub use unused_label::UnusedLabel;
 
+use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use meetpoint_format::dataset::{Columns as SourceSchema, ContentKind};
@@ -80,7 +76,7 @@ pub enum Content {
     /// A file of their own, of so many bytes when it was listed.
     File {
         /// Its path.
-        path: PathBuf,
+        path: StorePath,
         /// Its length.
         bytes: u64,
     },
@@ -97,7 +93,7 @@ pub enum Content {
 
 impl Content {
     /// The file that they are in.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&StorePath> {
         match self {
             Self::Bytes(_) => None,
             Self::File { path, .. } => Some(path),
@@ -118,7 +114,7 @@ impl Content {
 #[derive(Debug)]
 pub struct OpenFile {
     /// Its path.
-    pub path: PathBuf,
+    pub path: StorePath,
     /// Open for reading.
     pub file: File,
 }

@@ -1,7 +1,8 @@
 //! What a user says about a source.
 
-use super::{ContentKind, RemoteOptions};
+use super::ContentKind;
 use crate::Error;
+use crate::store::RemoteOptions;
 use meetpoint_diagnose::Setting;
 use std::path::PathBuf;
 

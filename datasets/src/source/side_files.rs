@@ -1,6 +1,6 @@
 //! The files that belong to a source and are beside the one that the user named.
 
-use std::path::{Path, PathBuf};
+use crate::store::StorePath;
 
 /// What the names of the files beside a datadings file end with.
 pub(super) const INDEX_SUFFIXES: [&str; 3] = ["offsets", "keys", "index"];
@@ -9,7 +9,7 @@ pub(crate) const LABELS_NAME: &str = "labels.json";
 
 /// What is read beside a file: an index (`X.msgpack.offsets`), the names of the labels, the labels
 /// of IDX pictures.
-pub(super) fn side_files(path: &Path) -> Vec<PathBuf> {
+pub(super) fn side_files(path: &StorePath) -> Vec<StorePath> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file())
     else {
         return Vec::new();

@@ -4,9 +4,8 @@
 use super::side_files::LABELS_NAME;
 use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
 use crate::Error;
-use crate::source::files::open_regular;
+use crate::store::StorePath;
 use std::io::Read;
-use std::path::Path;
 
 /// Longest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
@@ -23,12 +22,12 @@ struct Named {
 pub(super) fn named(
     source: Box<dyn Source>,
     kind: &str,
-    path: &Path,
+    path: &StorePath,
 ) -> Result<Box<dyn Source>, Error> {
-    let folder = if path.is_dir() { Some(path) } else { path.parent() };
-    let names = match folder.filter(|_| KINDS.contains(&kind)) {
-        Some(folder) => of_folder(folder)?,
-        None => Vec::new(),
+    let names = match KINDS.contains(&kind) {
+        true if path.is_dir() => of_folder(path)?,
+        true => of_folder(&path.folder())?,
+        false => Vec::new(),
     };
     Ok(if names.is_empty() { source } else { Box::new(Named { source, names }) })
 }
@@ -56,10 +55,10 @@ impl Source for Named {
 }
 
 /// The names in the side file of a folder; none where there is no such file.
-fn of_folder(folder: &Path) -> Result<Vec<String>, Error> {
+fn of_folder(folder: &StorePath) -> Result<Vec<String>, Error> {
     let path = folder.join(LABELS_NAME);
-    let failed = |source| Error::Source { path: path.clone(), source };
-    let file = match open_regular(&path) {
+    let failed = |source| Error::Source { path: path.to_path_buf(), source };
+    let file = match path.open() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened.map_err(failed)?,
     };

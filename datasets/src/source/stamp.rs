@@ -3,11 +3,11 @@
 use super::links::Links;
 use super::side_files::side_files;
 use crate::Error;
+use crate::store::{FileKind, Found, Metadata, StorePath, WalkError, WalkOptions};
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Names, lengths and times of the files of a source, in 128 bits.
 ///
@@ -20,45 +20,48 @@ impl SourceStamp {
     /// names no file or folder by itself (a pattern), it is that of the files beside it. Links that
     /// lead out of a folder count where `follow_links` says that they are followed.
     /// Fails at a limit of this process.
-    pub fn of(paths: &[&Path], follow_links: bool) -> Result<Self, Error> {
+    pub fn of(paths: &[StorePath], follow_links: bool) -> Result<Self, Error> {
         let mut sum = 0_u128;
-        let side_files = paths.iter().flat_map(|path| side_files(path)).collect::<Vec<_>>();
-        for path in paths.iter().copied().chain(side_files.iter().map(PathBuf::as_path)) {
-            let (root, depth) = if path.exists() {
-                (path, usize::MAX)
+        let side_files = paths.iter().flat_map(side_files).collect::<Vec<_>>();
+        for path in paths.iter().chain(&side_files) {
+            let (root, max_depth) = if path.exists() {
+                (path.clone(), usize::MAX)
             } else {
-                let parent = path.parent().filter(|parent| *parent != Path::new(""));
-                (parent.unwrap_or(Path::new(".")), 1)
+                let folder = path.folder();
+                let is_named = !folder.path().as_os_str().is_empty();
+                (if is_named { folder } else { path.at(".") }, 1)
             };
+            let is_root = root.path() == path.path();
             // What a pattern names may be links.
-            let links = match Links::below(root, follow_links || root != path) {
+            let links = match Links::below(&root, follow_links || !is_root) {
                 Err(Error::Source { path, source }) if !is_of_the_file(&source) => {
                     return Err(Error::Source { path, source });
                 }
                 links => links.ok(),
             };
-            let files = walkdir::WalkDir::new(root).max_depth(depth).follow_links(true);
-            let leads_out =
-                |link: &Path| links.as_ref().is_some_and(|links| links.leads_out(link).is_some());
-            let is_seen = |entry: &walkdir::DirEntry| {
-                let is_hidden = entry.file_name().as_bytes().starts_with(b".");
-                let is_refused = entry.path_is_symlink() && leads_out(entry.path());
-                entry.depth() == 0 || !(is_hidden || is_refused)
+            let leads_out = |link: StorePath| {
+                links.as_ref().is_some_and(|links| links.leads_out(&link).is_some())
             };
+            let is_seen = |found: &Found| {
+                let is_hidden = found.name().as_bytes().starts_with(b".");
+                let is_refused = found.is_link && leads_out(root.at(&found.path));
+                found.depth == 0 || !(is_hidden || is_refused)
+            };
+            let options = WalkOptions { min_depth: 0, max_depth, follow_links: true };
             // What does not read here does not read when it is packed either, and is named there.
-            for entry in files.into_iter().filter_entry(is_seen) {
-                let entry = match entry.map_err(std::io::Error::from) {
-                    Ok(entry) => entry,
-                    Err(error) if is_of_the_file(&error) => continue,
-                    Err(source) => {
+            for found in root.walk(options, is_seen) {
+                let found = match found {
+                    Ok(found) => root.at(found.path),
+                    Err(error) if is_of_the_file(&error.source) => continue,
+                    Err(WalkError { source, .. }) => {
                         return Err(Error::Source { path: root.to_path_buf(), source });
                     }
                 };
-                if let Ok(metadata) = entry.metadata()
-                    && metadata.is_file()
+                if let Ok(metadata) = found.metadata()
+                    && metadata.kind == FileKind::File
                 {
                     // A sum does not depend on the order, in which a folder lists its files.
-                    sum = sum.wrapping_add(stamp_of(entry.path(), &metadata));
+                    sum = sum.wrapping_add(stamp_of(found.path(), &metadata));
                 }
             }
         }
@@ -66,21 +69,14 @@ impl SourceStamp {
     }
 }
 
-impl SourceStamp {
-    /// Of parts that are told in words, whatever their order.
-    #[cfg(feature = "remote")]
-    pub(super) fn of_parts(parts: impl Iterator<Item = String>) -> Self {
-        let part = |part: String| low_half(Sha256::digest(part.as_bytes()).as_slice());
-        Self(parts.map(part).fold(0, u128::wrapping_add))
-    }
-}
-
-fn stamp_of(path: &Path, metadata: &std::fs::Metadata) -> u128 {
+fn stamp_of(path: &Path, metadata: &Metadata) -> u128 {
+    let Metadata { kind: _, bytes, modified: (seconds, nanos), tag } = metadata;
     let mut hash = Sha256::new();
-    hash.update(metadata.len().to_le_bytes());
-    hash.update(metadata.mtime().to_le_bytes());
-    hash.update(metadata.mtime_nsec().to_le_bytes());
+    hash.update(bytes.to_le_bytes());
+    hash.update(seconds.to_le_bytes());
+    hash.update(nanos.to_le_bytes());
     hash.update(path.as_os_str().as_bytes());
+    hash.update(tag.as_deref().unwrap_or_default());
     low_half(hash.finalize().as_slice())
 }
 
@@ -100,11 +96,14 @@ impl std::fmt::Display for SourceStamp {
 #[cfg(test)]
 mod tests {
     use super::SourceStamp;
+    use crate::store::StorePath;
+    use std::path::Path;
 
     #[test]
     fn files_that_come_go_or_change_change_the_stamp() {
         let folder = tempfile::tempdir().unwrap();
-        let stamp = || SourceStamp::of(&[folder.path()], false).unwrap();
+        let of = |path: &Path| SourceStamp::of(&[StorePath::local(path)], false).unwrap();
+        let stamp = || of(folder.path());
         let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         std::fs::create_dir(folder.path().join("below")).unwrap();
         put("a", "one");
@@ -121,9 +120,9 @@ mod tests {
         put(".hidden", "x");
         assert_eq!(seen.last(), Some(&stamp()));
         let pattern = folder.path().join("{a..c}");
-        let of_pattern = SourceStamp::of(&[&pattern], false).unwrap();
+        let of_pattern = of(&pattern);
         put("c", "something else");
-        assert_ne!(of_pattern, SourceStamp::of(&[&pattern], false).unwrap());
+        assert_ne!(of_pattern, of(&pattern));
         for (file, side) in [
             ("x.msgpack", "x.msgpack.offsets"),
             ("t-images-idx3-ubyte", "t-labels-idx1-ubyte"),
@@ -131,7 +130,7 @@ mod tests {
         ] {
             put(file, "content");
             put(side, "a");
-            let of_file = || SourceStamp::of(&[&folder.path().join(file)], false).unwrap();
+            let of_file = || of(&folder.path().join(file));
             let before = of_file();
             put(side, "another");
             assert_ne!(before, of_file(), "{side}");

@@ -12,7 +12,7 @@ use super::{
     SourceSchema, Whence,
 };
 use crate::message::Message;
-use crate::source::files::open_regular;
+use crate::store::StorePath;
 use crate::{Error, LeftOut, natural_order};
 use flate2::bufread::DeflateDecoder;
 use meetpoint_diagnose::Setting;
@@ -23,7 +23,6 @@ use rawzip::{
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// What this is, for errors.
@@ -34,15 +33,15 @@ const MEMBERS_MAX: u64 = 1 << 24;
 const LOCAL_HEADER_BYTES: u64 = 30;
 
 /// Says by what `path` is known to be a ZIP archive: its first bytes and its name.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if !path.is_file() {
         return Ok(None);
     }
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
     let mut begin = Vec::new();
-    open_regular(path).map_err(failed)?.take(4).read_to_end(&mut begin).map_err(failed)?;
+    path.open().map_err(failed)?.take(4).read_to_end(&mut begin).map_err(failed)?;
     // NumPy's and Torch's files are ZIP archives too, but none of images.
-    let is_named = extension(&path.to_string_lossy()).eq_ignore_ascii_case("zip");
+    let is_named = extension(&path.shown()).eq_ignore_ascii_case("zip");
     let is_zip = is_named && (begin == *b"PK\x03\x04" || begin == *b"PK\x05\x06");
     Ok(is_zip.then(|| "it begins as a ZIP archive does".to_owned()))
 }
@@ -51,7 +50,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 ///
 /// Folders are classes as in a folder of images; a folder that all others are in is none. Option:
 /// `kind`, for archives of something else than images.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Kind])?;
     let kind = options.kind.unwrap_or(ContentKind::Image);
     if kind == ContentKind::None {
@@ -62,12 +61,9 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
         });
     }
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(failed(io::Error::other("not a regular file")));
-    }
-    let file = open_regular(path).map_err(failed)?;
+    let file = path.open().map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    let file = Arc::new(OpenFile { path: path.to_path_buf(), file });
+    let file = Arc::new(OpenFile { path: path.clone(), file });
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let copy = file.file.try_clone().map_err(failed)?;
     let archive = ZipArchive::from_file(copy, &mut buffer)
@@ -101,12 +97,12 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 
 const REMEDY: &str = "it is damaged or cut short, fetch or make it again";
 
-fn malformed(path: &Path, problem: &str) -> Error {
+fn malformed(path: &StorePath, problem: &str) -> Error {
     malformed_at(Whence { file: path.display().to_string(), ..Whence::default() }, problem)
 }
 
 /// Where a member's header lies.
-fn place(path: &Path, member: &str, header: u64) -> Whence {
+fn place(path: &StorePath, member: &str, header: u64) -> Whence {
     Whence {
         file: path.display().to_string(),
         member: Some(format!("member {member}")),
@@ -141,7 +137,7 @@ struct Found {
 
 /// Reads the directory.
 fn list(
-    path: &Path,
+    path: &StorePath,
     archive: &ZipArchive<rawzip::FileReader>,
     buffer: &mut [u8],
     kind: ContentKind,
@@ -238,7 +234,7 @@ fn why_not(entry: &ZipFileHeaderRecord<'_>) -> Option<String> {
 }
 
 /// Members that share bytes are how small archives come to hold petabytes.
-fn check_apart(path: &Path, members: &mut [Member], file_bytes: u64) -> Result<(), Error> {
+fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Result<(), Error> {
     members.sort_by_key(|member| member.header);
     let mut end = 0;
     for member in members {
@@ -257,7 +253,7 @@ fn check_apart(path: &Path, members: &mut [Member], file_bytes: u64) -> Result<(
 }
 
 /// Gives each member its class by the first folder in its name, below a folder that all are in.
-fn label(path: &Path, found: &mut Found, kind: ContentKind) -> Result<Vec<String>, Error> {
+fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<String>, Error> {
     if found.members.is_empty() {
         if found.unreadable.is_empty() {
             return Err(match kind {

@@ -5,8 +5,8 @@ use super::{Kept, UnpackOptions, foreign};
 use crate::pack::keys::Keys;
 use crate::place::{Destination, Replace, Staging};
 use crate::sink::{self, SinkKind};
-use crate::source::files::{not_fetched, open_regular};
-use crate::source::{Content, Entry, Finished, Item, RemoteError, Size, Source, UnusedLabel};
+use crate::source::{Content, Entry, Finished, Item, Size, Source, UnusedLabel};
+use crate::store::{RemoteError, StorePath};
 use crate::{Error, LeftOut, OnError};
 use meetpoint_storage::is_of_the_file;
 use std::io::Read;
@@ -175,7 +175,7 @@ fn read(job: Job) -> Outcome {
         Job::Other(other) => return Outcome::Other(other),
     };
     let Item { key, whence, content, label, extra } = *item;
-    let path = content.path().map(Path::to_path_buf);
+    let path = content.path().map(StorePath::to_path_buf);
     match bytes_of(content) {
         Ok(file) => Outcome::Sample(Fed { key, label, extra, file, is_converted: false }),
         // No word about the sample, which is as sound as it ever was.
@@ -201,7 +201,7 @@ enum Unread {
 
 impl From<std::io::Error> for Unread {
     fn from(error: std::io::Error) -> Self {
-        match not_fetched(&error) {
+        match RemoteError::of_file(&error) {
             Some(failure) => Self::NotFetched(failure),
             None => Self::Failed(error),
         }
@@ -212,17 +212,21 @@ fn bytes_of(content: Content) -> Result<Vec<u8>, Unread> {
     match content {
         Content::Bytes(bytes) => Ok(bytes),
         Content::File { path, bytes } => {
-            let file = open_regular(&path)?;
+            let file = path.open()?;
             let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
             // One byte more than it had when it was listed shows that it has grown.
             file.take(bytes.saturating_add(1)).read_to_end(&mut read)?;
-            if read.len() as u64 == bytes { Ok(read) } else { Err(Unread::Changed(path)) }
+            if read.len() as u64 == bytes {
+                Ok(read)
+            } else {
+                Err(Unread::Changed(path.to_path_buf()))
+            }
         }
         Content::Range { file, offset, bytes } => {
             let length = file.file.metadata()?.len();
             let end = offset.checked_add(bytes);
             if end.is_none_or(|end| end > length) {
-                return Err(Unread::Changed(file.path.clone()));
+                return Err(Unread::Changed(file.path.to_path_buf()));
             }
             let mut read = vec![0; usize::try_from(bytes).expect("no longer than a file")];
             file.file.read_exact_at(&mut read, offset)?;

@@ -6,6 +6,7 @@ use super::golden::{bytes_of, golden, hex};
 use meetpoint_datasets::source::{
     Entry, Item, OpenSource as Open, SourceOptions, cifar, idx, open, table, tar, zip,
 };
+use meetpoint_datasets::store::StorePath;
 use meetpoint_diagnose::{Diagnose, Surface};
 use proptest::prelude::*;
 use std::io::Write as _;
@@ -33,7 +34,7 @@ fn read(path: &Path, open: Open) -> Outcome {
 
 fn read_all(path: &Path, open: Open) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut source = match open(path, &SourceOptions::default()) {
+    let mut source = match open(&StorePath::local(path), &SourceOptions::default()) {
         Ok(source) => source,
         Err(error) => {
             outcome.error = Some(error.in_full(Surface::CommandLine));

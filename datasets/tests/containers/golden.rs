@@ -9,6 +9,7 @@ use arrow_schema::DataType;
 use meetpoint_datasets::source::{
     Content, ContentKind, Entry, Item, Source, SourceOptions, SourceSchema, detect, open,
 };
+use meetpoint_datasets::store::StorePath;
 use meetpoint_diagnose::{Diagnose, Surface};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -27,7 +28,7 @@ pub(crate) fn bytes_of(content: &Content) -> Vec<u8> {
     match content {
         Content::Bytes(bytes) => bytes.clone(),
         Content::File { path, bytes } => {
-            let read = std::fs::read(path).unwrap();
+            let read = std::fs::read(path.path()).unwrap();
             assert_eq!(read.len() as u64, *bytes);
             read
         }
@@ -99,7 +100,7 @@ fn pixels(bytes: &[u8]) -> String {
 
 fn check(name: &str, kind: &str) -> SourceSchema {
     let path = golden(name);
-    assert_eq!(detect(&path).unwrap().name, kind, "{name}");
+    assert_eq!(detect(&StorePath::local(&path)).unwrap().name, kind, "{name}");
     let expected = std::fs::read_to_string(golden("expected_a.json")).unwrap();
     let expected: Value = serde_json::from_str(&expected).unwrap();
     let expected = expected[name].as_array().unwrap();
@@ -243,7 +244,7 @@ fn cifar_comes_pixel_by_pixel_with_the_names_of_its_labels() {
 fn idx_files_come_pixel_by_pixel_plain_or_compressed() {
     check("mnist", "idx");
     let one = golden("mnist/train-images-idx3-ubyte.gz");
-    assert_eq!(detect(&one).unwrap().name, "idx");
+    assert_eq!(detect(&StorePath::local(&one)).unwrap().name, "idx");
     let mut source = open(&one, None, &SourceOptions::default()).unwrap();
     let items = read(source.as_mut());
     assert_eq!(items.len(), 3);

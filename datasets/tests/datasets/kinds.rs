@@ -2,6 +2,7 @@
 
 use crate::support::golden;
 use meetpoint_datasets::source::{self, Entry, SourceOptions};
+use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{OnError, PackOptions, pack, verify};
 use meetpoint_prepare::Dataset;
 use std::path::Path;
@@ -52,7 +53,7 @@ fn every_kind_is_found_out_and_becomes_a_sound_dataset() {
     let folder = tempfile::tempdir().unwrap();
     for (index, (name, kind)) in SOURCES.iter().enumerate() {
         let from = golden().join("sources").join(name);
-        assert_eq!(source::detect(&from).unwrap().name, *kind, "{name}");
+        assert_eq!(source::detect(&StorePath::local(&from)).unwrap().name, *kind, "{name}");
         let to = folder.path().join(format!("{index}.set"));
         let summary = pack(&from, &to, &options(), &mut |_| ())
             .unwrap_or_else(|error| panic!("{name}: {error}"));

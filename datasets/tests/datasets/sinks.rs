@@ -12,6 +12,7 @@ use meetpoint_datasets::source::{
     self, Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema,
     Whence,
 };
+use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{
     ConvertSummary, Error, OnError, PackOptions, Shards, SinkKind, UnpackOptions, convert, unpack,
 };
@@ -214,7 +215,7 @@ fn held(source: &mut dyn Source) -> Held {
         };
         let content = match item.content {
             Content::Bytes(bytes) => bytes,
-            Content::File { path, .. } => std::fs::read(path).unwrap(),
+            Content::File { path, .. } => std::fs::read(path.path()).unwrap(),
             Content::Range { file, offset, bytes } => {
                 use std::os::unix::fs::FileExt;
                 let mut read = vec![0; bytes as usize];
@@ -452,15 +453,16 @@ fn a_folder_that_datadings_files_were_written_to_is_a_source() {
     let bench = Bench::new();
     let source = memory(pictures(4), None, &["cat", "dog"]);
     converted(&bench, source, &to(SinkKind::Datadings)).unwrap();
-    let kind = meetpoint_datasets::source::detect(&bench.back()).unwrap();
+    let back_path = StorePath::local(bench.back());
+    let kind = meetpoint_datasets::source::detect(&back_path).unwrap();
     assert_eq!(kind.name, "datadings");
-    let mut back = (kind.open)(&bench.back(), &SourceOptions::default()).unwrap();
+    let mut back = (kind.open)(&back_path, &SourceOptions::default()).unwrap();
     assert_eq!(held(back.as_mut()).samples.len(), 4);
     for suffix in ["", ".offsets", ".keys"] {
         let file = |name: &str| bench.back().join(format!("{name}.msgpack{suffix}"));
         std::fs::copy(file("data"), file("more")).unwrap();
     }
-    let error = (kind.open)(&bench.back(), &SourceOptions::default()).err().unwrap().to_string();
+    let error = (kind.open)(&back_path, &SourceOptions::default()).err().unwrap().to_string();
     assert!(error.contains("several datadings files"), "{error}");
 }
 

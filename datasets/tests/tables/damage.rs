@@ -2,6 +2,7 @@
 
 use crate::memory::most;
 use crate::support::{SOURCES, copy, options, read, recognised, tables};
+use meetpoint_datasets::store::StorePath;
 use meetpoint_diagnose::{Diagnose, Surface};
 use proptest::prelude::*;
 use serde_json::json;
@@ -13,7 +14,7 @@ const HELD_MAX: usize = 24 << 20;
 
 fn error_of(path: &Path, name: &str, values: &serde_json::Value) -> String {
     let (_, _, open) = SOURCES.iter().find(|(known, _, _)| *known == name).unwrap();
-    let result = open(path, &options(values)).and_then(read);
+    let result = open(&StorePath::local(path), &options(values)).and_then(read);
     match result {
         Ok(got) => panic!("{}: {} samples", path.display(), got.items.len()),
         Err(error) => error.in_full(Surface::CommandLine),
@@ -130,17 +131,19 @@ fn files_of_different_datasets_are_not_read_as_one() {
 fn a_label_out_of_range_makes_its_row_unreadable() {
     let (_, open) = recognised(&tables().join("parquet/bare.parquet"))[0];
     let fine = options(&json!({ "label": "a" }));
-    let got = open(&tables().join("parquet/bare.parquet"), &fine).and_then(read).unwrap();
+    let got = open(&StorePath::local(tables().join("parquet/bare.parquet")), &fine)
+        .and_then(read)
+        .unwrap();
     assert_eq!(got.items.iter().map(|item| item.label).collect::<Vec<_>>(), [Some(1), Some(2)]);
     let labels = options(&json!({ "label": "image/object/class/label" }));
     let path = tables().join("tfrecord/photos-train.tfrecord-00000-of-00001");
     let (_, open) = recognised(&path)[0];
-    let error = open(&path, &labels).err().unwrap().to_string();
+    let error = open(&StorePath::local(&path), &labels).err().unwrap().to_string();
     assert!(error.contains("labels are integers or texts"), "{error}");
     let path = tables().join("mds-plain");
     let (_, open) = recognised(&path)[0];
     let typed = options(&json!({ "label": "small" }));
-    let got = open(&path, &typed).and_then(read).unwrap();
+    let got = open(&StorePath::local(&path), &typed).and_then(read).unwrap();
     assert_eq!(got.items[0].label, Some(200));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("signed.arrow");
@@ -155,7 +158,7 @@ fn a_label_out_of_range_makes_its_row_unreadable() {
     writer.write(&batch).unwrap();
     writer.finish().unwrap();
     let (_, open) = recognised(&path)[0];
-    let got = open(&path, &options(&json!({}))).and_then(read).unwrap();
+    let got = open(&StorePath::local(&path), &options(&json!({}))).and_then(read).unwrap();
     assert_eq!((got.items.len(), got.items[0].label), (1, Some(3)));
     assert!(got.unreadable.iter().all(|line| line.contains("--label")), "{:?}", got.unreadable);
 }
@@ -199,7 +202,7 @@ fn empty_files_are_of_no_kind() {
 /// Opens and reads whatever it is; a panic fails the test.
 fn try_read(path: &Path, source: &str) -> usize {
     let (_, _, open) = SOURCES.iter().find(|(known, _, _)| *known == source).unwrap();
-    let run = || open(path, &options(&json!({}))).and_then(read).is_ok();
+    let run = || open(&StorePath::local(path), &options(&json!({}))).and_then(read).is_ok();
     let (_, held) = most(run);
     held
 }
@@ -291,7 +294,8 @@ fn a_long_row_of_parquet_is_held_twice_and_not_more() {
         drop(batch);
         let (_, _, open) = SOURCES.iter().find(|(known, _, _)| *known == "parquet").unwrap();
         let (length, held) = most(|| {
-            let mut source = open(&path, &options(&json!({ "content": "bytes" }))).unwrap();
+            let mut source =
+                open(&StorePath::local(&path), &options(&json!({ "content": "bytes" }))).unwrap();
             match source.next().unwrap() {
                 Some(meetpoint_datasets::source::Entry::Sample(item)) => item.content.bytes(),
                 other => panic!("{other:?}"),

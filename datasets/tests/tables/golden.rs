@@ -2,6 +2,7 @@
 
 use crate::support::{bytes_of, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::Content;
+use meetpoint_datasets::store::StorePath;
 use meetpoint_diagnose::{Diagnose, Surface};
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ fn each_source_yields_what_was_written() {
         let path = tables().join(wanted["path"].as_str().unwrap());
         let found = recognised(&path);
         let [(_, open)] = found[..] else { panic!("{name}: recognised as {found:?}") };
-        let source = open(&path, &options(&wanted["options"]));
+        let source = open(&StorePath::local(&path), &options(&wanted["options"]));
         let source = source.unwrap_or_else(|error| panic!("{name}: {error}"));
         let samples = source.size().samples;
         let got = read(source).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -66,7 +67,7 @@ fn bytes_that_lie_as_they_are_are_ranges() {
     for name in ranges {
         let path = tables().join(name);
         let (_, open) = recognised(&path)[0];
-        let got = read(open(&path, &Default::default()).unwrap()).unwrap();
+        let got = read(open(&StorePath::local(&path), &Default::default()).unwrap()).unwrap();
         let is_range = |content: &Content| matches!(content, Content::Range { .. });
         assert!(got.items.iter().all(|item| is_range(&item.content)), "{name}");
     }
@@ -78,7 +79,7 @@ fn pictures_that_were_stored_as_pixels_keep_them() {
     let (_, open) = recognised(&path)[0];
     let options = options(&serde_json::json!({ "content": "thumb", "columns": "" }));
     let options = meetpoint_datasets::source::SourceOptions { columns: Some(vec![]), ..options };
-    let got = read(open(&path, &options).unwrap()).unwrap();
+    let got = read(open(&StorePath::local(&path), &options).unwrap()).unwrap();
     for (index, item) in got.items.iter().enumerate() {
         let wanted: String = (0..12).map(|pixel| format!("{:02x}", pixel + index)).collect();
         assert_eq!(decoded(&bytes_of(&item.content)), wanted);
@@ -92,7 +93,7 @@ fn the_checksums_of_datadings_are_right_and_damage_is_seen() {
     let folder = tempfile::tempdir().unwrap();
     crate::support::copy(&tables().join("datadings"), folder.path());
     let path = folder.path().join("photos.msgpack");
-    let verified = verify(&path).unwrap();
+    let verified = verify(&StorePath::local(&path)).unwrap();
     assert_eq!((verified.files, verified.keys), (5, 5));
     for (name, at, words) in [
         ("photos.msgpack", 100, "MD5"),
@@ -104,7 +105,7 @@ fn the_checksums_of_datadings_are_right_and_damage_is_seen() {
         let mut damaged = sound.clone();
         damaged[at] ^= 1;
         std::fs::write(&file, damaged).unwrap();
-        let error = verify(&path).unwrap_err().in_full(Surface::CommandLine);
+        let error = verify(&StorePath::local(&path)).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(words) && error.contains(name), "{error}");
         std::fs::write(&file, sound).unwrap();
     }
@@ -113,6 +114,6 @@ fn the_checksums_of_datadings_are_right_and_damage_is_seen() {
     let mut damaged = std::fs::read(&hashes).unwrap();
     damaged[9] ^= 1;
     std::fs::write(&hashes, damaged).unwrap();
-    let error = verify(&path).unwrap_err().in_full(Surface::CommandLine);
+    let error = verify(&StorePath::local(&path)).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("hash") && error.contains("c/0.jpg"), "{error}");
 }

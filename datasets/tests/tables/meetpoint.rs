@@ -3,6 +3,7 @@
 use crate::support::{Yield, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::SourceOptions;
 use meetpoint_datasets::source::meetpoint::{Pick, open_picked};
+use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{JpegOptions, PackOptions, pack};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::Form;
@@ -29,14 +30,14 @@ fn rows(got: &Yield) -> Vec<Value> {
 fn what_was_packed_comes_back_from_each_form() {
     let source = tables().join("saved");
     let (_, open) = recognised(&source)[0];
-    let wanted = open(&source, &options(&json!({ "split": "train" }))).unwrap();
+    let wanted = open(&StorePath::local(&source), &options(&json!({ "split": "train" }))).unwrap();
     let wanted = read(wanted).unwrap();
     for form in [Form::Jpeg, Form::Fast] {
         let folder = tempfile::tempdir().unwrap();
         let path = packed(folder.path(), form);
         let found = recognised(&path);
         let [("meetpoint", open)] = found[..] else { panic!("{found:?}") };
-        let got = read(open(&path, &SourceOptions::default()).unwrap()).unwrap();
+        let got = read(open(&StorePath::local(&path), &SourceOptions::default()).unwrap()).unwrap();
         assert_eq!(rows(&got), rows(&wanted));
         assert_eq!((&got.labels, got.kind), (&wanted.labels, wanted.kind));
         assert_eq!(got.name, wanted.name);
@@ -48,7 +49,7 @@ fn samples_are_picked_by_place_key_label_and_chance() {
     let folder = tempfile::tempdir().unwrap();
     let path = packed(folder.path(), Form::Jpeg);
     let keys = |pick: Pick| {
-        let got = read(open_picked(&path, &pick)?)?;
+        let got = read(open_picked(&StorePath::local(&path), &pick)?)?;
         let keys = got.items.iter().map(|item| item.key.trim_end_matches(".jpg").to_owned());
         Ok::<_, meetpoint_datasets::Error>(keys.collect::<Vec<_>>().join(" "))
     };
@@ -85,7 +86,7 @@ fn a_damaged_sample_is_named_and_the_rest_is_read() {
     let at = second.unwrap().0 + 100;
     bytes[at] ^= 1;
     std::fs::write(&part, bytes).unwrap();
-    let got = read(open_picked(&path, &Pick::default()).unwrap()).unwrap();
+    let got = read(open_picked(&StorePath::local(&path), &Pick::default()).unwrap()).unwrap();
     assert_eq!(got.items.len(), 3);
     assert!(got.unreadable[0].contains("photo1.jpg"), "{:?}", got.unreadable);
 }

@@ -6,14 +6,15 @@ use meetpoint_datasets::source::{
     Content, ContentKind, Entry, Item, Source, SourceOptions, arrow, datadings, ffcv, mds,
     meetpoint, parquet, tfrecord,
 };
+use meetpoint_datasets::store::StorePath;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A way to open a source.
-pub(crate) type Open = fn(&Path, &SourceOptions) -> Result<Box<dyn Source>, Error>;
-type Recognise = fn(&Path) -> Result<Option<String>, Error>;
+pub(crate) type Open = fn(&StorePath, &SourceOptions) -> Result<Box<dyn Source>, Error>;
+type Recognise = fn(&StorePath) -> Result<Option<String>, Error>;
 
 /// All sources here.
 pub(crate) const SOURCES: [(&str, Recognise, Open); 7] = [
@@ -33,7 +34,8 @@ pub(crate) fn tables() -> PathBuf {
 
 /// The one source that recognises the path.
 pub(crate) fn recognised(path: &Path) -> Vec<(&'static str, Open)> {
-    let is_such = |recognise: Recognise| recognise(path).unwrap().is_some();
+    let path = StorePath::local(path);
+    let is_such = |recognise: Recognise| recognise(&path).unwrap().is_some();
     let found = SOURCES.iter().filter(|(_, recognise, _)| is_such(*recognise));
     found.map(|(name, _, open)| (*name, *open)).collect()
 }
@@ -55,7 +57,7 @@ pub(crate) fn options(values: &Value) -> SourceOptions {
 pub(crate) fn bytes_of(content: &Content) -> Vec<u8> {
     match content {
         Content::Bytes(bytes) => bytes.clone(),
-        Content::File { path, .. } => std::fs::read(path).unwrap(),
+        Content::File { path, .. } => std::fs::read(path.path()).unwrap(),
         Content::Range { file, offset, bytes } => {
             let mut read = vec![0; *bytes as usize];
             file.file.read_exact_at(&mut read, *offset).unwrap();

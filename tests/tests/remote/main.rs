@@ -4,6 +4,7 @@
 
 mod azure;
 mod bounds;
+mod contract;
 mod faults;
 mod s3;
 mod sources;

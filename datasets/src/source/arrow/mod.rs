@@ -18,18 +18,18 @@ use super::{Source, SourceOptions};
 use crate::Error;
 use crate::message::Message;
 use crate::source::budget::MemoryBudget;
-use crate::source::files::open_regular;
+use crate::store::StorePath;
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use serde_json::Value;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use table::ArrowTable;
 
 /// Longest side file that is read.
 const SIDE_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Says by what `path` is known to be an Arrow file or a saved dataset.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         if path.join("dataset_dict.json").is_file() {
             return Ok(Some("it holds dataset_dict.json of Hugging Face".to_owned()));
@@ -42,7 +42,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     let name = path.extension().and_then(|extension| extension.to_str());
     let is_named = name.is_some_and(|name| ["arrow", "feather", "ipc", "arrows"].contains(&name));
     let mut first = Vec::new();
-    let file = open_regular(path);
+    let file = path.open();
     let file = file.map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let read = file.take(8).read_to_end(&mut first);
     read.map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
@@ -54,7 +54,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Opens an Arrow file, or a saved dataset.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("an Arrow dataset", &known)?;
     let (files, info) = files_of(path, options)?;
@@ -64,14 +64,17 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 }
 
 /// The files of a dataset, in order, and its `dataset_info.json`.
-fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Option<Value>), Error> {
+fn files_of(
+    path: &StorePath,
+    options: &SourceOptions,
+) -> Result<(Vec<StorePath>, Option<Value>), Error> {
     if !path.is_dir() {
         if let Some(split) = &options.split {
             let problem = Message::from(format!("holds one set, not a split {split:?}"))
                 .remedy(Remedy::set(Setting::Split, Change::Off));
             return Err(malformed(path, None, problem));
         }
-        return Ok((vec![path.to_path_buf()], None));
+        return Ok((vec![path.clone()], None));
     }
     let dictionary = path.join("dataset_dict.json");
     let folder = if dictionary.is_file() {
@@ -84,7 +87,7 @@ fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Optio
             .collect();
         path.join(chosen_split(path, &splits, options.split.as_deref())?)
     } else {
-        path.to_path_buf()
+        path.clone()
     };
     let info = folder.join("dataset_info.json");
     let info = if info.is_file() { Some(json(&info)?) } else { None };
@@ -120,7 +123,7 @@ fn files_of(path: &Path, options: &SourceOptions) -> Result<(Vec<PathBuf>, Optio
 
 /// The split that is meant.
 pub(crate) fn chosen_split(
-    path: &Path,
+    path: &StorePath,
     splits: &[String],
     wanted: Option<&str>,
 ) -> Result<String, Error> {
@@ -149,7 +152,7 @@ pub(crate) fn chosen_split(
 }
 
 /// A name that leads nowhere else.
-pub(crate) fn plain_name<'a>(file: &Path, name: &'a str) -> Result<&'a str, Error> {
+pub(crate) fn plain_name<'a>(file: &StorePath, name: &'a str) -> Result<&'a str, Error> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
         (Some(std::path::Component::Normal(_)), None) => Ok(name),
@@ -158,9 +161,9 @@ pub(crate) fn plain_name<'a>(file: &Path, name: &'a str) -> Result<&'a str, Erro
 }
 
 /// A JSON side file.
-pub(crate) fn json(path: &Path) -> Result<Value, Error> {
+pub(crate) fn json(path: &StorePath) -> Result<Value, Error> {
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = open_regular(path).map_err(unreadable)?;
+    let file = path.open().map_err(unreadable)?;
     let mut text = Vec::new();
     file.take(SIDE_FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(unreadable)?;
     if text.len() as u64 > SIDE_FILE_BYTES_MAX {

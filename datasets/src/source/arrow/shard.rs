@@ -10,13 +10,13 @@ use crate::source::OpenFile;
 use crate::source::budget::MemoryBudget;
 use crate::source::rows::table::{guarded, open_file, read_at, too_large};
 use crate::source::rows::{ContentColumn, malformed};
+use crate::store::StorePath;
 use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::FileDecoder;
 use arrow_ipc::{Block, CompressionType, MessageHeader};
 use arrow_schema::SchemaRef;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Most that LZ4 can make of a byte.
@@ -42,7 +42,7 @@ pub(super) type Decoded = (RecordBatch, Option<u64>);
 
 impl Shard {
     /// Opens a file and reads its schema.
-    pub(super) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    pub(super) fn open(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         let (file, bytes) = open_file(path)?;
         let mut messages = Messages::open(&file, bytes)?;
         let first = if messages.footer().is_none() { messages.next(&file)? } else { None };

@@ -10,10 +10,10 @@ use crate::source::rows::plain::{Unplain, plain_batch};
 use crate::source::rows::row_source::{bytes_at, offsets};
 use crate::source::rows::table::{Batch, Contents, read_at, too_large};
 use crate::source::rows::{ContentColumn, Table, malformed};
+use crate::store::StorePath;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a content that are looked at to tell what it is.
@@ -33,7 +33,7 @@ impl ArrowTable {
     /// Looks at the schema and the length of each file; `features` come from beside them, and else
     /// from the first of them.
     pub(super) fn open(
-        files: Vec<PathBuf>,
+        files: Vec<StorePath>,
         features: Option<Features>,
         budget: MemoryBudget,
     ) -> Result<Self, Error> {
@@ -129,7 +129,7 @@ impl Table for ArrowTable {
             let (mut shard, first_row) = match self.current.take() {
                 Some(current) => current,
                 None => {
-                    let open = |path: &Path| {
+                    let open = |path: &StorePath| {
                         let shard = Shard::open(path, &self.budget)?;
                         let schema = Arc::clone(&shard.schema);
                         Ok((shard, schema))

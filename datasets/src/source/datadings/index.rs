@@ -5,12 +5,11 @@
 //! offsets.
 
 use crate::Error;
-use crate::source::files::open_regular;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, unreadable};
+use crate::store::StorePath;
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
 
 /// Longest key.
 const KEY_BYTES_MAX: u64 = 1 << 16;
@@ -29,13 +28,13 @@ enum Places {
 
 /// Big-endian words of a file.
 pub(super) struct Words {
-    path: PathBuf,
+    path: StorePath,
     reader: BufReader<File>,
 }
 
 /// The texts of a MessagePack array, one by one.
 pub(super) struct Keys {
-    path: PathBuf,
+    path: StorePath,
     reader: BufReader<File>,
     /// Number of keys that are left.
     pub(super) left: u64,
@@ -45,16 +44,16 @@ pub(super) struct Keys {
 pub(super) type Place = (u64, u64, Option<String>);
 
 /// A side file: `X.msgpack.offsets`.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+pub(super) fn beside(path: &StorePath, suffix: &str) -> StorePath {
+    let mut name = path.path().as_os_str().to_owned();
     name.push(".");
     name.push(suffix);
-    name.into()
+    path.at(name)
 }
 
 impl Index {
     /// Opens what is there, for a file of so many bytes.
-    pub(super) fn open(path: &Path, data_bytes: u64) -> Result<Self, Error> {
+    pub(super) fn open(path: &StorePath, data_bytes: u64) -> Result<Self, Error> {
         let offsets_path = beside(path, "offsets");
         let legacy_path = beside(path, "index");
         if !offsets_path.exists() {
@@ -93,9 +92,9 @@ impl Index {
         Ok(Self { samples, places })
     }
 
-    fn legacy(path: &Path, data_bytes: u64) -> Result<Self, Error> {
+    fn legacy(path: &StorePath, data_bytes: u64) -> Result<Self, Error> {
         let (_, bytes) = open_file(path)?;
-        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
+        let file = path.open().map_err(|error| unreadable(path, error))?;
         let mut reader = BufReader::new(file);
         let entries = length(path, &mut reader, true)?;
         // An entry has at least a key of a byte and an offset of one.
@@ -162,9 +161,9 @@ impl Index {
 }
 
 impl Words {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
-        Ok(Self { path: path.to_path_buf(), reader: BufReader::new(file) })
+    pub(super) fn open(path: &StorePath) -> Result<Self, Error> {
+        let file = path.open().map_err(|error| unreadable(path, error))?;
+        Ok(Self { path: path.clone(), reader: BufReader::new(file) })
     }
 
     pub(super) fn next(&mut self) -> Result<u64, Error> {
@@ -176,11 +175,11 @@ impl Words {
 }
 
 impl Keys {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
+    pub(super) fn open(path: &StorePath) -> Result<Self, Error> {
+        let file = path.open().map_err(|error| unreadable(path, error))?;
         let mut reader = BufReader::new(file);
         let left = length(path, &mut reader, false)?;
-        Ok(Self { path: path.to_path_buf(), reader, left })
+        Ok(Self { path: path.clone(), reader, left })
     }
 
     pub(super) fn next(&mut self) -> Result<String, Error> {
@@ -189,18 +188,18 @@ impl Keys {
     }
 }
 
-fn byte(path: &Path, reader: &mut impl Read) -> Result<u8, Error> {
+fn byte(path: &StorePath, reader: &mut impl Read) -> Result<u8, Error> {
     let mut byte = [0];
     reader.read_exact(&mut byte).map_err(|_| malformed(path, None, "is cut off"))?;
     Ok(byte[0])
 }
 
-fn big_endian(path: &Path, reader: &mut impl Read, bytes: u8) -> Result<u64, Error> {
+fn big_endian(path: &StorePath, reader: &mut impl Read, bytes: u8) -> Result<u64, Error> {
     (0..bytes).try_fold(0, |value, _| Ok(value << 8 | u64::from(byte(path, reader)?)))
 }
 
 /// The length of an array or a map.
-fn length(path: &Path, reader: &mut impl Read, is_map: bool) -> Result<u64, Error> {
+fn length(path: &StorePath, reader: &mut impl Read, is_map: bool) -> Result<u64, Error> {
     match (byte(path, reader)?, is_map) {
         (head @ 0x90..=0x9f, false) | (head @ 0x80..=0x8f, true) => Ok(u64::from(head & 0x0f)),
         (0xdc, false) | (0xde, true) => big_endian(path, reader, 2),
@@ -212,7 +211,7 @@ fn length(path: &Path, reader: &mut impl Read, is_map: bool) -> Result<u64, Erro
     }
 }
 
-fn text(path: &Path, reader: &mut impl Read) -> Result<String, Error> {
+fn text(path: &StorePath, reader: &mut impl Read) -> Result<String, Error> {
     let bytes = match byte(path, reader)? {
         head @ 0xa0..=0xbf => u64::from(head & 0x1f),
         0xd9 => big_endian(path, reader, 1)?,

@@ -17,11 +17,10 @@ use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed};
 use super::{OpenFile, Source, SourceOptions};
 use crate::message::Message;
-use crate::source::files::open_regular;
+use crate::store::StorePath;
 use crate::{Error, natural_order};
 use index::Index;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use verify::{Verified, verify};
@@ -32,7 +31,7 @@ const SAMPLE_BYTES_MAX: u64 = 1 << 31;
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 
 /// Says by what `path` is known to be a datadings file.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         let files = files_in(path, FOLDER_ENTRIES_MAX)?;
         return Ok((!files.is_empty()).then(|| {
@@ -46,7 +45,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
     }
     let mut first = Vec::new();
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = open_regular(path).map_err(unreadable)?;
+    let file = path.open().map_err(unreadable)?;
     file.take(1).read_to_end(&mut first).map_err(unreadable)?;
     let is_map = matches!(first.first(), Some(0x80..=0x8f | 0xde | 0xdf));
     Ok((is_map && has_index(path))
@@ -54,30 +53,30 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Whether an index is beside a file.
-fn has_index(path: &Path) -> bool {
+fn has_index(path: &StorePath) -> bool {
     ["offsets", "index"].iter().any(|suffix| index::beside(path, suffix).exists())
 }
 
 /// Files with an index among so many entries of a folder, in natural order.
-fn files_in(folder: &Path, most: usize) -> Result<Vec<PathBuf>, Error> {
+fn files_in(folder: &StorePath, most: usize) -> Result<Vec<StorePath>, Error> {
     let unreadable = |source| Error::Source { path: folder.to_path_buf(), source };
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)?.take(most) {
-        let path = entry.map_err(unreadable)?.path();
+    for entry in folder.list().map_err(unreadable)?.take(most) {
+        let (path, _) = entry.map_err(unreadable)?;
         if path.extension().is_some_and(|name| name == "msgpack") && has_index(&path) {
             files.push(path);
         }
     }
-    files.sort_by(|left, right| natural_order(&left.to_string_lossy(), &right.to_string_lossy()));
+    files.sort_by(|left, right| natural_order(&left.shown(), &right.shown()));
     Ok(files)
 }
 
 /// Opens a datadings file, or the one in a folder.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only("a datadings file", &TABLE_OPTIONS)?;
-    let files = if path.is_dir() { files_in(path, usize::MAX)? } else { vec![path.to_path_buf()] };
+    let files = if path.is_dir() { files_in(path, usize::MAX)? } else { vec![path.clone()] };
     let path = match files.as_slice() {
-        [file] => file.as_path(),
+        [file] => file,
         [] => return Err(malformed(path, None, "holds no .msgpack file with its index beside it")),
         [first, second, ..] => {
             let problem = Message::from(format!(
@@ -96,7 +95,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 
 /// The samples of a file.
 struct Samples {
-    path: PathBuf,
+    path: StorePath,
     name: Arc<str>,
     file: Arc<OpenFile>,
     bytes: u64,
@@ -108,11 +107,11 @@ struct Samples {
 }
 
 impl Samples {
-    fn open(path: &Path, budget: MemoryBudget) -> Result<Self, Error> {
+    fn open(path: &StorePath, budget: MemoryBudget) -> Result<Self, Error> {
         let (file, bytes) = open_file(path)?;
         let index = Index::open(path, bytes)?;
         let name = path.display().to_string().into();
-        let path = path.to_path_buf();
+        let path = path.clone();
         Ok(Self { path, name, file, bytes, index, next: 0, end: 0, budget })
     }
 }

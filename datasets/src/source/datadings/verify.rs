@@ -3,14 +3,13 @@
 use super::index::{Index, Keys, Words, beside};
 use crate::Error;
 use crate::source::arrow::plain_name;
-use crate::source::files::open_regular;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, unreadable};
+use crate::store::StorePath;
 use blake2::digest::consts::U32;
 use blake2::{Blake2sMac, digest::Mac};
 use md5::{Digest, Md5};
 use std::io::Read;
-use std::path::Path;
 
 /// Longest `.md5` file.
 const LIST_BYTES_MAX: u64 = 1 << 20;
@@ -26,7 +25,7 @@ pub struct Verified {
 
 /// Compares the MD5 of each file that `X.msgpack.md5` lists, and the hash of each key with
 /// `X.msgpack.key_hashes`; a side file that is not there is not compared, which the result tells.
-pub fn verify(path: &Path) -> Result<Verified, Error> {
+pub fn verify(path: &StorePath) -> Result<Verified, Error> {
     let (_, bytes) = open_file(path)?;
     // Offsets that do not ascend within the file are errors of the index.
     let mut index = Index::open(path, bytes)?;
@@ -36,23 +35,23 @@ pub fn verify(path: &Path) -> Result<Verified, Error> {
     Ok(Verified { files, keys })
 }
 
-fn verify_md5(path: &Path) -> Result<u64, Error> {
+fn verify_md5(path: &StorePath) -> Result<u64, Error> {
     let list_path = beside(path, "md5");
     if !list_path.exists() {
         return Ok(0);
     }
     let failed = |error| unreadable(&list_path, error);
-    let file = open_regular(&list_path).map_err(failed)?;
+    let file = list_path.open().map_err(failed)?;
     let mut list = String::new();
     file.take(LIST_BYTES_MAX).read_to_string(&mut list).map_err(failed)?;
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.folder();
     let mut files = 0;
     for line in list.lines().filter(|line| !line.trim().is_empty()) {
         let (stored, name) = line.split_once("  ").ok_or_else(|| {
             malformed(&list_path, None, format!("has {line:?} where `md5  name` is due"))
         })?;
         let file_path = folder.join(plain_name(&list_path, name.trim())?);
-        let mut file = open_regular(&file_path).map_err(|error| unreadable(&file_path, error))?;
+        let mut file = file_path.open().map_err(|error| unreadable(&file_path, error))?;
         let mut digest = Md5::new();
         let mut chunk = vec![0; 1 << 20];
         loop {
@@ -73,7 +72,7 @@ fn verify_md5(path: &Path) -> Result<u64, Error> {
 }
 
 /// `.key_hashes`: a salt of 8 bytes, then for each key the first 8 bytes of its salted BLAKE2s.
-fn verify_keys(path: &Path) -> Result<u64, Error> {
+fn verify_keys(path: &StorePath) -> Result<u64, Error> {
     let (hashes_path, keys_path) = (beside(path, "key_hashes"), beside(path, "keys"));
     if !hashes_path.exists() || !keys_path.exists() {
         return Ok(0);

@@ -17,11 +17,10 @@ use super::rows::value::{Axes, Kind, Value};
 use super::rows::{RowSource, malformed};
 use super::{OpenFile, Source, SourceOptions};
 use crate::Error;
-use crate::source::files::open_regular;
+use crate::store::StorePath;
 use arrow_schema::DataType;
 use layout::{Field, FieldKind, Layout};
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Longest value that is read into memory.
@@ -31,32 +30,32 @@ const MODE_JPEG: u64 = 0;
 const MODE_PIXELS: u64 = 1;
 
 /// Says by what `path` is known to be a `.beton` file.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let is_named = path.extension().is_some_and(|name| name == "beton");
     if !is_named || !path.is_file() {
         return Ok(None);
     }
     let mut first = Vec::new();
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = open_regular(path).map_err(unreadable)?;
+    let file = path.open().map_err(unreadable)?;
     file.take(2).read_to_end(&mut first).map_err(unreadable)?;
     Ok((first == [2, 0]).then(|| "it is named .beton and begins with version 2".to_owned()))
 }
 
 /// Opens a `.beton` file.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only("an FFCV file", &TABLE_OPTIONS)?;
     let (file, bytes) = open_file(path)?;
     let layout = Layout::read(&file, bytes)?;
     let name = path.display().to_string().into();
-    let samples = Samples { path: path.to_path_buf(), name, file, bytes, layout, next: 0 };
+    let samples = Samples { path: path.clone(), name, file, bytes, layout, next: 0 };
     let table = RecordTable::open(samples, options.columns.is_some())?;
     Ok(Box::new(RowSource::open(table, options, &path.display().to_string())?))
 }
 
 /// The samples of a file.
 struct Samples {
-    path: PathBuf,
+    path: StorePath,
     name: Arc<str>,
     file: Arc<OpenFile>,
     bytes: u64,

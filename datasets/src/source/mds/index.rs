@@ -5,8 +5,8 @@ use crate::Error;
 use crate::source::arrow::{json, plain_name};
 use crate::source::rows::malformed;
 use crate::source::rows::value::FIELDS_MAX;
+use crate::store::StorePath;
 use serde_json::Value;
-use std::path::Path;
 
 /// Longest shard: its offsets have 32 bits.
 const SHARD_BYTES_MAX: u64 = u32::MAX as u64;
@@ -42,7 +42,7 @@ pub(super) struct FileEntry {
 
 impl Index {
     /// Reads and checks it.
-    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+    pub(super) fn read(path: &StorePath) -> Result<Self, Error> {
         let index = json(path)?;
         let fault = |problem: String| malformed(path, None, problem);
         let list = index["shards"].as_array();
@@ -110,7 +110,7 @@ fn columns_of(shard: &Value) -> Result<Vec<Column>, String> {
     Ok(columns)
 }
 
-fn file_of(index: &Path, entry: &Value) -> Result<Option<FileEntry>, Error> {
+fn file_of(index: &StorePath, entry: &Value) -> Result<Option<FileEntry>, Error> {
     let Some(name) = entry["basename"].as_str() else { return Ok(None) };
     let name = plain_name(index, name)?.to_owned();
     let bytes = entry["bytes"].as_u64();

@@ -18,23 +18,23 @@ use super::rows::row_source::TABLE_OPTIONS;
 use super::rows::value::Kind;
 use super::rows::{RowSource, malformed};
 use super::{Source, SourceOptions};
+use crate::store::StorePath;
 use crate::{Error, natural_order};
 use index::Index;
 use meetpoint_diagnose::Setting;
 use shard::Shard;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Name of the list of shards.
 const INDEX_NAME: &str = "index.json";
 
 /// Says by what `path` is known to be an MDS dataset.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if !path.is_dir() {
         return Ok(None);
     }
     let folder = match splits(path)? {
-        _ if path.join(INDEX_NAME).is_file() => path.to_path_buf(),
+        _ if path.join(INDEX_NAME).is_file() => path.clone(),
         splits if splits.is_empty() => return Ok(None),
         splits => path.join(&splits[0]),
     };
@@ -45,11 +45,11 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Opens an MDS dataset.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("an MDS dataset", &known)?;
     let folder = if path.join(INDEX_NAME).is_file() && options.split.is_none() {
-        path.to_path_buf()
+        path.clone()
     } else {
         let splits = splits(path)?;
         if splits.is_empty() && options.split.is_none() {
@@ -64,13 +64,13 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 }
 
 /// Sub-folders with an index.
-fn splits(path: &Path) -> Result<Vec<String>, Error> {
+fn splits(path: &StorePath) -> Result<Vec<String>, Error> {
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
     let mut splits = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let name = entry.file_name();
-        if let (Some(name), true) = (name.to_str(), entry.path().join(INDEX_NAME).is_file()) {
+    for entry in path.list().map_err(unreadable)? {
+        let (folder, _) = entry.map_err(unreadable)?;
+        let name = folder.file_name().and_then(|name| name.to_str());
+        if let (Some(name), true) = (name, folder.join(INDEX_NAME).is_file()) {
             splits.push(name.to_owned());
         }
     }
@@ -80,7 +80,7 @@ fn splits(path: &Path) -> Result<Vec<String>, Error> {
 
 /// The samples of all shards.
 struct Samples {
-    folder: PathBuf,
+    folder: StorePath,
     index: Index,
     next_shard: usize,
     current: Option<Shard>,
@@ -88,9 +88,9 @@ struct Samples {
 }
 
 impl Samples {
-    fn open(folder: &Path, budget: MemoryBudget) -> Result<Self, Error> {
+    fn open(folder: &StorePath, budget: MemoryBudget) -> Result<Self, Error> {
         let index = Index::read(&folder.join(INDEX_NAME))?;
-        Ok(Self { folder: folder.to_path_buf(), index, next_shard: 0, current: None, budget })
+        Ok(Self { folder: folder.clone(), index, next_shard: 0, current: None, budget })
     }
 }
 

@@ -6,11 +6,10 @@ use crate::Error;
 use crate::message::Message;
 use crate::source::OpenFile;
 use crate::source::budget::{HeldBytes, MemoryBudget, over_budget};
-use crate::source::files::open_regular;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, read_at, too_large, unreadable};
+use crate::store::StorePath;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where the bytes of a shard are.
@@ -23,7 +22,7 @@ enum Body {
 
 /// An open shard.
 pub(super) struct Shard {
-    pub(super) path: PathBuf,
+    pub(super) path: StorePath,
     pub(super) name: Arc<str>,
     body: Body,
     bytes: u64,
@@ -34,7 +33,7 @@ pub(super) struct Shard {
 impl Shard {
     /// Opens it: the plain file if it is there, else the compressed one.
     pub(super) fn open(
-        folder: &Path,
+        folder: &StorePath,
         entry: &ShardEntry,
         budget: &MemoryBudget,
     ) -> Result<Self, Error> {
@@ -131,7 +130,7 @@ impl Shard {
 }
 
 /// Compares length and checksums with the index.
-fn check_file(path: &Path, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
+fn check_file(path: &StorePath, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
     if bytes != entry.bytes {
         let problem =
             Message::from(format!("has {bytes} bytes, where the index claims {}", entry.bytes))
@@ -140,7 +139,7 @@ fn check_file(path: &Path, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
     }
     let mut known = 0;
     for (algorithm, stored) in &entry.hashes {
-        let mut file = open_regular(path).map_err(|error| unreadable(path, error))?;
+        let mut file = path.open().map_err(|error| unreadable(path, error))?;
         let got = hash::hash(algorithm, &mut file).map_err(|error| unreadable(path, error))?;
         let Some(got) = got else { continue };
         known += 1;
@@ -166,7 +165,7 @@ fn check_file(path: &Path, bytes: u64, entry: &FileEntry) -> Result<(), Error> {
 
 /// The plain bytes of a compressed shard.
 fn unfold(
-    path: &Path,
+    path: &StorePath,
     folded: &FileEntry,
     entry: &ShardEntry,
     budget: &MemoryBudget,

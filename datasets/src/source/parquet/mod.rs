@@ -14,27 +14,26 @@ use super::rows::shards;
 use super::{Source, SourceOptions};
 use crate::Error;
 use crate::source::budget::MemoryBudget;
-use crate::source::files::open_regular;
+use crate::store::StorePath;
 use meetpoint_diagnose::Setting;
 use std::io::Read;
-use std::path::Path;
 use table::ParquetTable;
 
 /// Says by what `path` is known to be a Parquet file or a folder of them.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         let found = shards::has_one(path, is_member);
         return Ok(found.then(|| "it holds Parquet files".to_owned()));
     }
     let mut first = Vec::new();
     let unreadable = |source| Error::Source { path: path.to_path_buf(), source };
-    let file = open_regular(path).map_err(unreadable)?;
+    let file = path.open().map_err(unreadable)?;
     file.take(4).read_to_end(&mut first).map_err(unreadable)?;
     Ok((first == b"PAR1").then(|| "it begins as a Parquet file".to_owned()))
 }
 
 /// Opens a Parquet file or a folder of them.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("Parquet", &known)?;
     let files = shards::choose(path, "Parquet files", is_member, options.split.as_deref())?;

@@ -12,6 +12,7 @@ use crate::source::rows::plain::{Unplain, plain_batch, plain_schema};
 use crate::source::rows::row_source::bytes_at;
 use crate::source::rows::table::{Batch, Contents, guarded, open_file, too_large, unreadable};
 use crate::source::rows::{ContentColumn, Table, malformed};
+use crate::store::StorePath;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
@@ -20,7 +21,6 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a batch, as far as the average row of its row group tells.
@@ -42,7 +42,7 @@ pub(super) struct ParquetTable {
 
 /// An open file.
 struct Shard {
-    path: PathBuf,
+    path: StorePath,
     opened: Arc<OpenFile>,
     file: Arc<File>,
     metadata: ArrowReaderMetadata,
@@ -56,7 +56,7 @@ struct Shard {
 }
 
 impl Shard {
-    fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    fn open(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         let (opened, bytes) = open_file(path)?;
         if bytes == 0 {
             return Err(malformed(path, None, "is empty"));
@@ -73,7 +73,7 @@ impl Shard {
                            damaged";
             return Err(malformed(path, None, problem));
         }
-        let path = path.to_path_buf();
+        let path = path.clone();
         let file = Arc::new(file);
         let (reader, budget) = (None, budget.clone());
         Ok(Self { path, opened, file, metadata, next_group: 0, reader, rows: 0, bytes, budget })
@@ -199,7 +199,7 @@ fn is_within(group: &parquet::file::metadata::RowGroupMetaData, bytes: u64) -> b
 
 /// The error of a row group; the crate keeps only the words of a refusal of memory.
 fn failed(
-    path: &Path,
+    path: &StorePath,
     group: usize,
     error: &dyn std::fmt::Display,
     budget: &MemoryBudget,
@@ -210,20 +210,20 @@ fn failed(
     }
 }
 
-fn unplain(path: &Path, error: Unplain) -> Error {
+fn unplain(path: &StorePath, error: Unplain) -> Error {
     match error {
         Unplain::OverBudget(over) => too_large(path, None, None, over),
         Unplain::Arrow(error) => fault(path, &error.to_string()),
     }
 }
 
-fn fault(path: &Path, problem: &str) -> Error {
+fn fault(path: &StorePath, problem: &str) -> Error {
     malformed(path, None, format!("{problem}; the file is cut off, damaged or of another kind"))
 }
 
 impl ParquetTable {
     /// Looks at the footer of each file.
-    pub(super) fn open(files: Vec<PathBuf>, budget: MemoryBudget) -> Result<Self, Error> {
+    pub(super) fn open(files: Vec<StorePath>, budget: MemoryBudget) -> Result<Self, Error> {
         let files = Files::of(files, |path| {
             let shard = Shard::open(path, &budget)?;
             let groups = shard.metadata.metadata().row_groups().iter();
@@ -312,7 +312,7 @@ impl Table for ParquetTable {
             let mut shard = match self.current.take() {
                 Some(shard) => shard,
                 None => {
-                    let open = |path: &Path| {
+                    let open = |path: &StorePath| {
                         let shard = Shard::open(path, &self.budget)?;
                         let schema = Arc::clone(shard.metadata.schema());
                         Ok((shard, schema))

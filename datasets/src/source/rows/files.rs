@@ -6,8 +6,8 @@ use super::plain::{difference, plain_schema};
 use super::table::malformed;
 use crate::Error;
 use crate::message::Message;
+use crate::store::StorePath;
 use arrow_schema::SchemaRef;
-use std::path::{Path, PathBuf};
 
 /// What one file says of itself.
 pub(crate) struct Seen {
@@ -19,7 +19,7 @@ pub(crate) struct Seen {
 
 /// All files, at least one.
 pub(crate) struct Files {
-    paths: Vec<PathBuf>,
+    paths: Vec<StorePath>,
     /// Of each of them, in plain types.
     pub(crate) schema: SchemaRef,
     /// What the metadata of the first one say about the columns.
@@ -33,8 +33,8 @@ pub(crate) struct Files {
 impl Files {
     /// Looks at each file with `look`; an error where one has other columns than the first.
     pub(crate) fn of(
-        paths: Vec<PathBuf>,
-        look: impl Fn(&Path) -> Result<Seen, Error>,
+        paths: Vec<StorePath>,
+        look: impl Fn(&StorePath) -> Result<Seen, Error>,
     ) -> Result<Self, Error> {
         let mut first: Option<(SchemaRef, Features)> = None;
         let (mut rows, mut bytes) = (0_u64, 0);
@@ -59,7 +59,7 @@ impl Files {
     }
 
     /// All of them, in order.
-    pub(crate) fn paths(&self) -> &[PathBuf] {
+    pub(crate) fn paths(&self) -> &[StorePath] {
         &self.paths
     }
 
@@ -67,14 +67,14 @@ impl Files {
     /// has other columns than when it was looked at has changed.
     pub(crate) fn open_next<T>(
         &mut self,
-        open: impl FnOnce(&Path) -> Result<(T, SchemaRef), Error>,
+        open: impl FnOnce(&StorePath) -> Result<(T, SchemaRef), Error>,
     ) -> Result<Option<T>, Error> {
         let Some(path) = self.paths.get(self.next) else { return Ok(None) };
         self.next += 1;
         let (opened, schema) = open(path)?;
         match difference(&self.schema, &plain_schema(&schema)) {
             None => Ok(Some(opened)),
-            Some(_) => Err(Error::SourceChanged { path: path.clone() }),
+            Some(_) => Err(Error::SourceChanged { path: path.to_path_buf() }),
         }
     }
 }

@@ -3,9 +3,10 @@
 use super::malformed;
 use crate::message::Message;
 use crate::source::arrow::chosen_split;
+use crate::store::{FileKind, Found, StorePath, WalkError, WalkOptions};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How deep files may lie: `data/default/train/0000.parquet`.
 const DEPTH_MAX: usize = 4;
@@ -17,64 +18,61 @@ const SPLIT_NAMES: [&str; 8] =
 const LOOK_ENTRIES: usize = 4096;
 
 /// A file and its split.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct SplitFile {
-    path: PathBuf,
+    path: StorePath,
     split: Option<String>,
 }
 
 /// Whether a file whose name `is_member` takes is among the first entries of a folder.
-pub(crate) fn has_one(folder: &Path, is_member: fn(&str) -> bool) -> bool {
+pub(crate) fn has_one(folder: &StorePath, is_member: fn(&str) -> bool) -> bool {
     // A link that leads nowhere, or a folder that does not open, is no such file.
-    walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(|entry| {
-        entry.file_name().to_str().is_some_and(is_member) && entry.file_type().is_file()
+    let is_one =
+        |found: Found| found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File;
+    walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(is_one)
+}
+
+fn walk(folder: &StorePath) -> impl Iterator<Item = Result<Found, WalkError>> {
+    let options = WalkOptions { min_depth: 0, max_depth: DEPTH_MAX, follow_links: true };
+    folder.walk(options, |found| {
+        found.depth == 0 || !found.name().as_encoded_bytes().starts_with(b".")
     })
-}
-
-fn walk(folder: &Path) -> impl Iterator<Item = walkdir::Result<walkdir::DirEntry>> {
-    let is_shown = |entry: &walkdir::DirEntry| {
-        entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
-    };
-    let walk = walkdir::WalkDir::new(folder).max_depth(DEPTH_MAX).follow_links(true);
-    walk.into_iter().filter_entry(is_shown)
-}
-
-fn walk_error(error: walkdir::Error, folder: &Path) -> Error {
-    let path = error.path().unwrap_or(folder).to_path_buf();
-    Error::Source { path, source: error.into() }
 }
 
 /// The files below a folder whose names `is_member` takes, in natural order; hidden ones are
 /// passed over.
-pub(crate) fn list(folder: &Path, is_member: fn(&str) -> bool) -> Result<Vec<SplitFile>, Error> {
+pub(crate) fn list(
+    folder: &StorePath,
+    is_member: fn(&str) -> bool,
+) -> Result<Vec<SplitFile>, Error> {
     let mut files = Vec::new();
-    for entry in walk(folder) {
-        let entry = entry.map_err(|error| walk_error(error, folder))?;
-        if entry.file_name().to_str().is_some_and(is_member) && entry.file_type().is_file() {
-            let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+    for found in walk(folder) {
+        let found =
+            found.map_err(|WalkError { path, source, .. }| Error::Source { path, source })?;
+        if found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File {
+            let relative = found.path.strip_prefix(folder.path()).unwrap_or(&found.path);
             let split = split_of(relative);
-            files.push(SplitFile { path: entry.into_path(), split });
+            files.push(SplitFile { path: folder.at(found.path), split });
         }
     }
-    let name = |file: &SplitFile| file.path.to_string_lossy().into_owned();
-    files.sort_by(|left, right| natural_order(&name(left), &name(right)));
+    files.sort_by(|left, right| natural_order(&left.path.shown(), &right.path.shown()));
     Ok(files)
 }
 
 /// The files of the dataset at `path`, which are called `words` ("Parquet files").
 pub(crate) fn choose(
-    path: &Path,
+    path: &StorePath,
     words: &str,
     is_member: fn(&str) -> bool,
     split: Option<&str>,
-) -> Result<Vec<PathBuf>, Error> {
+) -> Result<Vec<StorePath>, Error> {
     if !path.is_dir() {
         if let Some(split) = split {
             let problem = Message::from(format!("is one file, not a split {split:?}"))
                 .remedy(Remedy::set(Setting::Split, Change::Off));
             return Err(malformed(path, None, problem));
         }
-        return Ok(vec![path.to_path_buf()]);
+        return Ok(vec![path.clone()]);
     }
     let files = list(path, is_member)?;
     if files.is_empty() {
@@ -153,13 +151,13 @@ mod tests {
         for name in ["train-00000-of-00001", "train-00001-of-00002", "test-00000-of-00001"] {
             std::fs::write(folder.path().join(format!("{name}.parquet")), b"").unwrap();
         }
+        let path = StorePath::local(folder.path());
         let is_parquet = |name: &str| name.ends_with(".parquet");
-        let error = choose(folder.path(), "files", is_parquet, None)
-            .unwrap_err()
-            .in_full(Surface::CommandLine);
+        let error =
+            choose(&path, "files", is_parquet, None).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains("test, train") && error.contains("--split"), "{error}");
-        assert_eq!(choose(folder.path(), "files", is_parquet, Some("train")).unwrap().len(), 2);
-        let error = choose(folder.path(), "files", is_parquet, Some("dev"))
+        assert_eq!(choose(&path, "files", is_parquet, Some("train")).unwrap().len(), 2);
+        let error = choose(&path, "files", is_parquet, Some("dev"))
             .unwrap_err()
             .in_full(Surface::CommandLine);
         assert!(error.contains("\"dev\"") && error.contains("test, train"), "{error}");

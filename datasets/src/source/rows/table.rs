@@ -3,12 +3,11 @@
 use super::hugging_face::Features;
 use crate::Error;
 use crate::message::Message;
-use crate::source::files::open_regular;
 use crate::source::{Content, OpenFile, OverBudget, Whence};
+use crate::store::StorePath;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use meetpoint_kernels::contain_panic;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Which column holds the content.
@@ -105,7 +104,11 @@ pub(crate) trait Table: Send {
 }
 
 /// The error of a source that breaks its format, about a file.
-pub(crate) fn malformed(file: &Path, offset: Option<u64>, problem: impl Into<Message>) -> Error {
+pub(crate) fn malformed(
+    file: &StorePath,
+    offset: Option<u64>,
+    problem: impl Into<Message>,
+) -> Error {
     Error::Malformed {
         whence: Box::new(Whence { file: file.display().to_string(), member: None, offset }),
         problem: problem.into(),
@@ -114,7 +117,7 @@ pub(crate) fn malformed(file: &Path, offset: Option<u64>, problem: impl Into<Mes
 
 /// The error of a file that needs more memory than a source may take.
 pub(crate) fn too_large(
-    file: &Path,
+    file: &StorePath,
     member: Option<String>,
     offset: Option<u64>,
     over: OverBudget,
@@ -124,18 +127,18 @@ pub(crate) fn too_large(
 }
 
 /// The error of a file that does not read.
-pub(crate) fn unreadable(path: &Path, source: std::io::Error) -> Error {
+pub(crate) fn unreadable(path: &StorePath, source: std::io::Error) -> Error {
     Error::Source { path: path.to_path_buf(), source }
 }
 
 /// Opens a file.
-pub(crate) fn open_file(path: &Path) -> Result<(Arc<OpenFile>, u64), Error> {
-    let file = open_regular(path).map_err(|error| unreadable(path, error))?;
+pub(crate) fn open_file(path: &StorePath) -> Result<(Arc<OpenFile>, u64), Error> {
+    let file = path.open().map_err(|error| unreadable(path, error))?;
     let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
     if !metadata.is_file() {
         return Err(malformed(path, None, Message::from("no regular file").remedy("name a file")));
     }
-    Ok((Arc::new(OpenFile { path: path.to_path_buf(), file }), metadata.len()))
+    Ok((Arc::new(OpenFile { path: path.clone(), file }), metadata.len()))
 }
 
 /// Reads exactly the bytes `offset .. offset + bytes.len()` of a file.
@@ -157,7 +160,7 @@ pub(crate) fn read_at(file: &OpenFile, bytes: &mut [u8], offset: u64) -> Result<
 
 /// Calls a decoder of another crate. A panic on bytes that no writer makes is an error of the file.
 pub(crate) fn guarded<T>(
-    path: &Path,
+    path: &StorePath,
     what: &str,
     decode: impl FnOnce() -> Result<T, Error>,
 ) -> Result<T, Error> {

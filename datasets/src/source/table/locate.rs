@@ -9,10 +9,10 @@ use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
 use crate::message::Message;
 use crate::source::{SourceOptions, Whence};
+use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_storage::is_of_the_file;
-use std::path::{Path, PathBuf};
 
 /// Entries of a folder that are looked at to find its table.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
@@ -30,28 +30,28 @@ const COMPRESSED: [&str; 3] = ["", ".gz", ".zst"];
 /// A table and the files that it describes.
 #[derive(Debug)]
 pub(super) struct Located {
-    pub(super) table: PathBuf,
+    pub(super) table: StorePath,
     /// The folder that names in it are relative to.
-    pub(super) root: PathBuf,
+    pub(super) root: StorePath,
     /// The folder whose files all belong to the source, so that those without a row are reported.
-    pub(super) folder: Option<PathBuf>,
+    pub(super) folder: Option<StorePath>,
     /// The folder that links may not lead out of.
-    pub(super) bounds: PathBuf,
+    pub(super) bounds: StorePath,
 }
 
 /// Says by what `path` is known to be a table of files, or a folder that holds one: the name of a
 /// file, and that of a column.
 ///
 /// A table in a folder that does not read is an error.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
+    match path.metadata().map(|metadata| metadata.kind) {
+        Ok(FileKind::Folder) => {
             let mut tables = metadata_in(path)?;
             if tables.is_empty() {
                 tables = tables_in(path)?;
             }
             tables.truncate(RECOGNISE_TABLES);
-            tables.iter().try_for_each(|table| check(table))?;
+            tables.iter().try_for_each(check)?;
             tables.extend(splits_of(path)?.into_iter().map(|split| split.table));
             for table in tables {
                 let found = look(&table).map_err(|error| with_way_out(error, &table))?;
@@ -61,7 +61,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
             }
             Ok(None)
         }
-        Ok(metadata) if metadata.is_file() => match look(path) {
+        Ok(FileKind::File) => match look(path) {
             Err(Error::Source { path, source }) if hides(&source) => {
                 Err(Error::Source { path, source })
             }
@@ -69,7 +69,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
             Err(_) => Ok(None),
             found => found,
         },
-        Ok(_) => Ok(None),
+        Ok(FileKind::Link | FileKind::Other) => Ok(None),
         Err(source) if hides(&source) => Err(Error::Source { path: path.to_path_buf(), source }),
         // A pattern is not a file.
         Err(_) => Ok(None),
@@ -77,16 +77,16 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Finds the table of a source.
-pub(super) fn locate(path: &Path, options: &SourceOptions) -> Result<Located, Error> {
+pub(super) fn locate(path: &StorePath, options: &SourceOptions) -> Result<Located, Error> {
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
-    let is_folder = std::fs::metadata(path).map_err(failed)?.is_dir();
-    let beside = |table: &Path| match is_folder {
-        true => path.to_path_buf(),
-        false => table.parent().unwrap_or(Path::new("")).to_path_buf(),
+    let is_folder = path.metadata().map_err(failed)?.kind == FileKind::Folder;
+    let beside = |table: &StorePath| match is_folder {
+        true => path.clone(),
+        false => table.folder(),
     };
     let named = match (&options.table, is_folder) {
-        (Some(table), _) => Some(table.clone()),
-        (None, false) => Some(path.to_path_buf()),
+        (Some(table), _) => Some(path.given(table)),
+        (None, false) => Some(path.clone()),
         (None, true) => None,
     };
     if let Some(table) = named {
@@ -94,25 +94,29 @@ pub(super) fn locate(path: &Path, options: &SourceOptions) -> Result<Located, Er
             let problem = Message::from(format!("is one table, not the split {split:?}"));
             return Err(wrong(&table, problem.remedy(Remedy::set(Setting::Split, Change::Off))));
         }
-        let root = options.root.clone().unwrap_or_else(|| beside(&table));
+        let given = options.root.as_ref().map(|root| path.given(root));
+        let root = given.unwrap_or_else(|| beside(&table));
         return Ok(Located { table, bounds: root.clone(), root, folder: None });
     }
     let (table, folder, root) = match at_top(path, options)? {
-        Some(table) => (table, path.to_path_buf(), path.to_path_buf()),
+        Some(table) => (table, path.clone(), path.clone()),
         None => {
             let Split { table, folder, .. } = chosen_split(path, options)?;
             let listed = if options.split.is_some() { &folder } else { path };
-            (table, listed.to_path_buf(), folder)
+            (table, listed.clone(), folder)
         }
     };
     Ok(match &options.root {
-        Some(root) => Located { table, root: root.clone(), folder: None, bounds: root.clone() },
-        None => Located { table, root, folder: Some(folder), bounds: path.to_path_buf() },
+        Some(root) => {
+            let root = path.given(root);
+            Located { table, bounds: root.clone(), root, folder: None }
+        }
+        None => Located { table, root, folder: Some(folder), bounds: path.clone() },
     })
 }
 
 /// The table at the top of a folder; `None` where those of its splits are meant.
-fn at_top(path: &Path, options: &SourceOptions) -> Result<Option<PathBuf>, Error> {
+fn at_top(path: &StorePath, options: &SourceOptions) -> Result<Option<StorePath>, Error> {
     if options.split.is_some() {
         return Ok(None);
     }
@@ -121,7 +125,7 @@ fn at_top(path: &Path, options: &SourceOptions) -> Result<Option<PathBuf>, Error
     }
     let tables = tables_in(path)?;
     if !splits_of(path)?.is_empty() {
-        let names_files = |table: &PathBuf| matches!(look(table), Ok(Some(_)));
+        let names_files = |table: &StorePath| matches!(look(table), Ok(Some(_)));
         if !tables.iter().any(names_files) {
             return Ok(None);
         }
@@ -142,7 +146,7 @@ fn as_folder() -> Change {
 }
 
 /// What to do about two tables.
-fn several(first: &Path, second: &Path) -> Message {
+fn several(first: &StorePath, second: &StorePath) -> Message {
     let (first, second) = (first.display(), second.display());
     let remedy = Remedy::by("name one", Setting::Table, Change::Other);
     Message::from(format!("several tables in it, {first} and {second}")).remedy(remedy.or_by(
@@ -153,8 +157,8 @@ fn several(first: &Path, second: &Path) -> Message {
 }
 
 /// Looks at the names of the columns and the first row of a table.
-fn look(table: &Path) -> Result<Option<String>, Error> {
-    let Some(format) = Format::of(table) else {
+fn look(table: &StorePath) -> Result<Option<String>, Error> {
+    let Some(format) = Format::of(table.path()) else {
         return Ok(None);
     };
     let shown = table.display().to_string();
@@ -179,7 +183,7 @@ fn look(table: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Adds to an error about a table beside other files how to do without the table.
-fn with_way_out(error: Error, table: &Path) -> Error {
+fn with_way_out(error: Error, table: &StorePath) -> Error {
     match error {
         Error::Malformed { whence, problem } => {
             let name = table.file_name().unwrap_or_default().to_string_lossy();
@@ -199,51 +203,49 @@ fn hides(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied || !is_of_the_file(error)
 }
 
-fn wrong(path: &Path, problem: impl Into<Message>) -> Error {
+fn wrong(path: &StorePath, problem: impl Into<Message>) -> Error {
     let whence = Whence { file: path.display().to_string(), ..Whence::default() };
     Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }
 
 /// Tables at the top of a folder, in natural order.
-fn tables_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let paths = entries_of(folder)?.into_iter().map(|entry| entry.path());
-    let is_table = |path: &PathBuf| {
-        let is_hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
-        !is_hidden && Format::of(path).is_some() && path.is_file()
-    };
-    let mut tables: Vec<PathBuf> = paths.filter(is_table).collect();
+fn tables_in(folder: &StorePath) -> Result<Vec<StorePath>, Error> {
+    let paths = entries_of(folder)?.into_iter().map(|(path, _)| path);
+    let is_table =
+        |path: &StorePath| !is_hidden(path) && Format::of(path.path()).is_some() && path.is_file();
+    let mut tables: Vec<StorePath> = paths.filter(is_table).collect();
     sort(&mut tables);
     Ok(tables)
 }
 
 /// The first entries of a folder.
-fn entries_of(folder: &Path) -> Result<Vec<std::fs::DirEntry>, Error> {
+fn entries_of(folder: &StorePath) -> Result<Vec<(StorePath, FileKind)>, Error> {
     let failed = |source| Error::Source { path: folder.to_path_buf(), source };
-    let entries = std::fs::read_dir(folder).map_err(failed)?.take(FOLDER_ENTRIES_MAX);
+    let entries = folder.list().map_err(failed)?.take(FOLDER_ENTRIES_MAX);
     entries.collect::<Result<_, _>>().map_err(failed)
 }
 
-fn sort(paths: &mut [PathBuf]) {
-    paths.sort_by(|left, right| natural_order(&left.to_string_lossy(), &right.to_string_lossy()));
+fn sort(paths: &mut [StorePath]) {
+    paths.sort_by(|left, right| natural_order(&left.shown(), &right.shown()));
 }
 
 /// Whether a table has the name that Hugging Face gives it.
-pub(super) fn is_metadata(table: &Path) -> bool {
+pub(super) fn is_metadata(table: &StorePath) -> bool {
     let name = table.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.split('.').next() == Some(METADATA)
 }
 
 /// What a folder has under the names `metadata.*`, in natural order, whatever it is.
-fn metadata_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn metadata_in(folder: &StorePath) -> Result<Vec<StorePath>, Error> {
     let mut found = usual_metadata(folder);
-    found.extend(tables_in(folder)?.into_iter().filter(|table| is_metadata(table)));
+    found.extend(tables_in(folder)?.into_iter().filter(is_metadata));
     sort(&mut found);
-    found.dedup();
+    found.dedup_by(|left, right| left.path() == right.path());
     Ok(found)
 }
 
 /// The table `metadata.*` of a folder, which must be the only one.
-fn metadata_of(folder: &Path) -> Result<Option<PathBuf>, Error> {
+fn metadata_of(folder: &StorePath) -> Result<Option<StorePath>, Error> {
     let mut found = metadata_in(folder)?;
     if let [first, second, ..] = found.as_slice() {
         return Err(wrong(folder, several(first, second)));
@@ -253,19 +255,21 @@ fn metadata_of(folder: &Path) -> Result<Option<PathBuf>, Error> {
 }
 
 /// Returns an error for a table that is not a regular file or has an unsupported format.
-fn check(table: &Path) -> Result<(), Error> {
-    let kind = table.metadata().map(|metadata| metadata.file_type());
+fn check(table: &StorePath) -> Result<(), Error> {
+    let kind = table.metadata().map(|metadata| metadata.kind);
     let problem = match kind {
-        Ok(kind) if kind.is_file() && Format::of(table).is_some() => return Ok(()),
-        Ok(kind) if kind.is_file() => {
+        Ok(FileKind::File) if Format::of(table.path()).is_some() => return Ok(()),
+        Ok(FileKind::File) => {
             Message::from("tables of files are read from CSV, TSV and JSON Lines")
                 .remedy("write it as metadata.csv")
         }
-        Ok(kind) if kind.is_dir() => {
+        Ok(FileKind::Folder) => {
             Message::from("a folder that has the name of a table").remedy("rename it")
         }
-        Ok(_) => Message::from("a pipe, socket or device, not a regular file")
-            .remedy("replace it with the table"),
+        Ok(FileKind::Link | FileKind::Other) => {
+            Message::from("a pipe, socket or device, not a regular file")
+                .remedy("replace it with the table")
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Message::from("a link that leads nowhere").remedy("replace it with the table")
         }
@@ -276,24 +280,25 @@ fn check(table: &Path) -> Result<(), Error> {
 
 /// What is there under one of the usual names of such a table, whatever it is. They are tried one
 /// by one, since a folder may have more entries than are looked at.
-fn usual_metadata(folder: &Path) -> Vec<PathBuf> {
+fn usual_metadata(folder: &StorePath) -> Vec<StorePath> {
     let names = METADATA_EXTENSIONS.iter().flat_map(|extension| {
         COMPRESSED.iter().map(move |suffix| format!("{METADATA}.{extension}{suffix}"))
     });
     let paths = names.map(|name| folder.join(name));
-    paths.filter(|path| path.symlink_metadata().is_ok()).collect()
+    // A link that leads nowhere has that name too.
+    paths.filter(|path| path.exists() || path.is_link()).collect()
 }
 
 /// A sub-folder with a table of its own, as Hugging Face lays out the splits of a folder of images.
 #[derive(Debug)]
 struct Split {
     name: String,
-    folder: PathBuf,
-    table: PathBuf,
+    folder: StorePath,
+    table: StorePath,
 }
 
 /// The splits of a folder, in natural order.
-fn splits_of(path: &Path) -> Result<Vec<Split>, Error> {
+fn splits_of(path: &StorePath) -> Result<Vec<Split>, Error> {
     let mut splits = Vec::new();
     for folder in folders_in(path)? {
         if let (Some(name), Some(table)) = (name_of(&folder), metadata_of(&folder)?) {
@@ -303,26 +308,32 @@ fn splits_of(path: &Path) -> Result<Vec<Split>, Error> {
     Ok(splits)
 }
 
-fn name_of(folder: &Path) -> Option<String> {
+fn name_of(folder: &StorePath) -> Option<String> {
     folder.file_name()?.to_str().map(str::to_owned)
 }
 
+fn is_hidden(path: &StorePath) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
 /// Sub-folders that are not hidden, in natural order.
-fn folders_in(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let is_folder = |entry: &std::fs::DirEntry| {
-        !entry.file_name().as_encoded_bytes().starts_with(b".")
-            && entry
-                .file_type()
-                .is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir())
+fn folders_in(path: &StorePath) -> Result<Vec<StorePath>, Error> {
+    let is_folder = |(path, kind): &(StorePath, FileKind)| {
+        let is_one = match kind {
+            FileKind::Folder => true,
+            FileKind::Link => path.is_dir(),
+            FileKind::File | FileKind::Other => false,
+        };
+        is_one && !is_hidden(path)
     };
     let entries = entries_of(path)?.into_iter().filter(is_folder);
-    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    let mut folders: Vec<StorePath> = entries.map(|(path, _)| path).collect();
     sort(&mut folders);
     Ok(folders)
 }
 
 /// The split that is meant: the one that is named, or the only sub-folder.
-fn chosen_split(path: &Path, options: &SourceOptions) -> Result<Split, Error> {
+fn chosen_split(path: &StorePath, options: &SourceOptions) -> Result<Split, Error> {
     let mut splits = splits_of(path)?;
     let names: Vec<String> = splits.iter().map(|split| split.name.clone()).collect();
     let names = names.join(", ");

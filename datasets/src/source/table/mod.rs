@@ -24,6 +24,7 @@ use super::{
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
+use crate::store::{FileKind, StorePath};
 use crate::{Error, LeftOut, natural_order};
 pub use locate::recognise;
 use locate::{Located, locate};
@@ -32,7 +33,6 @@ use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use row::Row;
 use rows::{Format, Rows, malformed};
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
 use types::Columns;
 use unnamed::Unnamed;
 
@@ -85,7 +85,7 @@ fn named(columns: &Columns, names: &[&str]) -> Option<usize> {
 /// relative to, else that of the table), `split` (the sub-folder with the table), `content` (the
 /// column with the names of the files), `label`, `key` (else `meetpoint.key`, else the name of the
 /// file), `kind`, `columns`.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = [
         Setting::Content,
         Setting::Kind,
@@ -100,18 +100,18 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
     let Located { table, root, folder, bounds } = locate(path, options)?;
     let links = Links::below(&bounds, options.follow_links)?;
     // One that the user names may lie anywhere.
-    if table != *path
+    if table.path() != path.path()
         && options.table.is_none()
         && let Some(target) = links.leads_out(&table)
     {
-        return Err(Error::LinkLeadsOut { link: table, target });
+        return Err(Error::LinkLeadsOut { link: table.to_path_buf(), target });
     }
     let shown = table.display().to_string();
     let wrong = |problem: Message| {
         let whence = Whence { file: shown.clone(), ..Whence::default() };
         Error::Malformed { whence: Box::new(whence), problem }
     };
-    let format = Format::of(&table).ok_or_else(|| {
+    let format = Format::of(table.path()).ok_or_else(|| {
         wrong("no table by its name; expected .csv, .tsv, .jsonl or .ndjson".into())
     })?;
     let plan = Plan::of(&table, format, options, &wrong)?;
@@ -163,7 +163,7 @@ struct Survey {
 impl Survey {
     /// Goes through a table.
     fn of(
-        table: &Path,
+        table: &StorePath,
         format: Format,
         options: &SourceOptions,
         wrong: &dyn Fn(Message) -> Error,
@@ -215,7 +215,7 @@ struct Plan {
 impl Plan {
     /// For what a first pass found.
     fn of(
-        table: &Path,
+        table: &StorePath,
         format: Format,
         options: &SourceOptions,
         wrong: &dyn Fn(Message) -> Error,
@@ -384,7 +384,7 @@ struct TableSource {
     schema: SourceSchema,
     rows: Rows,
     shown: String,
-    root: PathBuf,
+    root: StorePath,
     links: Links,
     /// Files that no row has named so far, until they are reported.
     unnamed: Option<Unnamed>,
@@ -452,17 +452,17 @@ impl TableSource {
         }
         let path = self.root.join(&file);
         if let Some(unnamed) = &mut self.unnamed {
-            unnamed.name(&path);
+            unnamed.name(path.path());
         }
         if let Some(target) = self.links.path_leads_out(&path) {
             return Err(Message::from(format!("{file} is ")) + link_leads_out(&target));
         }
-        let metadata = std::fs::metadata(&path).map_err(|error| format!("{file}: {error}"))?;
-        if !metadata.is_file() {
+        let metadata = path.metadata().map_err(|error| format!("{file}: {error}"))?;
+        if metadata.kind != FileKind::File {
             return Err(format!("{file} is not a regular file").into());
         }
-        if metadata.len() > IMAGE_BYTES_MAX {
-            let bytes = metadata.len();
+        if metadata.bytes > IMAGE_BYTES_MAX {
+            let bytes = metadata.bytes;
             return Err(format!("{file} has {bytes} bytes, the limit is {IMAGE_BYTES_MAX}").into());
         }
         let label = match plan.label.as_ref().and_then(&text) {
@@ -480,7 +480,7 @@ impl TableSource {
             member: Some(format!("row {}", self.rows.count)),
             offset: None,
         };
-        let content = Content::File { path, bytes: metadata.len() };
+        let content = Content::File { path, bytes: metadata.bytes };
         Ok((Item { key, whence, content, label, extra: None }, cells.collect()))
     }
 }

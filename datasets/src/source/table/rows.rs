@@ -9,6 +9,7 @@ use crate::message::Message;
 use crate::source::input::{Input, read_up_to};
 use crate::source::json;
 use crate::source::names::extension;
+use crate::store::StorePath;
 use meetpoint_diagnose::Setting;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read};
@@ -63,13 +64,13 @@ enum From {
 
 impl Rows {
     /// Opens a table.
-    pub(super) fn open(path: &Path, format: Format) -> Result<Self, Error> {
+    pub(super) fn open(path: &StorePath, format: Format) -> Result<Self, Error> {
         Self::open_limited(path, format, ROW_BYTES_MAX)
     }
 
     /// Opens a table whose rows have at most `row_bytes_max` bytes.
     pub(super) fn open_limited(
-        path: &Path,
+        path: &StorePath,
         format: Format,
         row_bytes_max: u64,
     ) -> Result<Self, Error> {
@@ -121,7 +122,7 @@ impl Rows {
 }
 
 /// The first bytes of a table, which must be those of a UTF-8 text.
-fn begin_of(path: &Path, shown: &str) -> Result<Vec<u8>, Error> {
+fn begin_of(path: &StorePath, shown: &str) -> Result<Vec<u8>, Error> {
     let mut input = Input::open(path)?;
     let mut begin = vec![0; LOOK_BYTES];
     let got = read_up_to(&mut input, &mut begin).map_err(|error| input.unreadable(None, &error))?;

@@ -2,20 +2,21 @@
 
 use crate::source::names::Seen;
 use crate::source::{ContentKind, Entry, folder};
+use crate::store::StorePath;
 use crate::{Error, LeftOut};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The folder of a table, and the files that rows have named.
 pub(super) struct Unnamed {
-    folder: PathBuf,
-    table: PathBuf,
+    folder: StorePath,
+    table: StorePath,
     named: Seen,
 }
 
 impl Unnamed {
-    pub(super) fn new(folder: PathBuf, table: &Path) -> Self {
-        let mut unnamed = Self { folder, table: table.to_path_buf(), named: Seen::default() };
-        unnamed.name(table);
+    pub(super) fn new(folder: StorePath, table: &StorePath) -> Self {
+        let mut unnamed = Self { folder, table: table.clone(), named: Seen::default() };
+        unnamed.name(table.path());
         unnamed
     }
 
@@ -28,14 +29,15 @@ impl Unnamed {
     pub(super) fn list(self, kind: ContentKind, follow_links: bool) -> Result<Vec<Entry>, Error> {
         let kind = if kind == ContentKind::None { ContentKind::Image } else { kind };
         let listed = folder::list(&self.folder, kind, follow_links)?;
-        let table = self.table.strip_prefix(&self.folder).unwrap_or(&self.table);
+        let table = self.table.path();
+        let table = table.strip_prefix(self.folder.path()).unwrap_or(table);
         let without_row = listed.samples.into_iter().map(|path| {
             let reason = format!("no row of {} names it", table.display()).into();
             LeftOut { path, reason }
         });
         let is_unnamed = |left_out: &LeftOut| {
             let path = self.folder.join(&left_out.path);
-            !self.named.contains(&path.to_string_lossy())
+            !self.named.contains(&path.shown())
         };
         let left_out = without_row.chain(listed.unreadable).chain(listed.others);
         let entries = left_out.filter(is_unnamed).map(Entry::NotASample);

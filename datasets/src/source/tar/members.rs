@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::input::{Compression, Input, read_up_to};
 use crate::source::names::shown;
-use std::path::Path;
+use crate::store::StorePath;
 
 const BLOCK_BYTES: u64 = 512;
 /// Bytes of a pax header or a long name; a path has at most 4096.
@@ -65,7 +65,7 @@ pub(in crate::source) struct Members {
 
 impl Members {
     /// Opens an archive, compressed or not.
-    pub(in crate::source) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    pub(in crate::source) fn open(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         Ok(Self { input: Input::open_within(path, budget)?, next_header: 0, is_ended: false })
     }
 

@@ -19,6 +19,7 @@ use super::json::whole_number;
 use super::names::Seen;
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
 use crate::message::Message;
+use crate::store::{FileKind, StorePath};
 use crate::{Error, LeftOut};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
@@ -27,7 +28,6 @@ use plan::{From, Plan};
 use samples::{Group, Part, Samples, Wish, Yield};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
-use std::path::{Path, PathBuf};
 use survey::{Role, Survey};
 
 /// What this is, for errors and help.
@@ -35,17 +35,18 @@ pub const WORDS: &str = "WebDataset tar shards";
 
 /// Says by what `path` is a tar file (by content), a folder that holds such (by name), or a pattern
 /// of names such as `train-{000..099}.tar`.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
-    Ok(match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => shards::first_in(path)
-            .map(|shard| format!("it holds the tar file {}", shard.to_string_lossy())),
-        Ok(metadata) if metadata.is_file() && begins_as_tar(path)? => {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
+    Ok(match path.metadata() {
+        Ok(metadata) if metadata.kind == FileKind::Folder => {
+            shards::first_in(path).map(|shard| format!("it holds the tar file {shard}"))
+        }
+        Ok(metadata) if metadata.kind == FileKind::File && begins_as_tar(path)? => {
             Some("it begins as a tar file does".to_owned())
         }
         Ok(_) => None,
         Err(_) => {
-            let is_pattern = path.to_str().is_some_and(|text| text.contains('{'));
-            (is_pattern && shards::has_tar_name(path))
+            let is_pattern = path.path().to_str().is_some_and(|text| text.contains('{'));
+            (is_pattern && shards::has_tar_name(path.path()))
                 .then(|| "it is a pattern of names of tar files".to_owned())
         }
     })
@@ -53,13 +54,13 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 
 /// Whether the first block, decompressed, is the header of a member (or the end mark of an empty
 /// archive that calls itself one).
-pub(super) fn begins_as_tar(path: &Path) -> Result<bool, Error> {
+pub(super) fn begins_as_tar(path: &StorePath) -> Result<bool, Error> {
     let mut input = Input::open(path)?;
     let mut block = [0; 512];
     Ok(match read_up_to(&mut input, &mut block) {
         Ok(512) => {
             members::has_checksum(&block)
-                || shards::has_tar_name(path) && block.iter().all(|byte| *byte == 0)
+                || shards::has_tar_name(path.path()) && block.iter().all(|byte| *byte == 0)
         }
         _ => false,
     })
@@ -70,7 +71,7 @@ pub(super) fn begins_as_tar(path: &Path) -> Result<bool, Error> {
 ///
 /// Options: `content` and `label` name parts (`jpg`, `cls`; the label may be a field of the JSON),
 /// `kind`, `columns`.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options
         .allow_only(WORDS, &[Setting::Content, Setting::Kind, Setting::Label, Setting::Columns])?;
     let shards = shards::shards_of(path)?;
@@ -108,7 +109,7 @@ pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Err
 }
 
 /// Where samples of two shards have one key, all keys begin with the name of the shard.
-fn check_names_differ(shards: &[PathBuf]) -> Result<(), Error> {
+fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
     let mut seen = Seen::default();
     match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
         None => Ok(()),
@@ -123,7 +124,7 @@ fn check_names_differ(shards: &[PathBuf]) -> Result<(), Error> {
 }
 
 /// The name of a shard without what says that it is one.
-fn stem(shard: &Path) -> String {
+fn stem(shard: &StorePath) -> String {
     let name = shard.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let end = name.to_ascii_lowercase().rfind(".t").unwrap_or(name.len());
     name[..end].to_owned()
@@ -134,7 +135,7 @@ struct TarSource {
     size: Size,
     shares_keys: bool,
     plan: Plan,
-    shards: Vec<PathBuf>,
+    shards: Vec<StorePath>,
     next_shard: usize,
     open: Option<Samples>,
     budget: MemoryBudget,

@@ -8,11 +8,11 @@ use crate::message::Message;
 use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::names::{Seen, relative_path, shown};
 use crate::source::{Entry, Whence};
+use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use std::collections::VecDeque;
-use std::path::Path;
 
 /// Members of a sample; the library has no limit, but nobody has so many.
 const MEMBERS_MAX: usize = 1024;
@@ -68,7 +68,7 @@ pub(super) type Wanted<'a> = dyn Fn(&str) -> Option<Wish> + 'a;
 
 impl Samples {
     /// Opens an archive.
-    pub(super) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    pub(super) fn open(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         Ok(Self {
             members: Members::open(path, budget)?,
             open: None,

@@ -1,11 +1,10 @@
 //! Which tar files are meant: one, those of a folder, or those of a pattern with braces.
 
+use crate::pattern::expand;
 use crate::source::Whence;
-use crate::source::pattern::expand;
+use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
-use std::ffi::OsString;
-use std::fs::DirEntry;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Entries of a folder that are looked at to find one.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
@@ -20,45 +19,44 @@ pub(in crate::source) fn has_tar_name(path: &Path) -> bool {
 }
 
 /// Name of a shard in a folder.
-pub(super) fn first_in(folder: &Path) -> Option<OsString> {
-    let mut entries = std::fs::read_dir(folder).ok()?.take(FOLDER_ENTRIES_MAX);
-    let is_shard = |entry: &DirEntry| {
-        has_tar_name(&entry.path()) && entry.file_type().is_ok_and(|kind| !kind.is_dir())
-    };
-    entries.find_map(|entry| entry.ok().filter(is_shard)).map(|entry| entry.file_name())
+pub(super) fn first_in(folder: &StorePath) -> Option<String> {
+    let entries = folder.list().ok()?.take(FOLDER_ENTRIES_MAX).flatten();
+    let mut shards =
+        entries.filter(|(path, kind)| has_tar_name(path.path()) && *kind != FileKind::Folder);
+    let name = shards.next()?.0.file_name()?.to_string_lossy().into_owned();
+    Some(name)
 }
 
 /// The shards that `path` means, in order: as a pattern names them, else in natural order.
-pub(super) fn shards_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn shards_of(path: &StorePath) -> Result<Vec<StorePath>, Error> {
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
+    match path.metadata() {
+        Ok(metadata) if metadata.kind == FileKind::Folder => {
             let mut shards = Vec::new();
-            for entry in std::fs::read_dir(path).map_err(failed)? {
-                let path = entry.map_err(failed)?.path();
-                if has_tar_name(&path) && !path.is_dir() {
+            for entry in path.list().map_err(failed)? {
+                let (path, _) = entry.map_err(failed)?;
+                if has_tar_name(path.path()) && !path.is_dir() {
                     shards.push(path);
                 }
             }
-            let name = |path: &PathBuf| path.to_string_lossy().into_owned();
-            shards.sort_by(|left, right| natural_order(&name(left), &name(right)));
+            shards.sort_by(|left, right| natural_order(&left.shown(), &right.shown()));
             if shards.is_empty() {
                 return Err(malformed(path, "no tar file in this folder"));
             }
             Ok(shards)
         }
-        Ok(_) => Ok(vec![path.to_path_buf()]),
-        Err(error) => match path.to_str() {
+        Ok(_) => Ok(vec![path.clone()]),
+        Err(error) => match path.path().to_str() {
             Some(pattern) if pattern.contains('{') => {
                 let names = expand(pattern).map_err(|problem| malformed(path, &problem))?;
-                Ok(names.into_iter().map(PathBuf::from).collect())
+                Ok(names.into_iter().map(|name| path.at(name)).collect())
             }
             _ => Err(failed(error)),
         },
     }
 }
 
-fn malformed(path: &Path, problem: &str) -> Error {
+fn malformed(path: &StorePath, problem: &str) -> Error {
     let whence = Whence { file: path.display().to_string(), ..Whence::default() };
     Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }

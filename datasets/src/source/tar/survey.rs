@@ -11,10 +11,10 @@ use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
 use crate::source::names::{Seen, kind_of};
 use crate::source::{ContentKind, OverBudget, Whence};
+use crate::store::StorePath;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 /// Longest text or JSON of a sample.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
@@ -102,7 +102,7 @@ pub(super) struct Survey {
 impl Survey {
     /// Goes through all shards.
     pub(super) fn of(
-        shards: &[PathBuf],
+        shards: &[StorePath],
         label: Option<&str>,
         budget: &MemoryBudget,
     ) -> Result<Self, Error> {

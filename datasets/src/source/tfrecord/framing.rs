@@ -6,13 +6,12 @@
 use crate::Error;
 use crate::source::OpenFile;
 use crate::source::budget::{Held, HeldBytes, MemoryBudget, over_budget};
-use crate::source::files::open_regular;
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, too_large, unreadable};
+use crate::store::StorePath;
 use flate2::read::MultiGzDecoder;
 use meetpoint_format::checksum::crc32c;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Longest record that is read into memory.
@@ -35,7 +34,7 @@ pub(super) struct Frame {
 
 /// The records of a file.
 pub(super) struct Frames {
-    pub(super) path: PathBuf,
+    pub(super) path: StorePath,
     pub(super) name: Arc<str>,
     file: Arc<OpenFile>,
     is_plain: bool,
@@ -52,32 +51,32 @@ fn masked(bytes: &[u8]) -> u32 {
 }
 
 /// Whether a file begins with the length of a record and its checksum.
-pub(super) fn begins_as_one(path: &Path) -> Result<bool, Error> {
+pub(super) fn begins_as_one(path: &StorePath) -> Result<bool, Error> {
     let mut head = Vec::new();
-    let file = open_regular(path).map_err(|error| unreadable(path, error))?;
+    let file = path.open().map_err(|error| unreadable(path, error))?;
     file.take(12).read_to_end(&mut head).map_err(|error| unreadable(path, error))?;
     Ok(head.len() == 12 && masked(&head[..8]).to_le_bytes() == head[8..])
 }
 
 /// Whether a file is gzip.
-pub(super) fn is_gzip(path: &Path) -> Result<bool, Error> {
+pub(super) fn is_gzip(path: &StorePath) -> Result<bool, Error> {
     let mut head = Vec::new();
-    let file = open_regular(path).map_err(|error| unreadable(path, error))?;
+    let file = path.open().map_err(|error| unreadable(path, error))?;
     file.take(2).read_to_end(&mut head).map_err(|error| unreadable(path, error))?;
     Ok(head == [0x1f, 0x8b])
 }
 
 impl Frames {
     /// Opens a file, plain or gzip.
-    pub(super) fn open(path: &Path, budget: &MemoryBudget) -> Result<Self, Error> {
+    pub(super) fn open(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         let is_plain = !is_gzip(path)?;
         let (file, bytes) = open_file(path)?;
-        let reading = open_regular(path).map_err(|error| unreadable(path, error))?;
+        let reading = path.open().map_err(|error| unreadable(path, error))?;
         let reading = BufReader::with_capacity(1 << 20, reading);
         let reader: Box<dyn Read + Send> =
             if is_plain { Box::new(reading) } else { Box::new(MultiGzDecoder::new(reading)) };
         let name = path.display().to_string().into();
-        let path = path.to_path_buf();
+        let path = path.clone();
         let budget = budget.clone();
         Ok(Self { path, name, file, is_plain, reader, next: 0, number: 0, bytes, budget })
     }

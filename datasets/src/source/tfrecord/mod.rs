@@ -18,10 +18,10 @@ use super::rows::value::{Kind, Value};
 use super::rows::{RowSource, malformed, shards};
 use super::{Source, SourceOptions};
 use crate::Error;
+use crate::store::StorePath;
 use example::{Fault, Feature};
 use framing::{Frame, Frames};
 use meetpoint_diagnose::Setting;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Records that are looked at for the types of features.
@@ -49,7 +49,7 @@ const TEXT_NAMES: [&str; 16] = [
 ];
 
 /// Says by what `path` is known to be a TFRecord file or a folder of them.
-pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
+pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         let found = shards::has_one(path, is_member);
         return Ok(found.then(|| "it holds TFRecord files".to_owned()));
@@ -63,7 +63,7 @@ pub fn recognise(path: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Opens a TFRecord file or a folder of them.
-pub fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
+pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     let known = TABLE_OPTIONS.iter().copied().chain([Setting::Split]).collect::<Vec<_>>();
     options.allow_only("TFRecord files", &known)?;
     let split = options.split.as_deref();
@@ -79,7 +79,7 @@ fn is_member(name: &str) -> bool {
 
 /// The examples of some files.
 struct Examples {
-    files: Vec<PathBuf>,
+    files: Vec<StorePath>,
     bytes: u64,
     columns: Vec<(String, Kind)>,
     next_file: usize,
@@ -88,13 +88,13 @@ struct Examples {
 }
 
 impl Examples {
-    fn open(files: Vec<PathBuf>, budget: MemoryBudget) -> Result<Self, Error> {
+    fn open(files: Vec<StorePath>, budget: MemoryBudget) -> Result<Self, Error> {
         let mut bytes = 0;
         for path in &files {
-            let metadata = std::fs::metadata(path);
+            let metadata = path.metadata();
             let metadata =
-                metadata.map_err(|source| Error::Source { path: path.clone(), source })?;
-            bytes += metadata.len();
+                metadata.map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
+            bytes += metadata.bytes;
         }
         let columns = columns_of(&files, &budget)?;
         Ok(Self { files, bytes, columns, next_file: 0, current: None, budget })
@@ -102,7 +102,7 @@ impl Examples {
 }
 
 /// The features of the first records and their types.
-fn columns_of(files: &[PathBuf], budget: &MemoryBudget) -> Result<Vec<(String, Kind)>, Error> {
+fn columns_of(files: &[StorePath], budget: &MemoryBudget) -> Result<Vec<(String, Kind)>, Error> {
     let mut columns: Vec<(String, Feature, bool)> = Vec::new();
     let (mut seen, mut bytes) = (0, 0);
     for path in files {
@@ -143,7 +143,7 @@ fn columns_of(files: &[PathBuf], budget: &MemoryBudget) -> Result<Vec<(String, K
 }
 
 /// The features of a record.
-fn parse(path: &Path, frame: &mut Frame) -> Result<Vec<(String, Feature)>, Error> {
+fn parse(path: &StorePath, frame: &mut Frame) -> Result<Vec<(String, Feature)>, Error> {
     example::parse(&frame.bytes, &mut frame.held).map_err(|fault| match fault {
         Fault::Malformed(problem) => malformed(path, Some(frame.offset), problem),
         Fault::OverBudget(over) => {

@@ -1,10 +1,9 @@
-//! Which objects there are, and which files stand for them.
+//! Which objects there are, and which paths they have.
 
 use super::address::Address;
-use super::store::{Store, refused};
+use super::connect::{Client, refused};
 use super::{RemoteError, Watch};
 use crate::natural_order;
-use crate::source::SourceStamp;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
 use object_store::{ObjectMeta, ObjectStoreExt, ObjectStoreScheme as Scheme};
@@ -19,12 +18,12 @@ const NAME_BYTES_MAX: usize = 255;
 /// What datadings lays beside `X.msgpack`.
 const SIDE_FILES: [&str; 3] = [".offsets", ".keys", ".index"];
 
-/// An object, and the file that stands for it.
+/// An object, and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Object {
     /// Its name in the store.
     pub(super) key: Key,
-    /// Path of the file below the folder of all of them.
+    /// Path below the folder of all of them.
     pub(super) file: PathBuf,
     /// Its length.
     pub(super) bytes: u64,
@@ -39,10 +38,10 @@ pub(super) struct Object {
 pub(super) struct Listing {
     /// In the natural order of the files.
     pub(super) objects: Vec<Object>,
-    /// What is opened, below the folder of all of them.
+    /// URL of what is opened.
     pub(super) opened: PathBuf,
-    /// The URL of that folder.
-    pub(super) base: String,
+    /// URL of the folder of all of them.
+    pub(super) base: PathBuf,
 }
 
 /// The tag of an object, the same whichever request tells it.
@@ -58,25 +57,25 @@ pub(super) fn modified(meta: &ObjectMeta) -> (i64, u32) {
 
 /// Lists what an address names.
 pub(super) async fn list(
-    store: &Store,
+    client: &Client,
     address: &Address,
     watch: &Watch,
 ) -> Result<Listing, RemoteError> {
     watch.listed.store(0, Ordering::Relaxed);
     let (metas, top) = if address.is_pattern {
-        (named(store, address).await?, common_folder(&address.keys))
+        (named(client, address).await?, common_folder(&address.keys))
     } else {
         let key = &address.keys[0];
-        (of_name(store, address, key, watch).await?, parent_of(key))
+        (of_name(client, address, key, watch).await?, parent_of(key))
     };
-    let base = address.url_of(&top);
-    let opened = match address.is_pattern {
-        true => PathBuf::new(),
-        false => PathBuf::from(last_part(address)),
+    let base = PathBuf::from(address.url_of(&top).trim_end_matches('/'));
+    let opened = match top == address.keys[0] || address.is_pattern {
+        true => base.clone(),
+        false => base.join(last_part(&address.keys[0])),
     };
     let mut objects = Vec::with_capacity(metas.len());
     for meta in metas {
-        let file = file_of(address, &meta.location, &top, &opened)?;
+        let file = file_of(address, &meta.location, &top)?;
         let (modified, tag) = (modified(&meta), tag(&meta));
         objects.push(Object { key: meta.location, file, bytes: meta.size, modified, tag });
     }
@@ -85,31 +84,19 @@ pub(super) async fn list(
     objects.sort_by_cached_key(|object| object.key.to_string());
     objects.sort_by(|left, right| natural_order(&name(left), &name(right)));
     check_names(address, &objects)?;
-    Ok(Listing { objects, opened, base: base.trim_end_matches('/').to_owned() })
-}
-
-impl Listing {
-    /// Names, lengths, times and tags of all objects.
-    pub(super) fn stamp(&self) -> SourceStamp {
-        let parts = self.objects.iter().map(|object| {
-            let tag = object.tag.as_deref().unwrap_or_default();
-            let (seconds, nanos) = object.modified;
-            format!("{} {seconds} {nanos} {tag} {}", object.bytes, object.key)
-        });
-        SourceStamp::of_parts(parts)
-    }
+    Ok(Listing { objects, opened, base })
 }
 
 /// The objects below a name, else the one of that name.
 async fn of_name(
-    store: &Store,
+    client: &Client,
     address: &Address,
     key: &Key,
     watch: &Watch,
 ) -> Result<Vec<ObjectMeta>, RemoteError> {
     // Only folders of a web server can be listed, if any.
     let is_listed = address.is_folder || address.scheme != Scheme::Http;
-    let listed = if is_listed { below(store, address, watch).await } else { Ok(Vec::new()) };
+    let listed = if is_listed { below(client, address, watch).await } else { Ok(Vec::new()) };
     let refusal = match listed {
         // Who may read an object need not be allowed to list.
         Err(RemoteError::Refused { status: Some(401 | 403), .. }) if !address.is_folder => {
@@ -123,7 +110,7 @@ async fn of_name(
     if address.is_folder {
         return Err(nothing());
     }
-    let mut metas = match store.head(key).await {
+    let mut metas = match client.head(key).await {
         Ok(meta) => vec![meta],
         Err(object_store::Error::NotFound { .. }) if is_listed && refusal.is_none() => {
             return Err(nothing());
@@ -134,21 +121,21 @@ async fn of_name(
         }
     };
     if key.as_ref().ends_with(".msgpack") {
-        metas.extend(beside(store, address, key).await?);
+        metas.extend(beside(client, address, key).await?);
     }
     Ok(metas)
 }
 
 /// The side files of a datadings file.
 async fn beside(
-    store: &Store,
+    client: &Client,
     address: &Address,
     key: &Key,
 ) -> Result<Vec<ObjectMeta>, RemoteError> {
     let mut metas = Vec::new();
     for suffix in SIDE_FILES {
         let side = Key::parse(format!("{key}{suffix}")).expect("a suffix makes no other parts");
-        match store.head(&side).await {
+        match client.head(&side).await {
             Ok(meta) => metas.push(meta),
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => return Err(refused(address.url_of(&side), &address.scheme, &error)),
@@ -159,7 +146,7 @@ async fn beside(
 
 /// The objects below a name.
 async fn below(
-    store: &Store,
+    client: &Client,
     address: &Address,
     watch: &Watch,
 ) -> Result<Vec<ObjectMeta>, RemoteError> {
@@ -167,7 +154,7 @@ async fn below(
     let key = &address.keys[0];
     let prefix = (!key.as_ref().is_empty()).then_some(key);
     let mut all = Vec::new();
-    let mut listed = store.list(prefix);
+    let mut listed = client.list(prefix);
     while let Some(meta) = watch.unless_stopped(listed.try_next()).await?.map_err(failed)? {
         watch.listed.fetch_add(1, Ordering::Relaxed);
         all.push(meta);
@@ -176,19 +163,17 @@ async fn below(
 }
 
 /// The objects that a pattern names.
-async fn named(store: &Store, address: &Address) -> Result<Vec<ObjectMeta>, RemoteError> {
+async fn named(client: &Client, address: &Address) -> Result<Vec<ObjectMeta>, RemoteError> {
     let asked = address.keys.iter().map(|key| async move {
-        let meta = store.head(key).await;
+        let meta = client.head(key).await;
         meta.map_err(|error| refused(address.url_of(key), &address.scheme, &error))
     });
     futures_util::stream::iter(asked).buffered(ASKED_AT_ONCE).try_collect().await
 }
 
-/// The last part of a name, or what stands for the store.
-fn last_part(address: &Address) -> String {
-    let key = &address.keys[0];
-    let last = key.as_ref().rsplit('/').next().unwrap_or_default();
-    if last.is_empty() { address.url.host_str().unwrap_or("store").to_owned() } else { last.into() }
+/// The last part of a name.
+fn last_part(key: &Key) -> &str {
+    key.as_ref().rsplit('/').next().unwrap_or_default()
 }
 
 /// The folder that a name is in.
@@ -208,21 +193,12 @@ fn common_folder(keys: &[Key]) -> Key {
     common
 }
 
-/// The file that stands for an object.
-fn file_of(
-    address: &Address,
-    key: &Key,
-    top: &Key,
-    opened: &std::path::Path,
-) -> Result<PathBuf, RemoteError> {
+/// The path of an object below the folder of all of them.
+fn file_of(address: &Address, key: &Key, top: &Key) -> Result<PathBuf, RemoteError> {
     let name =
         |problem| RemoteError::Name { url: address.text.clone(), key: key.to_string(), problem };
     let below = key.as_ref().strip_prefix(top.as_ref()).unwrap_or(key.as_ref());
-    // A whole store lies in a folder of its name.
-    let mut file = match address.keys[0].as_ref().is_empty() && !address.is_pattern {
-        true => opened.to_path_buf(),
-        false => PathBuf::new(),
-    };
+    let mut file = PathBuf::new();
     for part in below.trim_start_matches('/').split('/') {
         let problem = match part {
             "" => Some("has an empty part in its name"),
@@ -310,7 +286,7 @@ mod tests {
         let address = Address::parse("s3://bucket/d").unwrap();
         let file = |name: &str| {
             let key = Key::from_iter(["d"]).join(name);
-            file_of(&address, &key, &Key::from(""), std::path::Path::new("d"))
+            file_of(&address, &key, &Key::from(""))
         };
         assert_eq!(file("a b").unwrap(), PathBuf::from("d/a b"));
         assert!(file(&"x".repeat(256)).unwrap_err().to_string().contains("255"));

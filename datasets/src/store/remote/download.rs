@@ -1,10 +1,9 @@
 //! Fetches one object into a file: whole, of the object that was listed, or not at all.
 
 use super::cache::create_private;
+use super::connect::{Client, refused};
 use super::listing::{Object, modified, tag};
-use super::store::{Store, refused};
 use super::{RemoteError, Watch};
-use crate::message::Message;
 use futures_util::TryStreamExt;
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use object_store::{GetOptions, GetRange, ObjectStoreScheme as Scheme};
@@ -40,7 +39,7 @@ enum Ended {
 /// Fetches an object into a file that is made for it; gives its tag. A transfer that is cut is
 /// taken up where it ended.
 pub(super) async fn download(
-    store: &Store,
+    client: &Client,
     wanted: &Wanted<'_>,
     to: &Path,
     watch: &Watch,
@@ -54,7 +53,7 @@ pub(super) async fn download(
     let mut tag = wanted.tag.map(str::to_owned);
     let mut attempts = 0;
     while got < wanted.object.bytes || attempts == 0 {
-        match from(store, wanted, &mut tag, &mut file, &mut got, (to, watch)).await {
+        match from(client, wanted, &mut tag, &mut file, &mut got, (to, watch)).await {
             Ok(()) => {}
             Err(Ended::For(error)) => return Err(error),
             Err(Ended::Cut(error)) if attempts >= ATTEMPTS_MAX && got <= furthest => {
@@ -72,7 +71,7 @@ pub(super) async fn download(
 
 /// Fetches what is missing, in one request.
 async fn from(
-    store: &Store,
+    client: &Client,
     wanted: &Wanted<'_>,
     tag_known: &mut Option<String>,
     file: &mut File,
@@ -84,7 +83,7 @@ async fn from(
     let changed = |what: String| Ended::For(RemoteError::Changed { url: url.to_owned(), what });
     let range = (*got > 0).then_some(GetRange::Offset(*got));
     let options = GetOptions { range, ..GetOptions::default() };
-    let asked = watch.unless_stopped(store.get_opts(&object.key, options)).await;
+    let asked = watch.unless_stopped(client.get_opts(&object.key, options)).await;
     let result = match asked.map_err(Ended::For)? {
         Ok(result) => result,
         // The server gives no parts: all of it once more.

@@ -15,17 +15,17 @@ use std::time::Duration;
 /// Longest problem that is quoted from a server.
 const PROBLEM_LETTERS_MAX: usize = 400;
 
-/// A store that can be asked.
-pub(super) type Store = Arc<dyn ObjectStore>;
+/// What requests are made with.
+pub(super) type Client = Arc<dyn ObjectStore>;
 
 /// Reaches a store; nothing is sent yet.
-pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Store, RemoteError> {
+pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Client, RemoteError> {
     // Another provider that the program chose before serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = settings(&address.scheme, options.anonymous, |name| std::env::var(name).ok());
     let wrong = |error: object_store::Error| RemoteError::Address {
         url: address.text.clone(),
-        problem: Message::from(format!("{error}; ")) + credentials(&address.scheme),
+        problem: Message::from(error.to_string()).remedy(credentials(&address.scheme)),
     };
     macro_rules! build {
         ($builder:expr) => {{
@@ -36,7 +36,7 @@ pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Stor
                     Err(_) => builder,
                 }
             });
-            Arc::new(builder.with_retry(retries()).build().map_err(wrong)?) as Store
+            Arc::new(builder.with_retry(retries()).build().map_err(wrong)?) as Client
         }};
     }
     let url = address.url.as_str();
@@ -113,7 +113,7 @@ fn retries() -> RetryConfig {
 }
 
 /// Where the credentials of a store come from.
-pub(super) fn credentials(scheme: &Scheme) -> Message {
+pub(super) fn credentials(scheme: &Scheme) -> Remedy {
     let from = match scheme {
         Scheme::AmazonS3 => {
             "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \

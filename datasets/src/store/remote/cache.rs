@@ -5,7 +5,7 @@
 //! process removes it. Only the user can read the objects, and no link is followed.
 
 use super::RemoteError;
-use rustix::fs::{FlockOperation, OFlags, Timespec, Timestamps, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -79,12 +79,12 @@ impl Folder {
         Err(failed(io::Error::other("too many folders of this process")))
     }
 
-    /// Where files lie under the names that a source knows.
+    /// Where objects lie that are whole.
     pub(super) fn files(&self) -> PathBuf {
         self.path.join("files")
     }
 
-    /// Where a file lies until it is whole.
+    /// Where an object lies until it is whole.
     pub(super) fn incoming(&self) -> PathBuf {
         self.path.join("incoming")
     }
@@ -198,27 +198,6 @@ fn clean(cache: &Path) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
-}
-
-/// Makes a file that stands for an object: its length and time without its bytes. It cannot be
-/// opened (but by the administrator), so that nothing takes it for the object.
-pub(super) fn placeholder(
-    incoming: &Path,
-    to: &Path,
-    bytes: u64,
-    modified: (i64, u32),
-) -> io::Result<()> {
-    let file = create_private(incoming)?;
-    file.set_len(bytes)?;
-    file.set_permissions(Permissions::from_mode(0o000))?;
-    put(&file, incoming, to, modified)
-}
-
-/// Gives a file its time and its name.
-pub(super) fn put(file: &File, from: &Path, to: &Path, modified: (i64, u32)) -> io::Result<()> {
-    let time = Timespec { tv_sec: modified.0, tv_nsec: i64::from(modified.1) };
-    rustix::fs::futimens(file, &Timestamps { last_access: time, last_modification: time })?;
-    std::fs::rename(from, to)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a URL names: a store, and one name in it or several by a pattern.
 
 use super::RemoteError;
-use crate::source::pattern::expand;
+use crate::pattern::expand;
 use object_store::path::Path as Key;
 use object_store::{ObjectStoreScheme as Scheme, path};
 use url::Url;

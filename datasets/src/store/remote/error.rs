@@ -89,6 +89,11 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// Why an object could not be fetched, where that is what an error of a file is about.
+    pub(crate) fn of_file(error: &std::io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().cloned()
+    }
+
     /// What failed.
     pub fn message(&self) -> Message {
         let text = match self {

@@ -1,39 +1,35 @@
-//! Sources that lie elsewhere: in object stores and on web servers.
+//! Files that are objects in object stores and on web servers.
 //!
-//! What a URL names is listed once. A folder of placeholders with the names, lengths and times of
-//! the objects is laid out under a cache folder, so that any kind of source recognises and reads
-//! it as if it were here; an object is fetched when it is opened, some that follow it ahead of
-//! that, and those that were read make room for others. What is held is bounded by
-//! [`RemoteOptions::cache_bytes`].
+//! What a URL names is listed once; an object is fetched into a cache folder when it is opened,
+//! some that follow it ahead of that, and those that were read make room for others. What is held
+//! is bounded by [`RemoteOptions::cache_bytes`].
 //!
 //! In reading order: [`RemoteOptions`], [`RemoteError`], with the
-//! feature `remote`, `address` (what a URL names), `store` (how it is reached), `listing` (which
-//! objects there are), `download` (one of them), `cache` (the folder), `mirror` (which of them are
-//! held) and `reader` (errors and places in terms of the URL).
+//! feature `remote`, `address` (what a URL names), `connect` (how the server is reached), `listing`
+//! (which objects there are), `download` (one of them), `cache` (the folder), `held` (which of them
+//! are in it), `fetcher` (who waits for which) and `store` (all of it as a store).
 
 #[cfg(feature = "remote")]
 mod address;
 #[cfg(feature = "remote")]
 mod cache;
 #[cfg(feature = "remote")]
+mod connect;
+#[cfg(feature = "remote")]
 mod download;
 mod error;
 #[cfg(feature = "remote")]
+mod fetcher;
+#[cfg(feature = "remote")]
+mod held;
+#[cfg(feature = "remote")]
 mod listing;
-#[cfg(feature = "remote")]
-mod mirror;
-#[cfg(feature = "remote")]
-mod reader;
 #[cfg(feature = "remote")]
 mod store;
 
 pub use error::RemoteError;
 #[cfg(feature = "remote")]
-pub(super) use mirror::Mirror;
-#[cfg(feature = "remote")]
-pub(crate) use mirror::mirror_of;
-#[cfg(feature = "remote")]
-pub(super) use reader::open;
+pub(crate) use store::RemoteStore;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ const SHARDS_MAX: usize = 1 << 20;
 
 /// The names that a pattern stands for, as a shell expands it: `{000..010}` with the zeros of its
 /// bounds, `{a,b}`, several in a row and one inside the other.
-pub(super) fn expand(pattern: &str) -> Result<Vec<String>, String> {
+pub(crate) fn expand(pattern: &str) -> Result<Vec<String>, String> {
     let Some(open) = pattern.find('{') else {
         return match pattern.contains('}') {
             true => Err("the pattern has a } without a {".to_owned()),

@@ -1,0 +1,22 @@
+//! Where the files of a source are read from: a store, passed to every source as a value.
+//!
+//! In reading order: [`Store`] (the trait), [`StorePath`] (a path in one), [`Local`] (files of this
+//! machine), [`Memory`] and [`Faulty`] (for tests), and `remote` ([`RemoteOptions`],
+//! [`RemoteError`]; with the feature `remote`, the store of objects and a cache of them).
+
+mod faulty;
+mod local;
+mod memory;
+mod path;
+mod remote;
+mod seam;
+mod tree;
+
+pub use faulty::Faulty;
+pub use local::Local;
+pub use memory::Memory;
+pub use path::StorePath;
+#[cfg(feature = "remote")]
+pub(crate) use remote::RemoteStore;
+pub use remote::{CACHE_BYTES, RemoteError, RemoteOptions, Watch};
+pub use seam::{FileKind, Found, List, Listed, Metadata, Store, Walk, WalkError, WalkOptions};

@@ -1,0 +1,266 @@
+//! Fetches objects into files when they are opened, and some that follow ahead of that.
+//!
+//! A file that was opened and then makes room stays readable for who has it open, and its bytes are
+//! given back when it is closed. So what lies on the drive is at most what may be held and the
+//! files that a source has open at once.
+
+use super::address::Address;
+use super::cache::Folder;
+use super::connect::Client;
+use super::download::{Wanted, download};
+use super::held::{Held, Room, Slot};
+use super::listing::Object;
+use super::{RemoteError, Watch};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Objects behind an opened one that may be fetched ahead.
+const AHEAD_OBJECTS: usize = 64;
+/// Time that transfers have to end when nobody wants them any more.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Fetches the objects of a listing.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    shared: Arc<Shared>,
+    /// Taken when this is dropped.
+    runtime: Option<Runtime>,
+    /// Removed when this is dropped, after the runtime.
+    _folder: Folder,
+}
+
+/// What transfers share with who waits for them.
+#[derive(Debug)]
+struct Shared {
+    client: Client,
+    address: Address,
+    objects: Vec<Object>,
+    files: PathBuf,
+    incoming: PathBuf,
+    bytes_max: u64,
+    held: Mutex<Held>,
+    /// Notified when an object is there, or none will be.
+    changed: Condvar,
+    watch: Watch,
+}
+
+impl Fetcher {
+    /// Fetches these objects into a folder, of which it holds so many bytes at once.
+    pub(super) fn new(
+        (client, address): (Client, Address),
+        objects: Vec<Object>,
+        (folder, bytes_max): (Folder, u64),
+        runtime: Runtime,
+        watch: Watch,
+    ) -> Self {
+        let lengths = objects.iter().map(|object| object.bytes).collect();
+        let shared = Arc::new(Shared {
+            client,
+            address,
+            objects,
+            files: folder.files(),
+            incoming: folder.incoming(),
+            bytes_max,
+            held: Mutex::new(Held::new(lengths, bytes_max)),
+            changed: Condvar::new(),
+            watch,
+        });
+        Self { shared, runtime: Some(runtime), _folder: folder }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        &self.shared.address
+    }
+
+    pub(super) fn objects(&self) -> &[Object] {
+        &self.shared.objects
+    }
+
+    pub(super) fn watch(&self) -> &Watch {
+        &self.shared.watch
+    }
+
+    /// Waits for a transfer, unless it is stopped before.
+    pub(super) fn wait_for<T>(
+        &self,
+        transfer: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
+        let watched = self.shared.watch.unless_stopped(transfer);
+        self.runtime().block_on(watched).and_then(|ended| ended)
+    }
+
+    /// What ended it.
+    pub(super) fn failure(&self) -> Option<RemoteError> {
+        self.shared.lock().failure.clone()
+    }
+
+    /// Fails where objects do not all fit into the cache.
+    pub(super) fn reserve(&self, url: String, objects: &[usize]) -> Result<(), RemoteError> {
+        let bytes = objects.iter().map(|object| self.shared.objects[*object].bytes).sum();
+        if bytes <= self.shared.bytes_max {
+            return Ok(());
+        }
+        let error = RemoteError::TooLarge { url, bytes, limit: self.shared.bytes_max };
+        self.shared.lock().failure.get_or_insert_with(|| error.clone());
+        Err(error)
+    }
+
+    /// Waits for an object and opens its file.
+    pub(super) fn open(&self, object: usize) -> Result<File, RemoteError> {
+        let shared = &self.shared;
+        let mut held = shared.lock();
+        let outcome = loop {
+            if let Some(failure) = &held.failure {
+                break Err(failure.clone());
+            }
+            match held.slot(object) {
+                Slot::Held(_) => break Ok(()),
+                Slot::Fetching => {}
+                Slot::Absent => match shared.make_room(&mut held, object, true) {
+                    Err(error) => break Err(error),
+                    Ok(false) => {}
+                    Ok(true) => {
+                        held.begin(object);
+                        drop(held);
+                        let fetched = self.runtime().block_on(shared.fetch(object));
+                        held = shared.lock();
+                        if let Err(error) = fetched {
+                            break Err(error);
+                        }
+                        continue;
+                    }
+                },
+            }
+            let waited = shared.changed.wait(held);
+            held = waited.unwrap_or_else(PoisonError::into_inner);
+        };
+        if let Err(error) = outcome {
+            held.failure.get_or_insert_with(|| error.clone());
+            drop(held);
+            shared.changed.notify_all();
+            return Err(error);
+        }
+        held.touch(object);
+        // Opened under the lock, since the file may make room right after.
+        let path = shared.file_of(object);
+        let file = File::open(&path).map_err(|error| cache_error(&path, &error))?;
+        self.fetch_ahead(&mut held, object);
+        Ok(file)
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("it is taken when the fetcher is dropped")
+    }
+
+    /// Begins to fetch what probably follows.
+    fn fetch_ahead(&self, held: &mut Held, object: usize) {
+        let last = self.shared.objects.len().min(object + 1 + AHEAD_OBJECTS);
+        for next in object + 1..last {
+            if held.is_full_ahead(next) {
+                return;
+            }
+            if held.slot(next) != Slot::Absent {
+                continue;
+            }
+            if !matches!(self.shared.make_room(held, next, false), Ok(true)) {
+                return;
+            }
+            held.begin(next);
+            let shared = Arc::clone(&self.shared);
+            self.runtime().spawn(async move {
+                if shared.fetch(next).await.is_err() {
+                    // Who wants it asks again, and gets the error.
+                    shared.lock().is_alone = true;
+                }
+            });
+        }
+    }
+}
+
+impl Drop for Fetcher {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(ENDING);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file_of(&self, object: usize) -> PathBuf {
+        self.files.join(object.to_string())
+    }
+
+    /// Fetches an object, for which there is room.
+    async fn fetch(&self, object: usize) -> Result<(), RemoteError> {
+        let listed = &self.objects[object];
+        let tag = self.lock().tags.get(&object).cloned();
+        let url = self.address.url_of(&listed.key);
+        let scheme = &self.address.scheme;
+        let wanted = Wanted { object: listed, tag: tag.as_deref(), url: &url, scheme };
+        let incoming = self.incoming.join(object.to_string());
+        let fetched = download(&self.client, &wanted, &incoming, &self.watch).await;
+        let fetched = fetched.and_then(|tag| {
+            let put = std::fs::rename(&incoming, self.file_of(object));
+            put.map_err(|error| cache_error(&incoming, &error)).map(|()| tag)
+        });
+        let mut held = self.lock();
+        held.end(object, fetched.is_ok());
+        let outcome = match fetched {
+            Ok(tag) => {
+                if let (None, Some(tag)) = (&listed.tag, tag) {
+                    held.tags.insert(object, tag);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let _ = std::fs::remove_file(&incoming);
+                Err(error)
+            }
+        };
+        drop(held);
+        self.changed.notify_all();
+        outcome
+    }
+
+    /// Removes files until an object has room; `false` where others must be through before.
+    fn make_room(
+        &self,
+        held: &mut Held,
+        object: usize,
+        is_wanted: bool,
+    ) -> Result<bool, RemoteError> {
+        loop {
+            match held.room(object, is_wanted) {
+                Room::Made => return Ok(true),
+                Room::Later => return Ok(false),
+                Room::After(other) => {
+                    let path = self.file_of(other);
+                    std::fs::remove_file(&path).map_err(|error| cache_error(&path, &error))?;
+                    held.let_go(other);
+                }
+                Room::None => {
+                    let Object { key, bytes, .. } = &self.objects[object];
+                    let url = self.address.url_of(key);
+                    let limit = self.bytes_max;
+                    return Err(RemoteError::TooLarge { url, bytes: *bytes, limit });
+                }
+            }
+        }
+    }
+}
+
+fn cache_error(path: &Path, error: &io::Error) -> RemoteError {
+    RemoteError::Cache { path: path.to_path_buf(), problem: error.to_string() }
+}

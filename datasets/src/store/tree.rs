@@ -1,0 +1,181 @@
+//! Folders of files that are known by their paths alone: look-ups, listings and walks without a
+//! file system.
+
+use super::seam::{FileKind, Found, List, Listed, Walk, WalkError, WalkOptions};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// What lies at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Node {
+    /// The file of that index.
+    File(usize),
+    /// A folder, which has files in it or below it.
+    Folder,
+}
+
+impl Node {
+    pub(super) fn kind(self) -> FileKind {
+        match self {
+            Self::File(_) => FileKind::File,
+            Self::Folder => FileKind::Folder,
+        }
+    }
+}
+
+/// Files by their paths below a folder, in which no name is both a file and a folder.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// Path of the folder, as a user names it.
+    base: PathBuf,
+    /// Paths below it, and indices, ordered by the components of the paths: what lies in a folder
+    /// is side by side.
+    files: Vec<(PathBuf, usize)>,
+}
+
+impl Tree {
+    /// The files of these paths below `base`; the index of each is its place among them.
+    pub(super) fn new(base: PathBuf, paths: impl Iterator<Item = PathBuf>) -> Self {
+        let mut files: Vec<_> = paths.zip(0..).collect();
+        files.sort_unstable();
+        Self { base, files }
+    }
+
+    /// What lies at a path.
+    pub(super) fn find(&self, path: &Path) -> io::Result<Node> {
+        self.node(&self.below(path)?).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The path without `.` and `..`.
+    pub(super) fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        self.find(path)?;
+        let below = self.below(path)?;
+        let is_base = below.as_os_str().is_empty();
+        Ok(if is_base { self.base.clone() } else { self.base.join(below) })
+    }
+
+    /// The entries of a folder.
+    pub(super) fn list(&self, folder: &Path) -> io::Result<List<'_>> {
+        let below = self.below(folder)?;
+        match self.find(folder)? {
+            Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+            Node::Folder => Ok(Box::new(
+                self.children(below).map(|(name, node)| Ok(Listed { name, kind: node.kind() })),
+            )),
+        }
+    }
+
+    /// Walks below a folder, or gives a file alone.
+    pub(super) fn walk(&self, root: &Path, options: WalkOptions) -> TreeWalk<'_> {
+        let first = match self.find(root) {
+            Ok(node) => Ok((root.to_path_buf(), 0, node)),
+            Err(source) => Err(WalkError { path: root.to_path_buf(), source, is_loop: false }),
+        };
+        TreeWalk { tree: self, options, ahead: vec![first], folder: None }
+    }
+
+    /// The indices of all files below a folder, in their order.
+    #[cfg(feature = "remote")]
+    pub(super) fn indices_below(&self, folder: &Path) -> io::Result<Vec<usize>> {
+        let below = self.below(folder)?;
+        let first = self.files.partition_point(|(path, _)| *path < below);
+        let files = self.files[first..].iter().take_while(|(path, _)| path.starts_with(&below));
+        let mut indices: Vec<usize> = files.map(|(_, index)| *index).collect();
+        indices.sort_unstable();
+        Ok(indices)
+    }
+
+    /// A relative path that a user gave beside another one, where it names something in here.
+    pub(super) fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf> {
+        let inside = beside.join(path);
+        (path.is_relative() && self.find(&inside).is_ok()).then_some(inside)
+    }
+
+    /// A path as one below the base.
+    fn below(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut below = PathBuf::new();
+        for component in path.strip_prefix(&self.base).unwrap_or(path).components() {
+            match component {
+                Component::Normal(name) => below.push(name),
+                Component::CurDir => {}
+                Component::ParentDir if below.pop() => {}
+                // Nothing outside belongs to the store.
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+            }
+        }
+        Ok(below)
+    }
+
+    fn node(&self, below: &Path) -> Option<Node> {
+        let at = self.files.partition_point(|(path, _)| path.as_path() < below);
+        let (path, index) = self.files.get(at)?;
+        if path == below {
+            return Some(Node::File(*index));
+        }
+        path.starts_with(below).then_some(Node::Folder)
+    }
+
+    /// What lies in a folder itself.
+    fn children(&self, folder: PathBuf) -> impl Iterator<Item = (OsString, Node)> + '_ {
+        let depth = folder.components().count();
+        let mut at = self.files.partition_point(|(path, _)| *path < folder);
+        std::iter::from_fn(move || {
+            let (path, index) = self.files.get(at).filter(|(path, _)| path.starts_with(&folder))?;
+            let mut names = path.components().skip(depth).map(|name| name.as_os_str().to_owned());
+            let (name, rest) = (names.next()?, names.next());
+            if rest.is_none() {
+                at += 1;
+                return Some((name, Node::File(*index)));
+            }
+            let inner = folder.join(&name);
+            at += self.files[at..].partition_point(|(path, _)| path.starts_with(&inner));
+            Some((name, Node::Folder))
+        })
+    }
+}
+
+/// A walk below a folder of a tree.
+pub(super) struct TreeWalk<'a> {
+    tree: &'a Tree,
+    options: WalkOptions,
+    /// What is given next, from the end.
+    ahead: Vec<Result<(PathBuf, usize, Node), WalkError>>,
+    /// The folder that was given last, which is entered unless it is passed over.
+    folder: Option<(PathBuf, usize)>,
+}
+
+impl Walk for TreeWalk<'_> {
+    fn skip_folder(&mut self) {
+        self.folder = None;
+    }
+}
+
+impl Iterator for TreeWalk<'_> {
+    type Item = Result<Found, WalkError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((folder, depth)) = self.folder.take() {
+                let below = self.tree.below(&folder).unwrap_or_default();
+                let children = self.tree.children(below);
+                let inside = children.map(|(name, node)| Ok((folder.join(name), depth + 1, node)));
+                let first = self.ahead.len();
+                self.ahead.extend(inside);
+                self.ahead[first..].reverse();
+            }
+            let (path, depth, node) = match self.ahead.pop()? {
+                Ok(next) => next,
+                Err(error) => return Some(Err(error)),
+            };
+            if node == Node::Folder && depth < self.options.max_depth {
+                self.folder = Some((path.clone(), depth));
+            }
+            if depth >= self.options.min_depth {
+                return Some(Ok(Found { path, depth, kind: node.kind(), is_link: false }));
+            }
+        }
+    }
+}
