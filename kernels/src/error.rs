@@ -1,7 +1,7 @@
 //! What can go wrong with one sample. A damaged picture is data, not a panic.
 
 /// A sample that cannot be prepared.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The caller asked to stop. The picture may be sound.
@@ -48,6 +48,19 @@ pub enum Error {
         /// The padded picture.
         padded: (u32, u32),
     },
+    /// A target that does not fit its picture.
+    #[error("target {column:?}: {problem}")]
+    Target {
+        /// Column of the target.
+        column: String,
+        /// What does not fit.
+        problem: Box<crate::TargetProblem>,
+    },
+    /// An operation that depends on boxes, of a sample without any given.
+    #[error(
+        "random_iou_crop needs the boxes of the sample, which only batches with its target have"
+    )]
+    NoBoxes,
     /// A region that is not inside the picture.
     #[error("region {region:?} is not inside a picture of {width}x{height}")]
     Region {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::points::Points;
 use meetpoint_format::recipe::{Padding, PaddingMode};
 
 /// A part of a padded picture.
@@ -49,8 +50,9 @@ impl Frame {
         };
         let columns = axis(self.at.0, self.padding.left, self.size.0, width);
         let rows = axis(self.at.1, self.padding.top, self.size.1, height);
+        let fill = pixels.fill(self.fill);
         pixels.replace(self.size, |from, y, out| {
-            let planes = from.planes().into_iter().zip(out).zip(self.fill);
+            let planes = from.planes().into_iter().zip(out).zip(fill);
             for ((plane, out), fill) in planes {
                 let Some(row) = rows[y] else {
                     out.fill(fill);
@@ -62,6 +64,16 @@ impl Frame {
                 }
             }
         })
+    }
+}
+
+impl Frame {
+    /// Moves points as the pixels of the picture. Pixels that the frame repeats have none.
+    pub(crate) fn move_points(&self, points: &mut Points) {
+        let shift = |before: u32, at: u32| f64::from(before) - f64::from(at);
+        let across = shift(self.padding.left, self.at.0);
+        let down = shift(self.padding.top, self.at.1);
+        points.map(|(x, y)| (x + across, y + down));
     }
 }
 

@@ -4,9 +4,9 @@
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
 //! picture between two stages), `frame` (pixels around a picture), `warp` (positions of any kind),
-//! `colour` (changes of its colours), `random` (random parameters and noise), `finished` (a whole
-//! tensor), `operations` (the execution of each operation), [`SamplePreparer`] (a recipe applied to
-//! a sample).
+//! `points` (what moves with pixels), `targets` (masks, boxes and keypoints), `colour` (changes of
+//! its colours), `random` (random parameters and noise), `finished` (a whole tensor), `operations`
+//! (the execution of each operation), [`SamplePreparer`] (a recipe applied to a sample).
 
 mod canvas;
 mod colour;
@@ -25,10 +25,12 @@ mod interrupt_tests;
 mod operations;
 mod pixels;
 mod planes;
+mod points;
 mod random;
 pub mod resize;
 mod sample;
 mod stage;
+mod targets;
 pub mod tensor;
 mod warp;
 
@@ -41,3 +43,4 @@ pub use meetpoint_jpeg as jpeg;
 pub use meetpoint_jpeg::{Cpu, Interrupt};
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor};
+pub use targets::{TargetProblem, TargetSpec};

@@ -16,6 +16,37 @@ pub(crate) struct Pixels<'a> {
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
     is_grey: bool,
+    style: Style,
+}
+
+/// What the pixels of a picture are, which decides how they move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Style {
+    /// Colours.
+    #[default]
+    Picture,
+    /// Bytes of the elements of a mask, which are never mixed; these bytes fill what is outside.
+    Mask([u8; 3]),
+    /// Weights, which are interpolated as colours; these fill what is outside.
+    Saliency([u8; 3]),
+}
+
+impl Style {
+    /// Whether they are of a target, which operations on colours leave.
+    pub(crate) fn is_target(self) -> bool {
+        match self {
+            Self::Picture => false,
+            Self::Mask(_) | Self::Saliency(_) => true,
+        }
+    }
+
+    /// What fills the outside, where an operation fills a picture with a colour.
+    pub(crate) fn fill(self, colour: [u8; 3]) -> [u8; 3] {
+        match self {
+            Self::Picture => colour,
+            Self::Mask(fill) | Self::Saliency(fill) => fill,
+        }
+    }
 }
 
 impl<'a> Pixels<'a> {
@@ -25,7 +56,27 @@ impl<'a> Pixels<'a> {
         interrupt: &'a Interrupt,
         pause: &'a mut dyn FnMut(),
     ) -> Self {
-        Self { picture, next, interrupt, pause, is_grey: false }
+        Self { picture, next, interrupt, pause, is_grey: false, style: Style::Picture }
+    }
+
+    /// Says what the pixels are.
+    pub(crate) fn set_style(&mut self, style: Style) {
+        self.style = style;
+    }
+
+    /// What fills the outside, where an operation fills a picture with a colour.
+    pub(crate) fn fill(&self, colour: [u8; 3]) -> [u8; 3] {
+        self.style.fill(colour)
+    }
+
+    /// Whether they are those of a target, which operations on colours leave.
+    pub(crate) fn is_target(&self) -> bool {
+        self.style.is_target()
+    }
+
+    /// Whether pixels must not be mixed, so that each comes from the nearest.
+    pub(crate) fn is_nearest(&self) -> bool {
+        matches!(self.style, Style::Mask(_))
     }
 
     /// Sets whether the picture has one channel.

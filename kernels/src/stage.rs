@@ -7,6 +7,8 @@
 
 use crate::crop;
 use crate::decode::PIXELS_MAX;
+use crate::pixels::Style;
+use crate::points::{Point, Points};
 use crate::resize::{Filter, Resize, SourceBox};
 use crate::{Error, Region};
 use meetpoint_format::recipe::{Interpolation, Padding};
@@ -201,6 +203,51 @@ impl Stage {
     /// upside down, whose last rows would be needed first, begin another stage.
     fn can_resize(&self) -> bool {
         self.resize.is_none() && !self.is_padded() && !self.canvas.flipped
+    }
+
+    /// Where a point of the source, at full resolution, lies on the canvas, mirrored as `turned`
+    /// says.
+    pub(crate) fn place(&self, (x, y): Point, turned: Geometry) -> Point {
+        let Region { x: left, y: top, width, height } = self.crop;
+        let [left, top, from_width, from_height] = [left, top, width, height].map(f64::from);
+        let (mut x, mut y) = (x - left, y - top);
+        if self.crop_mirrored {
+            x = from_width - x;
+        }
+        if let Some((to_height, to_width, _)) = self.resize {
+            x *= f64::from(to_width) / from_width;
+            y *= f64::from(to_height) / from_height;
+        }
+        x += f64::from(self.at.0) - f64::from(self.window.x);
+        y += f64::from(self.at.1) - f64::from(self.window.y);
+        if turned.mirrored {
+            x = f64::from(self.canvas.width) - x;
+        }
+        if turned.flipped {
+            y = f64::from(self.canvas.height) - y;
+        }
+        (x, y)
+    }
+
+    /// Moves points of the source to where the stage leaves them.
+    pub(crate) fn move_points(&self, points: &mut Points) {
+        let left = self.result();
+        let mirrored = self.canvas.mirrored && (self.is_last || !left.mirrored);
+        let applied = Geometry { mirrored, ..self.canvas };
+        points.map(|point| self.place(point, applied));
+        points.mirror(self.crop_mirrored ^ applied.mirrored ^ applied.flipped);
+    }
+
+    /// The stage for pixels of another kind.
+    pub(crate) fn with_style(&self, style: Style) -> Self {
+        let resize = match style {
+            Style::Picture | Style::Saliency(_) => self.resize,
+            Style::Mask(_) => {
+                let nearest = Filter { interpolation: Interpolation::Nearest, antialias: false };
+                self.resize.map(|(height, width, _)| (height, width, nearest))
+            }
+        };
+        Self { resize, fill: style.fill(self.fill), ..self.clone() }
     }
 
     /// How the resizer works on the crop.

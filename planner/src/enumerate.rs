@@ -1,7 +1,9 @@
 //! Every legal materialisation point of a recipe, and every strategy. It reads no file.
 
 use crate::vocabulary::{Cache, Codec, Form, Point};
-use meetpoint_format::recipe::{Declaration, Needs, Operation, Place, Property, Recipe, ValueKind};
+use meetpoint_format::recipe::{
+    Declaration, Needs, OnTargets, Operation, Place, Property, Recipe, ValueKind,
+};
 use serde::Serialize;
 
 /// What is stored, in which codec, and how it is read.
@@ -44,6 +46,13 @@ pub enum RefusedBecause {
         /// Its position in the recipe, counted from 1.
         position: usize,
     },
+    /// An operation up to here moves targets of the recipe, which are stored as they were.
+    Targets {
+        /// Its name.
+        by: &'static str,
+        /// Its position in the recipe, counted from 1.
+        position: usize,
+    },
 }
 
 /// A cut that is not legal.
@@ -81,7 +90,7 @@ pub fn materialization_points(recipe: &Recipe, has_jpegs: bool) -> Points {
     let operations = recipe.operations();
     for count in 1..=operations.len() {
         let operation = operations[count - 1].name();
-        if let Some(because) = refusal(operations, count) {
+        if let Some(because) = refusal(recipe, count) {
             refused.push(RefusedPoint { operations: count, operation, because });
             continue;
         }
@@ -98,11 +107,19 @@ pub fn materialization_points(recipe: &Recipe, has_jpegs: bool) -> Points {
 }
 
 /// Why a recipe cannot be cut after `count` operations; `None` where it can.
-fn refusal(operations: &[Operation], count: usize) -> Option<RefusedBecause> {
+fn refusal(recipe: &Recipe, count: usize) -> Option<RefusedBecause> {
+    let operations = recipe.operations();
     let before = &operations[..count];
     if let Some(index) = before.iter().position(Operation::is_random) {
         let by = before[index].name();
         return Some(RefusedBecause::Random { by, position: index + 1 });
+    }
+    let moves = |it: &Operation| it.declaration().targets == OnTargets::Moves;
+    if !recipe.targets().is_empty()
+        && let Some(index) = before.iter().position(moves)
+    {
+        let by = before[index].name();
+        return Some(RefusedBecause::Targets { by, position: index + 1 });
     }
     let index = before.iter().position(Operation::looks_ahead)?;
     let by = before[index].name();

@@ -7,7 +7,7 @@ use crate::recent::RecentKeys;
 use crate::{Error, KeyLookup, original};
 use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
-use meetpoint_format::column::{BatchColumns, ColumnSource, value_bytes_max};
+use meetpoint_format::column::{BatchColumns, ColumnSource, TargetColumn, value_bytes_max};
 use meetpoint_format::dataset::{
     Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
     PartBytes, PartEntry, PartLayout, SampleLocation,
@@ -223,7 +223,19 @@ impl Dataset {
     /// The columns of batches with these names.
     pub fn select(&self, names: &[String], recipe: &Recipe) -> Result<BatchColumns, Error> {
         let spec = recipe.output().ok_or(Error::NoFixedShape)?;
-        BatchColumns::select(names, self.columns(), &spec)
+        BatchColumns::select(names, self.columns(), (recipe, &spec))
+            .map_err(|source| Error::Columns { path: self.path.clone(), source })
+    }
+
+    /// The targets of a recipe that batches with these columns need.
+    pub(crate) fn targets(
+        &self,
+        columns: &BatchColumns,
+        recipe: &Recipe,
+    ) -> Result<Vec<TargetColumn>, Error> {
+        let spec = recipe.output().ok_or(Error::NoFixedShape)?;
+        columns
+            .targets(self.columns(), (recipe, &spec))
             .map_err(|source| Error::Columns { path: self.path.clone(), source })
     }
 
@@ -244,7 +256,7 @@ impl Dataset {
             for record_batch in 0..self.record_batches() {
                 interrupt.check().map_err(|_| Error::Interrupted)?;
                 let bytes = match column.source {
-                    ColumnSource::Further(index) => {
+                    ColumnSource::Further(index) | ColumnSource::Target(index) => {
                         value_bytes_max(column, &self.further(record_batch, index)?)
                     }
                     ColumnSource::Key => {

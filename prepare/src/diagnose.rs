@@ -29,9 +29,11 @@ impl Diagnose for Error {
             Self::Columns { source, .. } => source.cause(),
             Self::Column { .. } => "column_unreadable",
             Self::NullValue { .. } => "null_value",
+            Self::RowsOfBoxes { .. } => "rows_of_boxes",
             Self::Sampler(source) => source.cause(),
             Self::SamplerColumn { .. } => "sampler_column",
             Self::ChecksumMismatch { .. } => "sample_checksum",
+            Self::Sample { source: PictureError::Target { .. }, .. } => "target",
             Self::Sample { .. } => "sample_not_decoded",
             Self::Defect { .. } => "defect",
             Self::NoReplacement { .. } => "no_replacement",
@@ -42,6 +44,10 @@ impl Diagnose for Error {
     fn remedy(&self) -> Option<Remedy> {
         let restore = || Remedy::advice("restore the part from its source").or("pack again");
         let index = || Remedy::advice("restore the file").or_run(Command::Index);
+        let targets = || {
+            Remedy::advice("correct the target in the recipe")
+                .or("correct the column and pack again")
+        };
         let limit_or = |source: &std::io::Error, other: Remedy| {
             Some(open_files_limit(source).map_or(other, Remedy::from))
         };
@@ -72,6 +78,8 @@ impl Diagnose for Error {
             }
             // No decoder fills in what a coefficient form lacks.
             Self::Sample { source: PictureError::Jpeg(JpegError::Form(_)), .. } => Some(restore()),
+            Self::Sample { source: PictureError::Target { .. }, .. } => Some(targets()),
+            Self::RowsOfBoxes { .. } => Some(targets()),
             Self::Sample { .. } => {
                 let remedy = Remedy::advice("restore the file and pack again");
                 Some(remedy.or_set(Setting::DecodeOnError, Change::To("\"lenient\"".to_owned())))

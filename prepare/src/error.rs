@@ -195,6 +195,27 @@ pub enum Error {
         /// Name of the column.
         column: String,
     },
+    /// A column that has not one row for each box that it is filtered with.
+    #[error(
+        "{part}, row {row}, key {key}: column {column:?} has {rows} values for the {count} boxes \
+         of {boxes:?}, with which it is filtered"
+    )]
+    RowsOfBoxes {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Name of the column.
+        column: String,
+        /// Column of the boxes.
+        boxes: String,
+        /// Values of the column.
+        rows: usize,
+        /// Boxes.
+        count: usize,
+    },
     /// Memory that does not hold the batch.
     #[error("the batch takes {needed} bytes, but the memory for it has {got}")]
     OutputTooSmall {
@@ -284,6 +305,7 @@ impl Error {
             Self::ChecksumMismatch { .. }
             | Self::Sample { .. }
             | Self::NullValue { .. }
+            | Self::RowsOfBoxes { .. }
             | Self::ContentChanged { .. }
             | Self::ContentChecksum { .. } => true,
             Self::Content { source, .. } => is_of_the_file(source),
@@ -323,6 +345,9 @@ impl Error {
             }
             Self::NullValue { column, .. } => {
                 format!("column {column:?} is null, or contains a null")
+            }
+            Self::RowsOfBoxes { column, boxes, rows, count, .. } => {
+                format!("column {column:?} has {rows} values for the {count} boxes of {boxes:?}")
             }
             other => other.to_string(),
         }

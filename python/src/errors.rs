@@ -7,7 +7,7 @@ use crate::panics;
 use meetpoint_datasets::Error as DatasetsError;
 use meetpoint_datasets::operations::OperationError;
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::recipe::{OperationPlace, RecipeError};
+use meetpoint_format::recipe::{OperationPlace, RecipeError, Subject};
 use meetpoint_host::Error as HostError;
 use meetpoint_prepare::Error as PrepareError;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -72,6 +72,7 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         | PrepareError::Sample { .. }
         | PrepareError::Column { .. }
         | PrepareError::NullValue { .. }
+        | PrepareError::RowsOfBoxes { .. }
         | PrepareError::Read { .. }
         | PrepareError::InPlace { .. }
         | PrepareError::Content { .. }
@@ -100,6 +101,7 @@ fn place_of(error: &PrepareError) -> Place {
         | PrepareError::Defect { part, row, key, .. }
         | PrepareError::Column { part, row, key, .. }
         | PrepareError::NullValue { part, row, key, .. }
+        | PrepareError::RowsOfBoxes { part, row, key, .. }
         | PrepareError::Sample { part, row, key, .. } => {
             Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
         }
@@ -128,9 +130,11 @@ pub(crate) fn of_transforms(
     error: &RecipeError,
     transforms: &[(usize, String)],
 ) -> PyErr {
-    let Some(OperationPlace { path, names }) = &error.operation else {
-        let said = Said::new(error.problem.clone(), error);
-        return plain(py, "RecipeError", said);
+    let OperationPlace { path, names } = match &error.subject {
+        Subject::Operation(place) => place,
+        Subject::Recipe | Subject::Target { .. } => {
+            return plain(py, "RecipeError", Said::new(error.located(), error));
+        }
     };
     let (position, class) =
         transforms.get(path[0]).cloned().unwrap_or_else(|| (path[0] + 1, class_of(&names[0])));

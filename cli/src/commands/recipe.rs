@@ -4,7 +4,10 @@ use crate::surface::Output;
 use crate::surface::fault::Fault;
 use crate::surface::output::table_style;
 use anyhow::Context;
-use meetpoint_format::recipe::{DECLARATIONS, Recipe, keys_table, operations_table, schema};
+use meetpoint_format::recipe::{
+    DECLARATIONS, Recipe, TARGET_DECLARATIONS, keys_table, operations_table, schema,
+    target_keys_table, targets_table,
+};
 use meetpoint_report::grid::Grid;
 use std::path::{Path, PathBuf};
 
@@ -26,15 +29,17 @@ enum Command {
         /// Recipe in TOML.
         file: PathBuf,
     },
-    /// List the operations that a recipe can contain, with their keys, types, defaults and ranges.
+    /// List the operations and the kinds of targets that a recipe can contain, with their keys,
+    /// types, defaults and ranges.
     ///
     /// With --json the list also has the distributions of random parameters, and the types of
     /// input and output.
     #[command(after_help = "Examples:\n  meetpoint recipe schema\n  \
                             meetpoint recipe schema color_jitter\n  \
+                            meetpoint recipe schema boxes\n  \
                             meetpoint recipe schema --json")]
     Schema {
-        /// Name of an operation; without it, all of them.
+        /// Name of an operation or of a kind of target; without it, all of them.
         operation: Option<String>,
     },
 }
@@ -48,7 +53,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 
 fn print_schema(operation: Option<&str>, output: Output) -> anyhow::Result<()> {
     let Some(schema) = schema(operation) else {
-        let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
+        let targets = TARGET_DECLARATIONS.iter().map(|it| it.name);
+        let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).chain(targets).collect();
         let name = operation.unwrap_or_default();
         let message = format!("there is no operation {name:?}");
         return Err(Fault::new(
@@ -59,13 +65,19 @@ fn print_schema(operation: Option<&str>, output: Output) -> anyhow::Result<()> {
         .into());
     };
     output.result(&schema, || {
-        let tables = [operations_table(&schema), keys_table(&schema)];
-        let drawn = tables.map(|(header, rows)| {
+        let tables = [
+            operations_table(&schema),
+            keys_table(&schema),
+            targets_table(&schema),
+            target_keys_table(&schema),
+        ];
+        let filled = tables.into_iter().filter(|(_, rows)| !rows.is_empty());
+        let drawn = filled.map(|(header, rows)| {
             let mut grid = Grid::new(&header, 0..0);
             grid.rows = rows;
             grid.text(table_style())
         });
-        drawn.join("\n")
+        drawn.collect::<Vec<_>>().join("\n")
     })
 }
 

@@ -107,6 +107,8 @@ pub enum ColumnSource {
     Sample,
     /// A further column of the dataset, by its index among those.
     Further(usize),
+    /// Such a column that the recipe moves with the image.
+    Target(usize),
 }
 
 /// One column of a batch.

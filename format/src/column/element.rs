@@ -1,6 +1,6 @@
 //! Element types of the columns of a batch.
 
-use crate::recipe::Dtype;
+use crate::recipe::{Dtype, MaskType};
 use std::fmt;
 
 /// Type of one element of a column. Elements are little-endian.
@@ -102,6 +102,15 @@ impl From<Dtype> for ElementType {
             Dtype::Uint8 => Self::Uint8,
             Dtype::Float16 => Self::Float16,
             Dtype::Float32 => Self::Float32,
+        }
+    }
+}
+
+impl From<MaskType> for ElementType {
+    fn from(dtype: MaskType) -> Self {
+        match dtype {
+            MaskType::Uint8 => Self::Uint8,
+            MaskType::Uint16 => Self::Uint16,
         }
     }
 }

@@ -58,6 +58,40 @@ pub enum ColumnError {
         /// What does not fit.
         why: &'static str,
     },
+    /// A target of the recipe whose column holds something else.
+    #[error(
+        "column {name:?} is a target of the recipe ({target}), but holds {found} for a sample: \
+         {why}"
+    )]
+    Target {
+        /// Its name.
+        name: String,
+        /// Kind of the target.
+        target: &'static str,
+        /// What the dataset holds for a sample.
+        found: String,
+        /// What does not fit.
+        why: &'static str,
+    },
+    /// A column that cannot lose the values of boxes that are left out.
+    #[error(
+        "column {name:?} is filtered with the boxes of {boxes:?}, but holds {found} for a sample, \
+         not a list with one value for each box"
+    )]
+    NotFiltered {
+        /// Its name.
+        name: String,
+        /// Column of the boxes.
+        boxes: String,
+        /// What a batch holds for a sample.
+        found: String,
+    },
+    /// A target in a batch without images, whose sizes it needs.
+    #[error("column {name:?} moves with the images, but `columns` does not name \"image\"")]
+    WithoutImage {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl ColumnError {
@@ -68,7 +102,10 @@ impl ColumnError {
             Self::Unknown { name, .. }
             | Self::Twice { name }
             | Self::Ambiguous { name }
-            | Self::Type { name, .. } => Some(name),
+            | Self::Type { name, .. }
+            | Self::Target { name, .. }
+            | Self::NotFiltered { name, .. }
+            | Self::WithoutImage { name } => Some(name),
         }
     }
 }
@@ -82,6 +119,9 @@ impl Diagnose for ColumnError {
             Self::Twice { .. } => "column_twice",
             Self::Ambiguous { .. } => "column_ambiguous",
             Self::Type { .. } => "column_type",
+            Self::Target { .. } => "target_type",
+            Self::NotFiltered { .. } => "column_not_filtered",
+            Self::WithoutImage { .. } => "target_without_image",
         }
     }
 
@@ -100,6 +140,13 @@ impl Diagnose for ColumnError {
             Self::Ambiguous { .. } => {
                 "rename the column of the dataset in its source, and pack again".into()
             }
+            Self::Target { .. } => Remedy::advice("correct the target in the recipe")
+                .or("convert the column and pack again"),
+            Self::NotFiltered { name, .. } => {
+                format!("remove {name:?} from `filters` of the target in the recipe").into()
+            }
+            Self::WithoutImage { .. } => Remedy::advice("add \"image\" to the columns")
+                .or("use a recipe without this target"),
             Self::Type { .. } => {
                 Remedy::advice("leave the column out").or("convert it and pack again")
             }

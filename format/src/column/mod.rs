@@ -5,7 +5,8 @@
 //!
 //! In reading order: [`ElementType`], `limits`, [`ColumnNames`], [`Column`] and [`BatchColumns`]
 //! (declarations), [`ColumnError`] (columns that cannot be selected), `select` (from names and the
-//! schema of a dataset), [`BatchLayout`] (where each column lies in a payload), [`ColumnBytes`]
+//! schema of a dataset), `target` (those that move with
+//! the picture), [`BatchLayout`] (where each column lies in a payload), [`ColumnBytes`]
 //! (the values of a column, and the checks of bytes that another process wrote), `encode` (from
 //! Arrow arrays).
 
@@ -18,6 +19,8 @@ mod layout;
 mod limits;
 #[cfg(feature = "dataset")]
 mod select;
+#[cfg(feature = "dataset")]
+mod target;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -29,4 +32,6 @@ pub use encode::{NullValue, append_value, value_bytes_max};
 pub use error::ColumnError;
 pub use layout::{BatchLayout, COLUMN_ALIGNMENT, Extent};
 pub use limits::{AXES_MAX, COLUMNS_MAX};
+#[cfg(feature = "dataset")]
+pub use target::TargetColumn;
 pub use view::{ColumnBytes, ContentError};

@@ -1,21 +1,25 @@
 //! The columns of a batch from their names and the schema of a dataset.
 
 use super::limits::AXES_MAX;
+use super::target::{TargetColumn, needed, prepared};
 use super::{
     BatchColumns, COLUMNS_MAX, Column, ColumnError, ColumnKind, ColumnSource, ElementType,
 };
 use crate::dataset::Columns;
-use crate::recipe::TensorSpec;
+use crate::recipe::{Recipe, TensorSpec};
 use arrow_schema::{DataType, Field};
 use meetpoint_diagnose::nearest;
 
 impl BatchColumns {
     /// The columns with these names, in this order: `image` (or the name that the dataset gives its
     /// content), `label`, `key`, `sample`, or a further column of the dataset.
+    ///
+    /// `spec` is the recipe's result. Columns that are targets of the recipe hold what it makes of
+    /// them.
     pub fn select(
         names: &[String],
         dataset: &Columns,
-        spec: &TensorSpec,
+        (recipe, spec): (&Recipe, &TensorSpec),
     ) -> Result<Self, ColumnError> {
         if names.is_empty() {
             return Err(ColumnError::Empty { available: available(dataset) });
@@ -23,8 +27,22 @@ impl BatchColumns {
         if names.len() > COLUMNS_MAX {
             return Err(ColumnError::TooMany { count: names.len() });
         }
-        let columns = names.iter().map(|name| column(name, dataset, spec));
-        Self::new(columns.collect::<Result<_, _>>()?)
+        let columns = names.iter().map(|name| column(name, dataset, (recipe, spec)));
+        let columns = Self::new(columns.collect::<Result<_, _>>()?)?;
+        columns.targets(dataset, (recipe, spec))?;
+        Ok(columns)
+    }
+
+    /// The targets of the recipe that batches with these columns need.
+    pub fn targets(
+        &self,
+        dataset: &Columns,
+        (recipe, spec): (&Recipe, &TensorSpec),
+    ) -> Result<Vec<TargetColumn>, ColumnError> {
+        needed(self, recipe, spec, |name| {
+            let index = further(name, dataset)?;
+            Ok((index, kind_of(&dataset.extra.fields()[index])?))
+        })
     }
 }
 
@@ -37,7 +55,11 @@ fn available(dataset: &Columns) -> Vec<String> {
     names
 }
 
-fn column(name: &str, dataset: &Columns, spec: &TensorSpec) -> Result<Column, ColumnError> {
+fn column(
+    name: &str,
+    dataset: &Columns,
+    (recipe, spec): (&Recipe, &TensorSpec),
+) -> Result<Column, ColumnError> {
     let with_name = |column: Column| Column { name: name.to_owned(), ..column };
     let fields = dataset.extra.fields();
     match name {
@@ -53,14 +75,27 @@ fn column(name: &str, dataset: &Columns, spec: &TensorSpec) -> Result<Column, Co
         }
         _ => {}
     }
-    let Some(index) = fields.iter().position(|field| field.name() == name) else {
+    let index = further(name, dataset)?;
+    let stored = kind_of(&fields[index])?;
+    let name = name.to_owned();
+    match recipe.targets().iter().find(|target| target.column == name) {
+        Some(target) => {
+            let kind = prepared(&name, &target.kind, &stored, spec)?;
+            Ok(Column { name, kind, source: ColumnSource::Target(index) })
+        }
+        None => Ok(Column { name, kind: stored, source: ColumnSource::Further(index) }),
+    }
+}
+
+/// The index of a further column.
+fn further(name: &str, dataset: &Columns) -> Result<usize, ColumnError> {
+    let found = dataset.extra.fields().iter().position(|field| field.name() == name);
+    found.ok_or_else(|| {
         let available = available(dataset);
         let known: Vec<&str> = available.iter().map(String::as_str).collect();
         let nearest = nearest(name, &known).map(str::to_owned);
-        return Err(ColumnError::Unknown { name: name.to_owned(), nearest, available });
-    };
-    let kind = kind_of(&fields[index])?;
-    Ok(Column { name: name.to_owned(), kind, source: ColumnSource::Further(index) })
+        ColumnError::Unknown { name: name.to_owned(), nearest, available }
+    })
 }
 
 /// The form that a column of a dataset has in a batch.

@@ -84,6 +84,7 @@ proptest! {
 mod of_datasets {
     use super::*;
     use crate::dataset::Columns;
+    use crate::recipe::{Decode, Recipe};
     use arrow_array::types::{Float32Type, Int64Type};
     use arrow_array::{
         ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, Int16Array, LargeStringArray,
@@ -102,7 +103,113 @@ mod of_datasets {
 
     fn select(names: &[&str], dataset: &Columns) -> Result<BatchColumns, ColumnError> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        BatchColumns::select(&names, dataset, &SPEC)
+        let recipe = Recipe::new(vec![Decode::EXACT.into()]).unwrap();
+        BatchColumns::select(&names, dataset, (&recipe, &SPEC))
+    }
+
+    fn list(of: T) -> T {
+        T::List(item(of))
+    }
+
+    fn fixed(of: T, length: i32) -> T {
+        T::FixedSizeList(item(of), length)
+    }
+
+    /// The columns of a batch of a dataset with all of these, of a recipe with targets.
+    fn select_targets(
+        fields: &[(&str, T)],
+        targets: &str,
+        names: &[&str],
+    ) -> Result<BatchColumns, ColumnError> {
+        let fields = fields.iter().map(|(name, it)| Field::new(*name, it.clone(), true));
+        let text = format!("[[operation]]\nname = 'decode'\n{targets}");
+        let recipe = Recipe::from_toml(&text).unwrap();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        BatchColumns::select(&names, &dataset(fields.collect()), (&recipe, &SPEC))
+    }
+
+    const MASK: &str = "[targets.x]\nkind = 'mask'\nfill = 200\n";
+    const SALIENCY: &str = "[targets.x]\nkind = 'saliency'\n";
+    const BOXES: &str = "[targets.x]\nkind = 'boxes'\nformat = 'xyxy'\n";
+    const SANITIZED: &str = "[targets.x]\nkind = 'boxes'\nformat = 'xyxy'\nmin_size = 1\n";
+    const POINTS: &str = "[targets.x]\nkind = 'keypoints'\nswap = [[0, 2]]\n";
+
+    #[test]
+    fn targets_have_the_form_that_the_recipe_gives_them() {
+        use ElementType as E;
+        let tensor = |element, shape: &[u32]| ColumnKind::Tensor { element, shape: shape.to_vec() };
+        let ragged = |element, inner: &[u32]| ColumnKind::Ragged { element, inner: inner.to_vec() };
+        let wide = "[targets.x]\nkind = 'mask'\ndtype = 'uint16'\n";
+        let cases = [
+            (MASK, T::Binary, tensor(E::Uint8, &[5, 7])),
+            (wide, T::LargeBinary, tensor(E::Uint16, &[5, 7])),
+            (MASK, fixed(fixed(T::Int32, 20), 30), tensor(E::Int32, &[5, 7])),
+            (MASK, list(fixed(fixed(T::UInt8, 20), 30)), ragged(E::Uint8, &[5, 7])),
+            (SALIENCY, fixed(fixed(T::UInt8, 20), 30), tensor(E::Uint8, &[5, 7])),
+            (BOXES, list(fixed(T::Float64, 4)), ragged(E::Float32, &[4])),
+            (SANITIZED, list(fixed(T::Int16, 4)), ragged(E::Float32, &[4])),
+            (BOXES, fixed(fixed(T::Float32, 4), 3), tensor(E::Float32, &[3, 4])),
+            (POINTS, list(fixed(fixed(T::Float32, 3), 17)), ragged(E::Float32, &[17, 3])),
+            (POINTS, list(fixed(T::Int64, 2)), ragged(E::Float32, &[2])),
+            (POINTS, fixed(fixed(T::Float64, 2), 3), tensor(E::Float32, &[3, 2])),
+        ];
+        for (targets, stored, expected) in cases {
+            let columns = select_targets(&[("x", stored.clone())], targets, &["image", "x"]);
+            let columns = columns.unwrap_or_else(|error| panic!("{targets} {stored}: {error}"));
+            assert_eq!(columns.as_slice()[1].kind, expected, "{targets} {stored}");
+            assert_eq!(columns.as_slice()[1].source, ColumnSource::Target(0));
+        }
+    }
+
+    #[test]
+    fn columns_of_other_types_are_no_targets() {
+        let cases = [
+            (MASK, T::Utf8),
+            (MASK, fixed(T::UInt8, 30)),
+            (MASK, fixed(fixed(T::Int8, 20), 30)),
+            (SALIENCY, fixed(fixed(T::Float32, 20), 30)),
+            (BOXES, T::Binary),
+            (BOXES, list(T::Float32)),
+            (BOXES, list(fixed(T::Float32, 5))),
+            (BOXES, list(fixed(T::Boolean, 4))),
+            (SANITIZED, fixed(fixed(T::Float32, 4), 3)),
+            (POINTS, T::Float32),
+            (POINTS, fixed(T::Float32, 2)),
+            (POINTS, fixed(fixed(T::Float32, 2), 2)),
+            (POINTS, list(fixed(T::Float32, 4))),
+        ];
+        for (targets, stored) in cases {
+            match select_targets(&[("x", stored.clone())], targets, &["image", "x"]) {
+                Err(ColumnError::Target { name, .. }) => assert_eq!(name, "x"),
+                other => panic!("{targets} {stored}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_filtered_with_boxes_has_a_row_for_each_and_comes_with_images() {
+        let boxes = ("x", list(fixed(T::Float32, 4)));
+        let targets = format!("{SANITIZED}filters = ['labels', 'masks']\n");
+        let select = |labels: T, names: &[&str]| {
+            select_targets(&[boxes.clone(), ("labels", labels)], &targets, names)
+        };
+        select(list(T::Int64), &["image", "labels"]).unwrap();
+        select(T::Int64, &["image", "x"]).unwrap();
+        select(T::Int64, &["key"]).unwrap();
+        match select(T::Int64, &["image", "labels"]) {
+            Err(ColumnError::NotFiltered { name, boxes, .. }) => {
+                assert_eq!((&name[..], &boxes[..]), ("labels", "x"));
+            }
+            other => panic!("{other:?}"),
+        }
+        let without = |name: &str| Err(ColumnError::WithoutImage { name: name.to_owned() });
+        assert_eq!(select(list(T::Int64), &["x", "key"]), without("x"));
+        assert_eq!(select(list(T::Int64), &["key", "labels"]), without("labels"));
+        let missing = select_targets(&[("labels", list(T::Int64))], &targets, &["image", "labels"]);
+        match missing {
+            Err(ColumnError::Unknown { name, .. }) => assert_eq!(name, "x"),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Declaration {
     pub about: &'static str,
     /// Where in the preparation of a sample it is executed.
     pub place: Place,
+    /// What it does to the targets of a sample.
+    pub targets: OnTargets,
     /// Types of input, one of which it must get.
     pub takes: &'static [Takes],
     /// Type of its output.
@@ -36,6 +38,40 @@ impl Declaration {
     /// Whether it has random parameters.
     pub fn is_random(&self) -> bool {
         !self.random.is_empty()
+    }
+}
+
+/// All that is known of a kind of target without its values.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct TargetDeclaration {
+    /// Name in a recipe file.
+    pub name: &'static str,
+    /// What it holds, in one line.
+    pub about: &'static str,
+    /// Its keys, in the order of the documentation.
+    pub keys: &'static [Key],
+}
+
+/// What an operation does to the targets of a sample: masks, boxes and points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTargets {
+    /// It leaves them, as it leaves every pixel where it is.
+    Leaves,
+    /// It moves them as it moves the pixels.
+    Moves,
+    /// It moves pixels in ways that no target can follow.
+    Refuses,
+}
+
+impl OnTargets {
+    /// The name in the schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Leaves => "leaves",
+            Self::Moves => "moves",
+            Self::Refuses => "refuses",
+        }
     }
 }
 
@@ -308,6 +344,13 @@ pub enum Kind {
     Weights,
     /// Operations, each a table with a name and keys.
     Operations,
+    /// Names of columns, each once.
+    Names,
+    /// Pairs of different whole numbers from 0.
+    Pairs {
+        /// Most pairs.
+        count_max: usize,
+    },
 }
 
 /// What a whole number means as a size.
@@ -337,6 +380,9 @@ impl Bounds {
 
     /// Any finite number above 0.
     pub const POSITIVE: Self = Self { least: 0.0, is_least_excluded: true, most: None };
+
+    /// Any finite number from 0 on.
+    pub const NOT_NEGATIVE: Self = Self { least: 0.0, is_least_excluded: false, most: None };
 
     /// An angle in degrees.
     pub const DEGREES: Self = Self { least: -360.0, is_least_excluded: false, most: Some(360.0) };
@@ -378,6 +424,8 @@ impl Kind {
             Self::Numbers { counts, .. } => counted(counts, "number"),
             Self::Weights => "one number per operation".to_owned(),
             Self::Operations => "array of operations".to_owned(),
+            Self::Names => "array of names".to_owned(),
+            Self::Pairs { .. } => "array of [index, index]".to_owned(),
         }
     }
 
@@ -388,7 +436,9 @@ impl Kind {
             | Self::Word { .. }
             | Self::SwitchOrWord { .. }
             | Self::PerChannel
-            | Self::Operations => String::new(),
+            | Self::Operations
+            | Self::Names => String::new(),
+            Self::Pairs { count_max } => format!("up to {count_max} pairs"),
             Self::Weights => "0 or more, not all 0".to_owned(),
             Self::Size { least, most, .. }
             | Self::WholeIn { least, most }
@@ -545,6 +595,10 @@ impl Key {
                 format!("{about}: {}, {range}", self.kind.type_text())
             }
             Kind::Weights => format!("one number per operation, each {range}"),
+            Kind::Names => "names of columns, such as [\"labels\"]".to_owned(),
+            Kind::Pairs { count_max } => {
+                format!("up to {count_max} pairs of indices, such as [[1, 2], [3, 4]]")
+            }
             Kind::Operations => {
                 "a list of at least one operation, such as `random_grayscale`".to_owned()
             }

@@ -14,12 +14,28 @@ use std::fmt;
 pub struct RecipeError {
     /// Line and column of the offending key or value.
     pub place: Option<(usize, usize)>,
-    /// The operation that it is about; `None`: the recipe as a whole.
-    pub operation: Option<OperationPlace>,
+    /// What it is about.
+    pub subject: Subject,
     /// What is wrong, naming the key.
     pub problem: String,
     /// What would be right.
     pub remedy: String,
+}
+
+/// What a problem is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// The recipe as a whole.
+    Recipe,
+    /// An operation.
+    Operation(OperationPlace),
+    /// A target.
+    Target {
+        /// Its column.
+        column: String,
+        /// Its kind.
+        kind: String,
+    },
 }
 
 /// Where an operation is in a recipe.
@@ -40,11 +56,13 @@ impl fmt::Display for OperationPlace {
 }
 
 impl RecipeError {
-    /// The problem with the operation that it is about.
+    /// The problem with what it is about.
     pub fn located(&self) -> String {
-        match &self.operation {
-            Some(operation) => format!("{operation}: {}", self.problem),
-            None => self.problem.clone(),
+        let problem = &self.problem;
+        match &self.subject {
+            Subject::Recipe => problem.clone(),
+            Subject::Operation(operation) => format!("{operation}: {problem}"),
+            Subject::Target { column, kind } => format!("target {column:?} ({kind}): {problem}"),
         }
     }
 }
@@ -86,20 +104,26 @@ impl Fault {
 
     /// The fault of the operation at `index` of a recipe or of the operation that contains it.
     pub(super) fn of_operation(self, index: usize, name: &str) -> Problem {
+        let (path, names) = (vec![index], vec![name.to_owned()]);
+        self.of(Subject::Operation(OperationPlace { path, names }))
+    }
+
+    /// The fault of the target of a column.
+    pub(super) fn of_target(self, column: &str, kind: &str) -> Problem {
+        self.of(Subject::Target { column: column.to_owned(), kind: kind.to_owned() })
+    }
+
+    fn of(self, subject: Subject) -> Problem {
         let Self { key, problem, remedy } = self;
-        Problem { path: vec![index], names: vec![name.to_owned()], key, problem, remedy }
+        Problem { subject, key, problem, remedy }
     }
 }
 
 /// What is wrong with a recipe, before its position in a text is known.
 #[derive(Debug)]
 pub(super) struct Problem {
-    /// Index in the recipe of the operation, or of the one that contains it; then the index in
-    /// that one, and so on. Empty for the recipe as a whole.
-    pub(super) path: Vec<usize>,
-    /// Name of the operation, then that of the one that contains it, and so on.
-    names: Vec<String>,
-    /// Key whose value is wrong; `None` for the operation as a whole.
+    pub(super) subject: Subject,
+    /// Key whose value is wrong; `None` for the subject as a whole.
     pub(super) key: Option<&'static str>,
     /// What is wrong, naming the key.
     problem: String,
@@ -110,21 +134,21 @@ pub(super) struct Problem {
 impl Problem {
     /// A fault of the recipe as a whole.
     pub(super) fn of_recipe(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let (problem, remedy) = (problem.into(), remedy.into());
-        Self { path: vec![], names: vec![], key: None, problem, remedy }
+        Fault::new(problem, remedy).of(Subject::Recipe)
     }
 
     /// The same inside of an operation that contains others.
     pub(super) fn inside(mut self, index: usize, name: &str) -> Self {
-        self.path.insert(0, index);
-        self.names.push(name.to_owned());
+        if let Subject::Operation(place) = &mut self.subject {
+            place.path.insert(0, index);
+            place.names.push(name.to_owned());
+        }
         self
     }
 
     /// The error at a position: line and column.
     pub(super) fn at(self, place: Option<(usize, usize)>) -> RecipeError {
-        let Self { path, names, problem, remedy, .. } = self;
-        let operation = (!path.is_empty()).then_some(OperationPlace { path, names });
-        RecipeError { place, operation, problem, remedy }
+        let Self { subject, problem, remedy, .. } = self;
+        RecipeError { place, subject, problem, remedy }
     }
 }

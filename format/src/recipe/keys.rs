@@ -1,9 +1,10 @@
 //! The keys of one operation's table, read by their declarations; each error has line and column.
 
-use super::DECLARATIONS;
 use super::declaration::{Key, Kind, Presence, WholeSize};
 use super::error::{Fault, RecipeError};
+use super::targets::{KIND, ROTATED_FORMATS};
 use super::value::{Described, Value};
+use super::{DECLARATIONS, TARGET_DECLARATIONS};
 use meetpoint_diagnose::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -11,15 +12,17 @@ use toml::de::{DeTable, DeValue};
 /// Operations that may contain each other.
 const NESTING_MAX: usize = 8;
 
-/// One `[[operation]]` table, or one of the key `operations` of such a table.
+/// One `[[operation]]` table, one of the key `operations` of such a table, or one of `targets`.
 pub(super) struct Keys<'t> {
     text: &'t str,
+    /// The column, for a table of `targets`.
+    pub(super) target: Option<&'t str>,
     index: usize,
     /// Index and name of the operations that contain this one, the outermost first.
     outer: Vec<(usize, &'t str)>,
     /// Where the table begins in the text.
     start: usize,
-    /// Value of the key `name`.
+    /// Value of the key `name`, or `kind` of a target.
     pub(super) name: &'t str,
     entries: &'t DeTable<'t>,
 }
@@ -32,16 +35,35 @@ impl<'t> Keys<'t> {
         start: usize,
         entries: &'t DeTable<'t>,
     ) -> Result<Self, RecipeError> {
-        Self { text, index, outer: vec![], start, name: "?", entries }.named()
+        Self { text, target: None, index, outer: vec![], start, name: "?", entries }.named()
+    }
+
+    /// The table of a column's target, which has a kind.
+    pub(super) fn of_target(
+        text: &'t str,
+        column: &'t str,
+        start: usize,
+        entries: &'t DeTable<'t>,
+    ) -> Result<Self, RecipeError> {
+        let target = Some(column);
+        Self { text, target, index: 0, outer: vec![], start, name: "?", entries }.named()
+    }
+
+    /// The key whose value says what the table describes.
+    fn naming(&self) -> &'static str {
+        if self.target.is_some() { KIND } else { "name" }
     }
 
     /// The table with its name.
     fn named(self) -> Result<Self, RecipeError> {
-        let (entries, keys) = (self.entries, self);
-        let remedy = "name = \"...\", such as name = \"decode\"";
-        let value = entries.get("name").ok_or_else(|| keys.missing("name", remedy))?;
+        let (entries, naming, keys) = (self.entries, self.naming(), self);
+        let remedy = match keys.target {
+            Some(_) => "kind = \"...\", such as kind = \"mask\"",
+            None => "name = \"...\", such as name = \"decode\"",
+        };
+        let value = entries.get(naming).ok_or_else(|| keys.missing(naming, remedy))?;
         let DeValue::String(name) = value.get_ref() else {
-            return Err(keys.wrong_type("name", value, remedy));
+            return Err(keys.wrong_type(naming, value, remedy));
         };
         Ok(Self { name, ..keys })
     }
@@ -63,19 +85,44 @@ impl<'t> Keys<'t> {
         Ok(Described { name: declaration.name, keys })
     }
 
+    /// The kind of target that the table describes, with the values of all its keys.
+    pub(super) fn read_target(&self) -> Result<Described, RecipeError> {
+        let found = TARGET_DECLARATIONS.iter().find(|declaration| declaration.name == self.name);
+        let Some(declaration) = found else {
+            let known: Vec<&str> = TARGET_DECLARATIONS.iter().map(|it| it.name).collect();
+            let guess = nearest(self.name, &known).map(|near| format!("did you mean \"{near}\"? "));
+            let remedy = format!("{}known are {}", guess.unwrap_or_default(), known.join(", "));
+            return Err(self.fault(self.offset_of(KIND), "unknown kind of target", &remedy));
+        };
+        for key in ["format", "to_format"] {
+            let Some(value) = self.entries.get(key) else { continue };
+            if let DeValue::String(word) = value.get_ref()
+                && ROTATED_FORMATS.contains(&word.as_ref())
+            {
+                let problem = format!("`{key}` is {word:?}: rotated boxes are not supported");
+                let remedy = "convert them to the boxes around them, in xyxy, xywh or cxcywh";
+                return Err(self.fault(value.span().start, &problem, remedy));
+            }
+        }
+        let keys = self.values(declaration.keys)?.into();
+        Ok(Described { name: declaration.name, keys })
+    }
+
     /// Refuses a key that is neither `name` nor one of `known`.
     fn allow(&self, known: &[&str]) -> Result<(), RecipeError> {
         let stranger = self
             .entries
             .keys()
-            .filter(|key| key.get_ref() != "name" && !known.contains(&key.get_ref().as_ref()))
+            .filter(|key| {
+                key.get_ref() != self.naming() && !known.contains(&key.get_ref().as_ref())
+            })
             .min_by_key(|key| key.span().start);
         let Some(key) = stranger else {
             return Ok(());
         };
         let guess = nearest(key.get_ref(), known).map(|near| format!("did you mean `{near}`? "));
         let known = match known {
-            [] => "it has no keys but `name`".to_owned(),
+            [] => format!("it has no keys but `{}`", self.naming()),
             _ => format!("its keys are {}", known.join(", ")),
         };
         let problem = format!("unknown key `{}`", key.get_ref());
@@ -85,7 +132,7 @@ impl<'t> Keys<'t> {
 
     /// Where a key's value begins; where there is no such key, the name or the table.
     pub(super) fn offset_of(&self, key: &str) -> usize {
-        let value = self.entries.get(key).or_else(|| self.entries.get("name"));
+        let value = self.entries.get(key).or_else(|| self.entries.get(self.naming()));
         value.map_or(self.start, |value| value.span().start)
     }
 
@@ -108,7 +155,8 @@ impl<'t> Keys<'t> {
                 return Err(self.fault(table.span().start, &problem, remedy));
             };
             let start = table.span().start;
-            Self { text: self.text, index, outer: outer.clone(), start, name: "?", entries }.named()
+            let (text, outer) = (self.text, outer.clone());
+            Self { text, target: None, index, outer, start, name: "?", entries }.named()
         };
         tables.iter().enumerate().map(read).collect()
     }
@@ -218,6 +266,27 @@ impl<'t> Keys<'t> {
             },
             Kind::PerChannel => self.numbers(key, value, Some(&[1, 3])),
             Kind::Weights => self.numbers(key, value, None),
+            Kind::Names => {
+                let DeValue::Array(elements) = found else { return wrong_type() };
+                let name = |element: &Spanned<DeValue<'_>>| match element.get_ref() {
+                    DeValue::String(name) => Ok(name.to_string()),
+                    _ => Err(self.wrong_type(key.name, element, &key.instruction())),
+                };
+                let names: Result<Vec<String>, _> = elements.iter().map(name).collect();
+                Ok(Value::Names(names?.into()))
+            }
+            Kind::Pairs { .. } => {
+                let DeValue::Array(elements) = found else { return wrong_type() };
+                let pair = |element: &Spanned<DeValue<'_>>| match element.get_ref() {
+                    DeValue::Array(pair) => match &pair[..] {
+                        [one, other] => Ok([self.whole(key, one)?, self.whole(key, other)?]),
+                        _ => Err(self.wrong_length(key, element, pair.len())),
+                    },
+                    _ => Err(self.wrong_type(key.name, element, &key.instruction())),
+                };
+                let pairs: Result<Vec<_>, _> = elements.iter().map(pair).collect();
+                Ok(Value::Pairs(pairs?.into()))
+            }
             Kind::Operations => {
                 let inner = self.inner(key.name)?;
                 let read: Result<Vec<_>, _> = inner.iter().map(Self::read).collect();
@@ -263,7 +332,11 @@ impl<'t> Keys<'t> {
 
     /// A fault of this operation at a position in the text.
     pub(super) fn fault(&self, offset: usize, problem: &str, remedy: &str) -> RecipeError {
-        let problem = Fault::new(problem, remedy).of_operation(self.index, self.name);
+        let fault = Fault::new(problem, remedy);
+        let problem = match self.target {
+            Some(column) => fault.of_target(column, self.name),
+            None => fault.of_operation(self.index, self.name),
+        };
         let outer = self.outer.iter().rev();
         outer
             .fold(problem, |problem, (index, name)| problem.inside(*index, name))
@@ -271,7 +344,7 @@ impl<'t> Keys<'t> {
     }
 
     fn missing(&self, key: &str, remedy: &str) -> RecipeError {
-        self.fault(self.offset_of("name"), &format!("the key `{key}` is missing"), remedy)
+        self.fault(self.offset_of(self.naming()), &format!("the key `{key}` is missing"), remedy)
     }
 
     /// A whole number that 32 bits hold.

@@ -30,8 +30,9 @@
 //!
 //! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
 //! says of itself), `sample_type` (what is between two operations), `operations` (the registry, one
-//! file for each operation), `keys` and `parse` (from TOML), `validate` (possible orders),
-//! `canonical` (the hashed form), `schema` (the declarations for others).
+//! file for each operation), `targets` (masks, boxes and points), `keys` and `parse` (from TOML),
+//! `validate` (possible orders), `canonical` (the hashed form), `schema` (the declarations for
+//! others).
 
 mod canonical;
 mod declaration;
@@ -41,6 +42,7 @@ mod operations;
 mod parse;
 mod sample_type;
 mod schema;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -48,17 +50,23 @@ mod value;
 mod vocabulary;
 
 pub use declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, Presence, Property, RandomParameter,
-    Takes, ValueKind, WholeSize,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Presence, Property,
+    RandomParameter, Takes, TargetDeclaration, ValueKind, WholeSize,
 };
-pub use error::{OperationPlace, RecipeError};
+pub use error::{OperationPlace, RecipeError, Subject};
 pub use operations::*;
 pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
-pub use schema::{Schema, TextTable, keys_table, operations_table, schema};
+pub use schema::{
+    Schema, TextTable, keys_table, operations_table, schema, target_keys_table, targets_table,
+};
+pub use targets::{
+    Boxes, Keypoints, Mask, Saliency, TARGET_DECLARATIONS, TARGETS_MAX, Target, TargetKind,
+};
 pub use value::{Described, Value};
 pub use vocabulary::{
-    AugmentPolicy, Dtype, ErasingMode, Fill, Interpolation, Layout, OnError, Padding, PaddingMode,
-    PerChannel, Scale, Size, TimmInterpolation, WarpInterpolation,
+    AugmentPolicy, BoxFormat, Dtype, ErasingMode, Fill, Interpolation, Layout, MaskType, OnError,
+    OutsidePoint, Padding, PaddingMode, PerChannel, Scale, Size, TimmInterpolation,
+    WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.
@@ -77,10 +85,12 @@ impl std::fmt::Debug for RecipeHash {
     }
 }
 
-/// A checked sequence of operations.
+/// A checked sequence of operations, and the targets that they move with the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     operations: Vec<Operation>,
+    /// In alphabetical order of their columns.
+    targets: Vec<Target>,
     /// Type of a prepared sample.
     result: SampleType,
 }
@@ -101,17 +111,27 @@ impl Recipe {
 
     /// Checks operations made in code.
     pub fn new(operations: Vec<Operation>) -> Result<Self, RecipeError> {
-        Self::checked(operations).map_err(|problem| problem.at(None))
+        Self::with_targets(operations, vec![])
     }
 
-    fn checked(operations: Vec<Operation>) -> Result<Self, error::Problem> {
+    /// Checks operations and targets made in code.
+    pub fn with_targets(
+        operations: Vec<Operation>,
+        mut targets: Vec<Target>,
+    ) -> Result<Self, RecipeError> {
+        targets.sort_by(|one, other| one.column.cmp(&other.column));
+        Self::checked(operations, targets).map_err(|problem| problem.at(None))
+    }
+
+    fn checked(operations: Vec<Operation>, targets: Vec<Target>) -> Result<Self, error::Problem> {
         let result = validate::check(&operations)?;
-        Ok(Self { operations, result })
+        targets::check(&operations, &targets)?;
+        Ok(Self { operations, targets, result })
     }
 
     /// The recipe as TOML that [`Recipe::from_toml`] reads back to an equal recipe.
     pub fn to_toml(&self) -> String {
-        canonical::to_toml(&self.operations)
+        canonical::to_toml(&self.operations, &self.targets)
     }
 
     /// The operations in order.
@@ -119,15 +139,20 @@ impl Recipe {
         &self.operations
     }
 
+    /// The targets, in alphabetical order of their columns.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
     /// The canonical form: JSON with sorted keys, every default spelled out; docs/formats.md has
     /// the grammar.
     pub fn canonical(&self) -> String {
-        canonical::json(&self.operations)
+        canonical::json(&self.operations, &self.targets)
     }
 
     /// Hash of the canonical form (not of the text: comments and spelling of defaults don't count).
     pub fn hash(&self) -> RecipeHash {
-        canonical::hash(&self.operations)
+        canonical::hash(&self.operations, &self.targets)
     }
 
     /// Whether no operation has random parameters.

@@ -1,7 +1,7 @@
 //! The declarations of all operations, for other programs, people and documents.
 
-use super::DECLARATIONS;
-use super::declaration::{Declaration, Property, RandomParameter, Takes};
+use super::declaration::{Declaration, Property, RandomParameter, Takes, TargetDeclaration};
+use super::{DECLARATIONS, Key, TARGET_DECLARATIONS};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -12,35 +12,57 @@ pub struct Schema {
     pub version: u32,
     /// The operations in the order of the documentation.
     pub operations: Vec<&'static Declaration>,
+    /// The kinds of targets in the order of the documentation.
+    pub targets: Vec<&'static TargetDeclaration>,
 }
 
 /// A header and rows of text.
 pub type TextTable = (Vec<&'static str>, Vec<Vec<String>>);
 
-/// The schema of all operations, or of one; `None` where there is none of this name.
-pub fn schema(operation: Option<&str>) -> Option<Schema> {
-    let is_asked = |it: &&&Declaration| operation.is_none_or(|name| it.name == name);
-    let operations: Vec<_> = DECLARATIONS.iter().filter(is_asked).copied().collect();
-    (!operations.is_empty()).then_some(Schema { version: 1, operations })
+/// The schema of all operations and kinds of targets, or of one of them; `None` where there is none
+/// of this name.
+pub fn schema(name: Option<&str>) -> Option<Schema> {
+    let is_asked = |it: &str| name.is_none_or(|name| it == name);
+    let operations = DECLARATIONS.iter().filter(|it| is_asked(it.name)).copied();
+    let targets = TARGET_DECLARATIONS.iter().filter(|it| is_asked(it.name)).copied();
+    let (operations, targets): (Vec<_>, Vec<_>) = (operations.collect(), targets.collect());
+    let is_found = !operations.is_empty() || !targets.is_empty();
+    is_found.then_some(Schema { version: 1, operations, targets })
 }
 
-/// The operations as rows: name, input and output, random parameters, meaning.
+/// The operations as rows: name, input and output, targets, random parameters, meaning.
 pub fn operations_table(schema: &Schema) -> TextTable {
-    let header = vec!["name", "takes", "gives", "random parameters", "meaning"];
+    let header = vec!["name", "takes", "gives", "targets", "random parameters", "meaning"];
     let rows = schema.operations.iter().map(|it| {
         let random: Vec<&str> =
             it.random.iter().map(|RandomParameter { name, .. }| *name).collect();
-        vec![it.name.to_owned(), takes(it), gives(it), random.join(", "), it.about.to_owned()]
+        let targets = it.targets.name().to_owned();
+        vec![it.name.to_owned(), takes(it), gives(it), targets, random.join(", "), it.about.into()]
     });
     (header, rows.collect())
 }
 
 /// The keys of all operations as rows: operation, key, type, default, range, meaning.
 pub fn keys_table(schema: &Schema) -> TextTable {
+    keys(schema.operations.iter().map(|it| (it.name, it.keys)))
+}
+
+/// The kinds of targets as rows: name, meaning.
+pub fn targets_table(schema: &Schema) -> TextTable {
+    let rows = schema.targets.iter().map(|it| vec![it.name.to_owned(), it.about.to_owned()]);
+    (vec!["kind", "meaning"], rows.collect())
+}
+
+/// The keys of all kinds of targets as rows, as [`keys_table`].
+pub fn target_keys_table(schema: &Schema) -> TextTable {
+    keys(schema.targets.iter().map(|it| (it.name, it.keys)))
+}
+
+fn keys(declared: impl Iterator<Item = (&'static str, &'static [Key])>) -> TextTable {
     let header = vec!["name", "key", "type", "default", "range", "meaning"];
-    let rows = schema.operations.iter().flat_map(|it| {
-        it.keys.iter().enumerate().map(|(index, key)| {
-            let name = if index == 0 { it.name } else { "" };
+    let rows = declared.flat_map(|(name, keys)| {
+        keys.iter().enumerate().map(move |(index, key)| {
+            let name = if index == 0 { name } else { "" };
             let (kind, range) = (key.kind.type_text(), key.kind.range_text());
             let default = key.default_text();
             let [name, about] = [name, key.about].map(str::to_owned);

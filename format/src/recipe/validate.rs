@@ -112,7 +112,7 @@ fn check_content(operation: &Operation, input: SampleType, giver: &str) -> Resul
 }
 
 /// Checks a value against the declared range of its key.
-fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
+pub(super) fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
     let is_right = match (key.kind, value) {
         (Kind::Size { least, most, .. }, Value::Whole(side)) => (least..=most).contains(side),
         (Kind::Size { least, most, .. }, Value::Sides(sides)) => {
@@ -139,6 +139,11 @@ fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
         (Kind::Numbers { bounds, .. }, Value::Numbers(numbers)) => {
             numbers.iter().all(|number| bounds.contains(*number))
         }
+        (Kind::Names, Value::Names(names)) => {
+            names.iter().all(|name| !name.is_empty())
+                && names.iter().enumerate().all(|(at, name)| !names[..at].contains(name))
+        }
+        (Kind::Pairs { count_max }, Value::Pairs(pairs)) => pairs.len() <= count_max,
         (_, Value::Absent) => key.presence == Presence::Default(Value::Absent),
         (kind, value) => panic!("`{}` has the value {value:?}, but is a {kind:?}", key.name),
     };

@@ -21,6 +21,10 @@ pub enum Value {
     Numbers(Cow<'static, [f64]>),
     /// Whole numbers; one alone is written as a number.
     Wholes(#[serde(serialize_with = "one_or_more")] Cow<'static, [u32]>),
+    /// Names of columns.
+    Names(Cow<'static, [String]>),
+    /// Pairs of whole numbers.
+    Pairs(Cow<'static, [[u32; 2]]>),
     /// The operations that an operation contains.
     Operations(Cow<'static, [Described]>),
     /// Nothing: the key is left out.
@@ -45,23 +49,32 @@ pub struct Described {
 }
 
 impl Described {
-    /// Name and keys, each value spelled.
-    fn members(&self, spell: impl Fn(&Value) -> String) -> Vec<(&'static str, String)> {
-        let name = ("name", spell(&Value::Word(self.name)));
+    /// Name, under a key of its own, and keys, each value spelled.
+    fn members(
+        &self,
+        name: &'static str,
+        spell: impl Fn(&Value) -> String,
+    ) -> Vec<(&'static str, String)> {
+        let name = (name, spell(&Value::Word(self.name)));
         let keys = self.keys.iter().map(|(key, value)| (*key, spell(value)));
         std::iter::once(name).chain(keys).collect()
     }
 
     /// An inline table of TOML.
     fn to_toml(&self) -> String {
-        let members = self.members(Value::to_toml).into_iter();
+        let members = self.members("name", Value::to_toml).into_iter();
         let members: Vec<String> = members.map(|(key, value)| format!("{key} = {value}")).collect();
         format!("{{ {} }}", members.join(", "))
     }
 
-    /// The canonical form: keys in alphabetical order.
+    /// The canonical form of an operation.
     pub(super) fn to_json(&self) -> String {
-        let mut members = self.members(Value::to_json);
+        self.to_json_with("name")
+    }
+
+    /// The canonical form, with this key for the name: keys in alphabetical order.
+    pub(super) fn to_json_with(&self, name: &'static str) -> String {
+        let mut members = self.members(name, Value::to_json);
         members.sort_by_key(|(key, _)| *key);
         let members: Vec<String> =
             members.into_iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
@@ -116,6 +129,15 @@ impl Value {
                     format!("[{}]", numbers.join(comma))
                 }
             },
+            Self::Names(names) => {
+                let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+                format!("[{}]", names.join(comma))
+            }
+            Self::Pairs(pairs) => {
+                let pair = |[one, other]: &[u32; 2]| format!("[{one}{comma}{other}]");
+                let pairs: Vec<String> = pairs.iter().map(pair).collect();
+                format!("[{}]", pairs.join(comma))
+            }
             Self::Operations(operations) => {
                 let operations: Vec<String> = operations.iter().map(operation).collect();
                 format!("[{}]", operations.join(comma))
@@ -135,6 +157,23 @@ impl From<Option<(f64, f64)>> for Value {
     fn from(pair: Option<(f64, f64)>) -> Self {
         pair.map_or(Self::Absent, Self::from)
     }
+}
+
+/// A text in quotes, both for TOML and for JSON: these agree for what is not ASCII, and in the
+/// escapes of quotes, backslashes and control characters.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            control if control.is_control() && u32::from(control) < 0x80 => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(control)));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// The fewest digits that read back to the number, never with an exponent; both zeros are "0".
@@ -230,6 +269,30 @@ impl Values {
     /// Two numbers of a key that may be left out.
     pub(super) fn optional_pair(&self, key: &str) -> Option<(f64, f64)> {
         (*self.get(key) != Value::Absent).then(|| self.interval(key))
+    }
+
+    /// A number of a key that may be left out.
+    pub(super) fn optional_number(&self, key: &str) -> Option<f64> {
+        (*self.get(key) != Value::Absent).then(|| self.number(key))
+    }
+
+    /// A word of a key that may be left out, as what it names.
+    pub(super) fn optional_named<T>(
+        &self,
+        key: &str,
+        from_name: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        (*self.get(key) != Value::Absent).then(|| self.named(key, from_name))
+    }
+
+    pub(super) fn names(&self, key: &str) -> &[String] {
+        let Value::Names(names) = self.get(key) else { panic!("`{key}` is not names") };
+        names
+    }
+
+    pub(super) fn pairs(&self, key: &str) -> &[[u32; 2]] {
+        let Value::Pairs(pairs) = self.get(key) else { panic!("`{key}` is not pairs") };
+        pairs
     }
 
     pub(super) fn operations(&self, key: &str) -> &[Described] {

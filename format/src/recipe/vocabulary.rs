@@ -45,6 +45,9 @@ named!(WarpInterpolation { Nearest = "nearest", Bilinear = "bilinear", Bicubic =
 named!(AugmentPolicy { Imagenet = "imagenet", Cifar10 = "cifar10", Svhn = "svhn" });
 named!(TimmInterpolation { Random = "random", Bilinear = "bilinear", Bicubic = "bicubic" });
 named!(ErasingMode { Constant = "const", Rand = "rand", Pixel = "pixel" });
+named!(BoxFormat { Xyxy = "xyxy", Xywh = "xywh", Cxcywh = "cxcywh" });
+named!(MaskType { Uint8 = "uint8", Uint16 = "uint16" });
+named!(OutsidePoint { Clamp = "clamp", Keep = "keep", Zero = "zero" });
 named!(OnError { Fail = "fail", Lenient = "lenient" });
 
 /// Element type of a tensor.
@@ -301,4 +304,36 @@ impl From<[f64; 3]> for PerChannel {
     fn from(numbers: [f64; 3]) -> Self {
         Self::Rgb(numbers)
     }
+}
+
+/// What the four numbers of a bounding box are, by torchvision's names. x counts columns and y
+/// rows, and a pixel at column x covers x to x + 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoxFormat {
+    /// The upper left and the lower right corner.
+    Xyxy,
+    /// The upper left corner, width and height.
+    Xywh,
+    /// The centre, width and height.
+    Cxcywh,
+}
+
+/// Element type of a mask that is stored as PNG.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaskType {
+    /// Grey of 1 or 8 bits, or a palette, whose indices are the elements.
+    Uint8,
+    /// As well as these, grey of 16 bits.
+    Uint16,
+}
+
+/// What happens with a point outside of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutsidePoint {
+    /// It is moved to the border.
+    Clamp,
+    /// It stays where it is.
+    Keep,
+    /// All its numbers become 0.
+    Zero,
 }

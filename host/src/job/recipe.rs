@@ -1,4 +1,5 @@
-//! The recipe of a job: a file that it names, or `[[recipe.operation]]` tables of its own.
+//! The recipe of a job: a file that it names, or `[[recipe.operation]]` tables of its own, and those
+//! of its targets.
 
 use super::JobError;
 use super::table::{Source, Table};
@@ -8,7 +9,7 @@ use meetpoint_storage::files::read_text;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 /// What a `recipe` key must look like.
 const REMEDY: &str = "the path of a recipe file, or [[recipe.operation]] tables";
@@ -52,41 +53,66 @@ struct Line {
     value_column: usize,
 }
 
-/// Writes the operations out, one key a line, lets the recipe's own parser read them, and puts
+/// Writes the operations and targets out, one key a line, lets the recipe's own parser read them, and puts
 /// what it finds fault with back to where that stands in the job file.
 fn from_tables(table: &Table<'_>) -> Result<Recipe, JobError> {
     let recipe = table.table("recipe")?.expect("it was seen to be a table");
-    recipe.allow(&["operation"])?;
+    recipe.allow(&["operation", "targets"])?;
     let lines = write_out(&recipe)?;
     let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
     Recipe::from_toml(&text).map_err(|error| put_back(&table.source, &lines, error))
 }
 
 fn write_out(recipe: &Table<'_>) -> Result<Vec<Line>, JobError> {
-    let remedy = "tables: [[recipe.operation]], with two brackets";
-    let Some(operations) = recipe.value("operation") else { return Ok(Vec::new()) };
-    let DeValue::Array(operations) = operations.get_ref() else {
-        return Err(recipe.wrong_at("operation", remedy));
-    };
     let mut lines = Vec::new();
-    for operation in operations {
-        let start = operation.span().start;
-        let DeValue::Table(entries) = operation.get_ref() else {
+    let source = recipe.source.text;
+    let remedy = "tables: [[recipe.operation]], with two brackets";
+    if let Some(operations) = recipe.value("operation") {
+        let DeValue::Array(operations) = operations.get_ref() else {
             return Err(recipe.wrong_at("operation", remedy));
         };
-        let text = "[[operation]]".to_owned();
-        lines.push(Line { text, key_at: start, value_at: start, value_column: 0 });
-        for (key, value) in entries {
-            let before = format!("{} = ", quoted(key.get_ref().as_ref()));
-            lines.push(Line {
-                text: format!("{before}{}", on_one_line(value, recipe.source.text)),
-                key_at: key.span().start,
-                value_at: value.span().start,
-                value_column: before.chars().count(),
-            });
+        for operation in operations {
+            let DeValue::Table(entries) = operation.get_ref() else {
+                return Err(recipe.wrong_at("operation", remedy));
+            };
+            let header = "[[operation]]".to_owned();
+            write_table(header, operation.span().start, entries, source, &mut lines);
+        }
+    }
+    let remedy = "tables: [recipe.targets.COLUMN]";
+    if let Some(targets) = recipe.value("targets") {
+        let DeValue::Table(targets) = targets.get_ref() else {
+            return Err(recipe.wrong_at("targets", remedy));
+        };
+        for (column, target) in targets {
+            let DeValue::Table(entries) = target.get_ref() else {
+                return Err(recipe.wrong_at("targets", remedy));
+            };
+            let header = format!("[targets.{}]", quoted(column.get_ref().as_ref()));
+            write_table(header, target.span().start, entries, source, &mut lines);
         }
     }
     Ok(lines)
+}
+
+/// Writes a table that begins at a byte of the job file.
+fn write_table(
+    header: String,
+    start: usize,
+    entries: &DeTable<'_>,
+    source: &str,
+    lines: &mut Vec<Line>,
+) {
+    lines.push(Line { text: header, key_at: start, value_at: start, value_column: 0 });
+    for (key, value) in entries {
+        let before = format!("{} = ", quoted(key.get_ref().as_ref()));
+        lines.push(Line {
+            text: format!("{before}{}", on_one_line(value, source)),
+            key_at: key.span().start,
+            value_at: value.span().start,
+            value_column: before.chars().count(),
+        });
+    }
 }
 
 /// A value as it stands in `source`, without line breaks.

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::frame::source;
 use crate::pixels::Pixels;
 use crate::planes::Planes;
+use crate::points::Points;
 use crate::random::Field;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{ElasticTransform, PaddingMode, WarpInterpolation};
@@ -101,12 +102,18 @@ impl Smoothed {
         self.made += 1;
     }
 
-    /// A row of the field. Rows are asked for from top to bottom.
-    fn row(&mut self, y: usize) -> &[f32] {
+    /// Makes what a row of the field needs, the rows before it having been made.
+    fn advance(&mut self, y: usize) {
         let radius = self.down.len() / 2;
         while self.made < self.height.min(y + radius + 1) {
             self.make();
         }
+    }
+
+    /// A row of the field. Rows are asked for from top to bottom.
+    fn row(&mut self, y: usize) -> &[f32] {
+        let radius = self.down.len() / 2;
+        self.advance(y);
         self.result.fill(0.0);
         for (tap, weight) in self.down.iter().enumerate() {
             let row = Self::reflected(y + tap, radius, self.height);
@@ -166,33 +173,103 @@ fn nearest(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
     from.planes().map(|plane| plane[at])
 }
 
+/// How far each pixel of a result lies from its position in the source.
+struct Moves {
+    across: Smoothed,
+    down: Smoothed,
+    /// Factors of both fields.
+    alpha: (f64, f64),
+    /// Columns and rows.
+    sides: (f64, f64),
+}
+
+impl Moves {
+    fn drawn(elastic: &ElasticTransform, (columns, rows): (u32, u32), draws: &mut Draws) -> Self {
+        let &ElasticTransform { alpha, sigma, .. } = elastic;
+        let field = Field::drawn(draws);
+        let size = (columns as usize, rows as usize);
+        Self {
+            across: Smoothed::new((field, 0), sigma.0, sigma, size),
+            down: Smoothed::new((field, 1), sigma.1, sigma, size),
+            alpha,
+            sides: (f64::from(columns), f64::from(rows)),
+        }
+    }
+
+    /// Columns and rows of the moves of a row. Rows are asked for from top to bottom, all of them.
+    fn row(&mut self, y: usize) -> impl Iterator<Item = (f64, f64)> {
+        let (alpha, (columns, rows)) = (self.alpha, self.sides);
+        let fields = self.across.row(y).iter().zip(self.down.row(y));
+        fields.map(move |(across, down)| {
+            let across = f64::from(*across) * alpha.0 * columns / (2.0 * rows);
+            (across, f64::from(*down) * alpha.1 * rows / (2.0 * columns))
+        })
+    }
+
+    /// Passes a row over.
+    fn skip(&mut self, y: usize) {
+        self.across.advance(y);
+        self.down.advance(y);
+    }
+}
+
 impl PictureOperation for ElasticTransform {
     fn size(&self, size: (u32, u32), _draws: &mut Draws) -> Result<Option<(u32, u32)>, Error> {
         Ok(Some(size))
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let Self { alpha, sigma, interpolation, fill } = *self;
-        let (field, fill) = (Field::drawn(draws), fill.rgb());
-        let (columns, rows) = pixels.size();
-        let size = (columns as usize, rows as usize);
-        let mut across = Smoothed::new((field, 0), sigma.0, sigma, size);
-        let mut down = Smoothed::new((field, 1), sigma.1, sigma, size);
-        let (columns, rows) = (f64::from(columns), f64::from(rows));
+        let Self { interpolation, fill, .. } = *self;
+        let fill = pixels.fill(fill.rgb());
+        let is_nearest = pixels.is_nearest();
+        let mut moves = Moves::drawn(self, pixels.size(), draws);
         pixels.replace(pixels.size(), |from, y, out| {
-            let moves = across.row(y).iter().zip(down.row(y));
             let [red, green, blue] = out;
             let out = red.iter_mut().zip(green).zip(blue);
-            for (x, (((red, green), blue), (across, down))) in out.zip(moves).enumerate() {
-                let column = x as f64 + f64::from(*across) * alpha.0 * columns / (2.0 * rows);
-                let row = y as f64 + f64::from(*down) * alpha.1 * rows / (2.0 * columns);
+            for (x, (((red, green), blue), (across, down))) in out.zip(moves.row(y)).enumerate() {
+                let position = (x as f64 + across, y as f64 + down);
                 [*red, *green, *blue] = match interpolation {
-                    WarpInterpolation::Nearest => nearest(from, (column, row), fill),
+                    WarpInterpolation::Nearest => nearest(from, position, fill),
+                    WarpInterpolation::Bilinear | WarpInterpolation::Bicubic if is_nearest => {
+                        nearest(from, position, fill)
+                    }
                     WarpInterpolation::Bilinear | WarpInterpolation::Bicubic => {
-                        bilinear(from, (column, row), fill)
+                        bilinear(from, position, fill)
                     }
                 };
             }
         })
+    }
+
+    /// Moves each point against the move of the pixel that contains it, or of the nearest one.
+    fn move_points(
+        &self,
+        size: (u32, u32),
+        draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<(), Error> {
+        if points.is_empty() {
+            return Ok(());
+        }
+        let mut moves = Moves::drawn(self, size, draws);
+        let pixel = |position: f64, side: u32| (position.max(0.0) as usize).min(side as usize - 1);
+        let points = points.all_mut();
+        let mut by_row: Vec<usize> = (0..points.len()).collect();
+        by_row.sort_by_key(|index| pixel(points[*index].1, size.1));
+        let mut next = by_row.into_iter().peekable();
+        for y in 0..size.1 as usize {
+            let Some(index) = next.peek() else { break };
+            if pixel(points[*index].1, size.1) > y {
+                moves.skip(y);
+                continue;
+            }
+            let row: Vec<(f64, f64)> = moves.row(y).collect();
+            while let Some(index) = next.next_if(|index| pixel(points[*index].1, size.1) == y) {
+                let point = &mut points[index];
+                let (across, down) = row[pixel(point.0, size.0)];
+                *point = (point.0 - across, point.1 - down);
+            }
+        }
+        Ok(())
     }
 }

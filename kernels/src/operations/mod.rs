@@ -43,6 +43,7 @@ mod random_channel_permutation;
 mod random_crop;
 mod random_erasing;
 mod random_horizontal_flip;
+mod random_iou_crop;
 mod random_perspective;
 mod random_photometric_distort;
 mod random_resize;
@@ -62,6 +63,7 @@ mod to_dtype;
 use crate::Error;
 use crate::finished::FinishedTensor;
 use crate::pixels::Pixels;
+use crate::points::Points;
 use crate::stage::{Fit, Stage};
 use crate::tensor::ElementTable;
 use meetpoint_format::random::Draws;
@@ -73,8 +75,10 @@ pub(crate) use choice::Choice;
 /// An operation that changes size, region or orientation.
 pub(crate) trait Geometry: Debug + Send + Sync {
     /// Adds itself to a stage, unless it needs the next one; a new stage takes every operation.
-    /// `draws` is at its beginning, in each stage that is tried.
-    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error>;
+    /// `draws` is at its beginning, in each stage that is tried. `points` lie where the stage
+    /// begins.
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, points: &mut Points)
+    -> Result<Fit, Error>;
 
     /// How it is executed on a whole picture, for one that answers [`Fit::Whole`].
     fn whole(&self) -> Option<&dyn PictureOperation> {
@@ -90,6 +94,15 @@ pub(crate) trait PictureOperation: Debug + Send + Sync {
 
     /// Replaces the picture by one of that size. `draws` is at its beginning again.
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;
+
+    /// Moves points of a picture of a size as [`Self::apply`] moves its pixels. `draws` is at its
+    /// beginning again.
+    fn move_points(
+        &self,
+        size: (u32, u32),
+        draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<(), Error>;
 }
 
 /// An operation on a whole picture. The size stays.
@@ -220,6 +233,7 @@ fn of(operation: &Operation) -> Step {
         Operation::CenterCrop(it) => Step::Geometry(Box::new(it)),
         Operation::RandomCrop(it) => Step::Geometry(Box::new(it)),
         Operation::RandomResizedCrop(it) => Step::Geometry(Box::new(it)),
+        Operation::RandomIouCrop(ref it) => Step::Geometry(Box::new(it.clone())),
         Operation::Pad(it) => Step::Geometry(Box::new(it)),
         Operation::RandomZoomOut(it) => Step::Geometry(Box::new(it)),
         Operation::RandomHorizontalFlip(it) => Step::Geometry(Box::new(it)),

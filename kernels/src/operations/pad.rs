@@ -4,12 +4,13 @@ use super::{Geometry, PictureOperation};
 use crate::Error;
 use crate::frame::Frame;
 use crate::pixels::Pixels;
+use crate::points::Points;
 use crate::stage::{Fit, Stage, check_pixels};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Pad, Padding, PaddingMode};
 
 impl Geometry for Pad {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
         let (height, width) = self.padding.around(stage.size());
         check_pixels(width, height)?;
         let none = Padding { left: 0, top: 0, right: 0, bottom: 0 };
@@ -35,9 +36,24 @@ impl PictureOperation for Pad {
         Ok(Some((width, height)))
     }
 
-    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let Some(size) = self.size(pixels.size(), draws)? else { return Ok(()) };
-        let &Self { padding, fill, padding_mode: mode } = self;
-        Frame { mode, fill: fill.rgb(), padding, at: (0, 0), size }.apply(pixels)
+    fn apply(&self, _draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        frame(self, pixels.size()).apply(pixels)
     }
+
+    fn move_points(
+        &self,
+        size: (u32, u32),
+        _draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<(), Error> {
+        frame(self, size).move_points(points);
+        Ok(())
+    }
+}
+
+/// The frame around a picture of columns and rows.
+fn frame(pad: &Pad, (width, height): (u32, u32)) -> Frame {
+    let &Pad { padding, fill, padding_mode: mode } = pad;
+    let (height, width) = padding.around((height, width));
+    Frame { mode, fill: fill.rgb(), padding, at: (0, 0), size: (width, height) }
 }

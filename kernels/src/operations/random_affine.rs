@@ -3,6 +3,7 @@
 use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::points::Points;
 use crate::warp::{Map, Warp};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomAffine;
@@ -99,5 +100,15 @@ impl PictureOperation for RandomAffine {
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let Drawn { warp, samples } = drawn(self, pixels.size(), draws);
         warp.apply_sampled(samples, pixels)
+    }
+
+    fn move_points(
+        &self,
+        size: (u32, u32),
+        draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<(), Error> {
+        drawn(self, size, draws).warp.map.move_points(points);
+        Ok(())
     }
 }

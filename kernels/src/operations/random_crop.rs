@@ -3,6 +3,7 @@
 use super::{Geometry, PictureOperation};
 use crate::frame::Frame;
 use crate::pixels::Pixels;
+use crate::points::Points;
 use crate::stage::{Fit, Stage};
 use crate::{Error, Region};
 use meetpoint_format::random::Draws;
@@ -27,7 +28,7 @@ fn drawn(
 }
 
 impl Geometry for RandomCrop {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
         let (height, width) = stage.size();
         let (padding, part) = drawn(self, (height, width), draws)?;
         let Padding { left, top, .. } = padding;
@@ -55,10 +56,25 @@ impl PictureOperation for RandomCrop {
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let (width, height) = pixels.size();
-        let (padding, part) = drawn(self, (height, width), draws)?;
-        let Region { x, y, width, height } = part;
-        let (mode, fill) = (self.padding_mode, self.fill.rgb());
-        Frame { mode, fill, padding, at: (x, y), size: (width, height) }.apply(pixels)
+        frame(self, pixels.size(), draws)?.apply(pixels)
     }
+
+    fn move_points(
+        &self,
+        size: (u32, u32),
+        draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<(), Error> {
+        frame(self, size, draws)?.move_points(points);
+        Ok(())
+    }
+}
+
+/// The part of a padded picture of columns and rows.
+fn frame(crop: &RandomCrop, size: (u32, u32), draws: &mut Draws) -> Result<Frame, Error> {
+    let (width, height) = size;
+    let (padding, part) = drawn(crop, (height, width), draws)?;
+    let Region { x, y, width, height } = part;
+    let (mode, fill) = (crop.padding_mode, crop.fill.rgb());
+    Ok(Frame { mode, fill, padding, at: (x, y), size: (width, height) })
 }

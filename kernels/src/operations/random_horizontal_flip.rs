@@ -2,12 +2,13 @@
 
 use super::Geometry;
 use crate::Error;
+use crate::points::Points;
 use crate::stage::{Fit, Stage};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomHorizontalFlip;
 
 impl Geometry for RandomHorizontalFlip {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
         if draws.chance(self.p) {
             stage.mirror();
         }

@@ -3,6 +3,7 @@
 use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::points::Points;
 use crate::warp::{Map, Warp};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomPerspective;
@@ -80,5 +81,17 @@ impl PictureOperation for RandomPerspective {
         let Some(map) = map(self, size, draws) else { return Ok(()) };
         let &Self { interpolation, fill, .. } = self;
         Warp { size, map: Map::Perspective(map), interpolation, fill: fill.rgb() }.apply(pixels)
+    }
+
+    fn move_points(
+        &self,
+        size: (u32, u32),
+        draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<(), Error> {
+        if let Some(map) = map(self, size, draws) {
+            Map::Perspective(map).move_points(points);
+        }
+        Ok(())
     }
 }

@@ -2,13 +2,14 @@
 
 use super::Geometry;
 use crate::Error;
+use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomResize, Size};
 
 impl Geometry for RandomResize {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
         let Self { min_size, max_size, interpolation, antialias } = *self;
         let side = min_size + draws.up_to(max_size - 1 - min_size);
         let (height, width) = stage.size();

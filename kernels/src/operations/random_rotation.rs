@@ -3,6 +3,7 @@
 use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::points::Points;
 use crate::warp::{Map, Warp};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomRotation, WarpInterpolation};
@@ -90,5 +91,17 @@ impl PictureOperation for RandomRotation {
             Some(warp) => warp.apply(pixels),
             None => Ok(()),
         }
+    }
+
+    fn move_points(
+        &self,
+        size: (u32, u32),
+        draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<(), Error> {
+        if let Some(warp) = warp(self, angle(self, draws), size) {
+            warp.map.move_points(points);
+        }
+        Ok(())
     }
 }

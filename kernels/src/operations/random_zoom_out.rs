@@ -2,12 +2,13 @@
 
 use super::Geometry;
 use crate::Error;
+use crate::points::Points;
 use crate::stage::{Fit, Stage, check_pixels};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Padding, RandomZoomOut};
 
 impl Geometry for RandomZoomOut {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
         if !draws.chance(self.p) {
             return Ok(Fit::Here);
         }

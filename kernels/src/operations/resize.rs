@@ -2,13 +2,14 @@
 
 use super::Geometry;
 use crate::Error;
+use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::Resize;
 
 impl Geometry for Resize {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
         let (height, width) = stage.size();
         let Self { interpolation, antialias, .. } = *self;
         stage.resize(self.resolve(height, width), Filter { interpolation, antialias })

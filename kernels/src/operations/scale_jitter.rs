@@ -2,13 +2,14 @@
 
 use super::Geometry;
 use crate::Error;
+use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::ScaleJitter;
 
 impl Geometry for ScaleJitter {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
         let Self { target_size, scale_range, interpolation, antialias } = *self;
         let scale = draws.uniform_in(scale_range.0, scale_range.1);
         let (height, width) = stage.size();

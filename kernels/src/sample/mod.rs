@@ -1,10 +1,12 @@
 //! A recipe applied to a sample.
 //!
 //! In reading order: [`SamplePreparer`], `plan` (which operations share a stage), `turn` (Exif
-//! orientation), `resume` (a recipe from an operation in the middle on).
+//! orientation), `resume` (a recipe from an operation in the middle on), `targets` (what
+//! moves with the picture).
 
 mod plan;
 mod resume;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -13,10 +15,12 @@ use crate::canvas::{Canvas, Target};
 use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
 use crate::finished::FinishedTensor;
 use crate::operations::{Step, add_steps, grey_after};
-use crate::pixels::Pixels;
+use crate::pixels::{Pixels, Style};
 use crate::planes::{Planes, Stripe};
+use crate::points::Points;
 use crate::resize::Resizer;
 use crate::stage::{Geometry, Stage};
+use crate::targets::{Memory, Prepared, TargetSpec};
 use crate::tensor::{ElementTable, TensorWriter};
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::{DrawKey, Draws};
@@ -80,8 +84,18 @@ pub struct SamplePreparer {
     /// How the current sample is decoded and, if it is, turned.
     options: DecodeOptions,
     turn: Option<(Turn, ImageInfo)>,
+    /// The current picture as it is decoded, and turned.
+    source: Geometry,
     /// The stages of the current sample.
     stages: Vec<Stage>,
+    /// The first of them for a picture at full resolution, where that is decoded at a lower one.
+    unscaled: Option<Stage>,
+    /// Points of the targets of the current sample.
+    points: Points,
+    targets: Vec<TargetSpec>,
+    /// The targets of the current sample.
+    prepared: Vec<Prepared>,
+    masks: Memory,
     resizer: Resizer,
     canvas: Canvas,
     writer: TensorWriter,
@@ -125,7 +139,13 @@ impl SamplePreparer {
             turn: None,
             decoder: Decoder::new(cpu),
             interrupt: Interrupt::default(),
+            source: Geometry::upright(0, 0),
             stages: Vec::new(),
+            unscaled: None,
+            points: Points::default(),
+            targets: Vec::new(),
+            prepared: Vec::new(),
+            masks: Memory::new(cpu),
             resizer: Resizer::new(cpu),
             canvas: Canvas::default(),
             picture: Planes::default(),
@@ -145,12 +165,14 @@ impl SamplePreparer {
     /// its headers and random parameters. The result and some rows are not counted.
     pub fn memory_bytes(&self, encoded: &[u8], id: SampleId) -> Result<u64, Error> {
         let of_decoder = decode_bytes(encoded, self.decode.on_error)?;
-        if !self.decode.orient && !self.may_hold_pictures() {
+        let has_masks = self.targets.iter().any(|target| !target.kind.has_points());
+        if !self.decode.orient && !has_masks && !self.may_hold_pictures() {
             return Ok(of_decoder);
         }
         let info = probe(encoded)?;
         let picture = Geometry::upright(info.width, info.height);
         let turned = if self.decode.orient { picture.bytes() } else { 0 };
+        let turned = turned.max(self.mask_bytes(picture));
         let mut most = turned;
         let mut chosen = Vec::new();
         choose(&self.steps, 0, self.steps.len(), id, &mut chosen);
@@ -160,7 +182,8 @@ impl SamplePreparer {
         for &(width, height) in sides {
             let mut before = turned;
             let picture = Geometry::upright(width, height);
-            for_each_stage(&self.steps, &chosen, picture, id, &mut |stage| {
+            let points = &mut Points::unknown();
+            for_each_stage(&self.steps, &chosen, picture, id, points, &mut |stage| {
                 let held = if stage.is_last { 0 } else { stage.result().bytes() };
                 most = most.max(before + held).max(stage.whole_bytes_max);
                 before = if stage.is_last { 0 } else { stage.after.bytes() };
@@ -202,23 +225,24 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        let checked = |spec: TensorSpec, out: &[u8]| {
-            let expected = spec.bytes();
-            let got = out.len();
-            if got == expected { Ok(()) } else { Err(Error::OutputSize { got, expected }) }
-        };
         // Before anything is read, where the size does not depend on the picture.
         let expected = self.result.size.map(|size| self.result.tensor(size));
-        expected.map_or(Ok(()), |spec| checked(spec, out))?;
-        let spec = self.plan(encoded, id)?;
-        checked(spec, out)?;
+        expected.map_or(Ok(()), |spec| self.check_output(spec, out))?;
+        let spec = self.plan(encoded, &[], id)?;
+        self.check_output(spec, out)?;
         self.run(Some(encoded), id, out, after_stage)?;
         self.finish(spec, id, out, after_stage)
     }
 
+    /// Refuses memory of another size than the tensor's.
+    fn check_output(&self, spec: TensorSpec, out: &[u8]) -> Result<(), Error> {
+        let (got, expected) = (out.len(), spec.bytes());
+        if got == expected { Ok(()) } else { Err(Error::OutputSize { got, expected }) }
+    }
+
     /// Prepares a sample into a tensor of its own, for recipes whose output shape may vary.
     pub fn prepare_tensor(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<Tensor, Error> {
-        let spec = self.plan(encoded, id)?;
+        let spec = self.plan(encoded, &[], id)?;
         let mut data = vec![0; spec.bytes()];
         self.run(Some(encoded), id, &mut data, &mut || ())?;
         self.finish(spec, id, &mut data, &mut || ())?;
@@ -230,8 +254,14 @@ impl SamplePreparer {
         self.decoder.is_filled_in()
     }
 
-    /// Finds the stages of a sample by its size and its random parameters.
-    fn plan(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<TensorSpec, Error> {
+    /// Finds the stages of a sample by its size, its random parameters and the stored values of its
+    /// targets, if those are wanted.
+    fn plan(
+        &mut self,
+        encoded: Encoded<'_>,
+        stored: &[&[u8]],
+        id: SampleId,
+    ) -> Result<TensorSpec, Error> {
         let info = self.decoder.open(encoded, on_damage(self.decode.on_error))?;
         self.turn = match self.decode.orient {
             true => {
@@ -242,14 +272,15 @@ impl SamplePreparer {
         };
         let size = (info.width, info.height);
         let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
+        self.source = Geometry::upright(width, height);
+        self.begin_targets(stored)?;
         self.chosen.clear();
         choose(&self.steps, 0, self.steps.len(), id, &mut self.chosen);
         self.stages.clear();
-        let stages = &mut self.stages;
-        let picture = Geometry::upright(width, height);
-        let picture = for_each_stage(&self.steps, &self.chosen, picture, id, &mut |stage| {
-            stages.push(stage);
-        })?;
+        self.unscaled = None;
+        let found = &mut |stage| self.stages.push(stage);
+        let (source, points) = (self.source, &mut self.points);
+        let picture = for_each_stage(&self.steps, &self.chosen, source, id, points, found)?;
         self.options =
             DecodeOptions { scale: DecodeScale::Eight, on_damage: on_damage(self.decode.on_error) };
         // A picture that is turned is decoded whole before.
@@ -258,7 +289,11 @@ impl SamplePreparer {
             && info.format.has_stripes()
             && let Some(first) = self.stages.first_mut()
         {
+            let unscaled = first.clone();
             self.options.scale = first.scale_down(size);
+            if self.options.scale != DecodeScale::Eight {
+                self.unscaled = Some(unscaled);
+            }
         }
         Ok(self.result.tensor((picture.height, picture.width)))
     }
@@ -271,14 +306,28 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        self.run_styled(encoded, Style::Picture, id, out, after_stage)
+    }
+
+    /// As [`Self::run`], on pixels of a kind.
+    fn run_styled(
+        &mut self,
+        encoded: Option<Encoded<'_>>,
+        style: Style,
+        id: SampleId,
+        out: &mut [u8],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
         if let (Some(encoded), Some((turn, info))) = (encoded, self.turn) {
             self.decode_turned(encoded, turn, info, after_stage)?;
         }
         for index in 0..self.stages.len() {
-            let stage = self.stages[index].clone();
+            let unscaled = self.unscaled.as_ref().filter(|_| index == 0 && style.is_target());
+            let stage = unscaled.unwrap_or(&self.stages[index]).with_style(style);
             let region = stage.region(self.resizer.begin(&stage.work()));
+            let writer = if style.is_target() { self.masks.writer() } else { &mut self.writer };
             let target = if stage.is_last {
-                Target::Tensor(&mut self.writer, out)
+                Target::Tensor(writer, out)
             } else {
                 Target::Picture(&mut self.next)
             };
@@ -310,6 +359,7 @@ impl SamplePreparer {
             std::mem::swap(&mut self.picture, &mut self.next);
             let (picture, next) = (&mut self.picture, &mut self.next);
             let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
+            pixels.set_style(style);
             for number in &self.chosen[stage.whole] {
                 pixels.set_grey(self.grey_after.is_some_and(|grey| grey < *number));
                 apply(&self.steps[*number], &|| id.draws(*number), &mut pixels)?;
@@ -361,6 +411,7 @@ impl SamplePreparer {
 /// its stream at the beginning.
 fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let operation = match step {
+        Step::Pixels(_) if pixels.is_target() => return Ok(()),
         Step::Pixels(operation) => {
             let is_applied = operation.is_applied(&mut draws());
             return if is_applied { operation.apply(&mut draws(), pixels) } else { Ok(()) };

@@ -3,6 +3,7 @@
 use super::SampleId;
 use crate::Error;
 use crate::operations::Step;
+use crate::points::Points;
 use crate::stage::{Fit, Geometry, Stage, check_pixels};
 use meetpoint_format::random::OPERATIONS_MAX;
 
@@ -36,8 +37,8 @@ fn choose_one(steps: &[Step], number: usize, id: SampleId, chosen: &mut Vec<usiz
     *end
 }
 
-/// Passes the stages of a sample to a function, in order. Returns the geometry of the tensor.
-/// `chosen` are the numbers of its operations.
+/// Passes the stages of a sample to a function, in order, and moves points through them. Returns
+/// the geometry of the tensor. `chosen` are the numbers of its operations.
 ///
 /// Operations on the geometry join a stage as long as it takes them. An operation on a whole
 /// picture that is applied to the sample ends its stage, and another stage always follows.
@@ -46,12 +47,13 @@ pub(super) fn for_each_stage(
     chosen: &[usize],
     mut picture: Geometry,
     id: SampleId,
+    points: &mut Points,
     found: &mut dyn FnMut(Stage),
 ) -> Result<Geometry, Error> {
     let mut next = 0;
     loop {
         let mut stage = Stage::of(picture);
-        let (first, fit) = join(steps, chosen, next, id, &mut stage)?;
+        let (first, fit) = join((steps, chosen), next, id, &mut stage, points)?;
         next = first;
         stage.is_last = next == chosen.len();
         let canvas = Geometry::upright(stage.canvas.width, stage.canvas.height);
@@ -59,6 +61,11 @@ pub(super) fn for_each_stage(
         stage.whole = first..next;
         stage.after = if stage.whole.is_empty() { stage.result() } else { after };
         stage.whole_bytes_max = bytes_max;
+        if !points.is_empty() {
+            stage.move_points(points);
+            let numbers = &chosen[stage.whole.clone()];
+            move_points(steps, numbers, (canvas.width, canvas.height), id, points)?;
+        }
         picture = stage.after;
         let is_last = stage.is_last;
         found(stage);
@@ -71,18 +78,20 @@ pub(super) fn for_each_stage(
 /// Adds operations from a position on to a stage. Returns the position of the first that is not
 /// part of it, and whether that is executed on the whole picture.
 fn join(
-    steps: &[Step],
-    chosen: &[usize],
+    (steps, chosen): (&[Step], &[usize]),
     from: usize,
     id: SampleId,
     stage: &mut Stage,
+    points: &mut Points,
 ) -> Result<(usize, Fit), Error> {
     for (index, number) in chosen.iter().enumerate().skip(from) {
         match &steps[*number] {
-            Step::Geometry(operation) => match operation.join(stage, &mut id.draws(*number))? {
-                Fit::Here => (),
-                fit @ (Fit::Next | Fit::Whole) => return Ok((index, fit)),
-            },
+            Step::Geometry(operation) => {
+                match operation.join(stage, &mut id.draws(*number), points)? {
+                    Fit::Here => (),
+                    fit @ (Fit::Next | Fit::Whole) => return Ok((index, fit)),
+                }
+            }
             Step::Pixels(operation) => {
                 if operation.is_applied(&mut id.draws(*number)) {
                     return Ok((index, Fit::Whole));
@@ -139,4 +148,32 @@ fn follow(
         *next += 1;
     }
     Ok((picture, bytes_max))
+}
+
+/// Moves points through the operations of some numbers on a whole picture of a size.
+fn move_points(
+    steps: &[Step],
+    numbers: &[usize],
+    mut size: (u32, u32),
+    id: SampleId,
+    points: &mut Points,
+) -> Result<(), Error> {
+    for number in numbers {
+        let operation = match &steps[*number] {
+            Step::Picture(operation) => Some(&**operation),
+            Step::Geometry(operation) => operation.whole(),
+            Step::Decode(_)
+            | Step::Pixels(_)
+            | Step::Elements(_)
+            | Step::Tensor(_)
+            | Step::Choice { .. } => None,
+        };
+        if let Some(operation) = operation
+            && let Some(to) = operation.size(size, &mut id.draws(*number))?
+        {
+            operation.move_points(size, &mut id.draws(*number), points)?;
+            size = to;
+        }
+    }
+    Ok(())
 }

@@ -75,7 +75,9 @@ impl SamplePreparer {
         let stages = &mut self.stages;
         let picture = Geometry::upright(spec.width, spec.height);
         let found = &mut |stage| stages.push(stage);
-        let picture = for_each_stage(&self.steps, &self.chosen, picture, id, found)?;
+        self.points.clear();
+        let points = &mut self.points;
+        let picture = for_each_stage(&self.steps, &self.chosen, picture, id, points, found)?;
         let spec = self.result.tensor((picture.height, picture.width));
         let mut data = vec![0; spec.bytes()];
         self.run(None, id, &mut data, &mut || ())?;

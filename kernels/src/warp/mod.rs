@@ -13,6 +13,7 @@ mod tests;
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::planes::Planes;
+use crate::points::Points;
 use meetpoint_format::recipe::WarpInterpolation;
 
 /// Where the centre of a pixel of the result, (x + 1/2, y + 1/2), lies in the source.
@@ -22,6 +23,28 @@ pub(crate) enum Map {
     Affine([f64; 6]),
     /// Both as in an affine map, divided by a6 x + a7 y + 1: Pillow's `PERSPECTIVE`.
     Perspective([f64; 8]),
+}
+
+impl Map {
+    /// Moves points of the source to where they lie in the result: by the inverse of the map, which
+    /// is the adjugate of its matrix, as a perspective is the same for every multiple.
+    pub(crate) fn move_points(self, points: &mut Points) {
+        let [a0, a1, a2, a3, a4, a5, a6, a7] = match self {
+            Self::Affine([a0, a1, a2, a3, a4, a5]) => [a0, a1, a2, a3, a4, a5, 0.0, 0.0],
+            Self::Perspective(map) => map,
+        };
+        let rows = [
+            [a4 - a5 * a7, a2 * a7 - a1, a1 * a5 - a2 * a4],
+            [a5 * a6 - a3, a0 - a2 * a6, a2 * a3 - a0 * a5],
+            [a3 * a7 - a4 * a6, a1 * a6 - a0 * a7, a0 * a4 - a1 * a3],
+        ];
+        points.map(|(x, y)| {
+            let [column, row, divisor] = rows.map(|[a, b, c]| a * x + b * y + c);
+            (column / divisor, row / divisor)
+        });
+        let determinant = a0 * rows[0][0] + a1 * rows[1][0] + a2 * rows[2][0];
+        points.mirror(determinant < 0.0);
+    }
 }
 
 /// A warp.
@@ -44,17 +67,27 @@ type RowWriter<'a> = Box<dyn FnMut(&Planes, usize, [&mut [u8]; 3]) + 'a>;
 impl Warp {
     /// Replaces a picture by its warp. Fails when the sample is interrupted.
     pub(crate) fn apply(&self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        pixels.replace(self.size, self.rows())
+        let warp = self.of(pixels);
+        pixels.replace(self.size, warp.rows())
+    }
+
+    /// The warp with the fill and the interpolation of what the pixels are.
+    fn of(&self, pixels: &Pixels<'_>) -> Self {
+        let interpolation = match pixels.is_nearest() {
+            true => WarpInterpolation::Nearest,
+            false => self.interpolation,
+        };
+        Self { fill: pixels.fill(self.fill), interpolation, ..*self }
     }
 
     /// As [`Warp::apply`], with the mean of `samples` x `samples` pixels of a warp that is larger
     /// by as much, as by Pillow's `Image.reduce`: the sum and half the count, times 2^24 / count
     /// rounded down, divided by 2^24 and rounded down.
     pub(crate) fn apply_sampled(&self, samples: u32, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        if samples == 1 {
+        if samples == 1 || pixels.is_nearest() {
             return self.apply(pixels);
         }
-        let larger = self.times(samples);
+        let larger = self.of(pixels).times(samples);
         let mut write = larger.rows();
         let (samples, width) = (samples as usize, self.size.0 as usize);
         let count = (samples * samples) as u32;

@@ -12,13 +12,13 @@ use crate::encoded::decodes_regions;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::{BatchMemory, Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, Entry};
-use meetpoint_format::column::{BatchColumns, ColumnNames};
+use meetpoint_format::column::{BatchColumns, ColumnNames, TargetColumn};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
     ContainedPanic, Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer,
-    contain_panic,
+    TargetSpec, contain_panic,
 };
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
@@ -117,7 +117,11 @@ impl CpuPreparer {
     /// [`ENTRY_POINTS_KEPT_BYTES`] for all of its preparers together.
     pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
         let spec = job.recipe.output().ok_or(Error::NoFixedShape)?;
-        let table = Table::new(Arc::new(job.batch_columns()?));
+        let columns = job.batch_columns()?;
+        let targets = job.dataset.targets(&columns, &job.recipe)?;
+        let mut preparer = SamplePreparer::new(&job.recipe, cpu);
+        preparer.set_targets(targets.iter().map(target_spec).collect());
+        let table = Table::new(Arc::new(columns), targets);
         let files = (0..job.dataset.manifest().parts.len())
             .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
@@ -125,7 +129,7 @@ impl CpuPreparer {
             job.dataset.keep_entry_points(ENTRY_POINTS_KEPT_BYTES);
         }
         Ok(Self {
-            preparer: SamplePreparer::new(&job.recipe, cpu),
+            preparer,
             interrupt: Interrupt::default(),
             memory: None,
             job,
@@ -391,7 +395,9 @@ impl CpuPreparer {
         let crc32c = Some(location.crc32c);
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
-        let prepared = contain_panic(|| self.preparer.prepare(encoded, id, out, pause));
+        let targets = self.table.stored_targets((sample, location), &self.job.dataset)?;
+        let prepare = || self.preparer.prepare_with(encoded, &targets, id, out, pause);
+        let prepared = contain_panic(prepare);
         if reserved.is_some() || prepared.is_err() {
             // What it took is free for others only if it is not retained.
             self.preparer.free_pictures();
@@ -407,6 +413,8 @@ impl CpuPreparer {
             let (part, row, key) = self.job.dataset.place_in_words(sample, location);
             return Err(Error::Sample { part, row, key, source });
         }
+        let place = (sample, location);
+        self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
         hand.stats.samples += 1;
         hand.stats.filled_in += u32::from(self.preparer.is_filled_in());
         hand.stats.bytes_read += stored.len() as u64;
@@ -515,4 +523,10 @@ impl Preparer for CpuPreparer {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What a preparer of samples has to know of a target.
+fn target_spec(target: &TargetColumn) -> TargetSpec {
+    let TargetColumn { name, target: kind, stored, prepared, .. } = target.clone();
+    TargetSpec { column: name, kind, stored, prepared }
 }

@@ -3,9 +3,10 @@
 
 use crate::{Dataset, Error};
 use meetpoint_format::column::{
-    BatchColumns, BatchLayout, COLUMN_ALIGNMENT, Column, ColumnSource, append_value,
+    BatchColumns, BatchLayout, COLUMN_ALIGNMENT, Column, ColumnSource, TargetColumn, append_value,
 };
 use meetpoint_format::dataset::SampleLocation;
+use meetpoint_kernels::SamplePreparer;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,10 +16,26 @@ pub(super) struct Table {
     columns: Arc<BatchColumns>,
     /// Index of the column with the images.
     image: Option<usize>,
+    targets: Vec<Target>,
     /// Values of the columns that are read from the dataset, by column.
     staged: Vec<Staged>,
     /// The sample that each position holds; `None` for one that was left out.
     held_at: Vec<Option<Held>>,
+}
+
+/// A column that moves with the images.
+#[derive(Debug)]
+struct Target {
+    /// The column as the dataset holds it.
+    stored: Column,
+    /// Index among the further columns of the dataset.
+    further: usize,
+    /// Index of its column of the batch, if it is one.
+    own: Option<usize>,
+    /// Columns of the batch that lose the rows of boxes that are left out.
+    filtered: Vec<usize>,
+    /// The stored value of the sample in hand.
+    value: Vec<u8>,
 }
 
 /// A sample that a batch holds.
@@ -36,11 +53,40 @@ struct Staged {
     ranges: Vec<Range<usize>>,
 }
 
+impl Staged {
+    /// Keeps some rows of the value of a position, which was taken last. Returns how many rows it
+    /// has, where these are not as many as expected.
+    fn filter(&mut self, position: usize, row_bytes: usize, kept: &[bool]) -> Result<(), usize> {
+        let range = self.ranges[position].clone();
+        let rows = range.len() / row_bytes;
+        if rows != kept.len() {
+            return Err(rows);
+        }
+        let mut end = range.start;
+        for (row, _) in kept.iter().enumerate().filter(|(_, is_kept)| **is_kept) {
+            let from = range.start + row * row_bytes;
+            self.bytes.copy_within(from..from + row_bytes, end);
+            end += row_bytes;
+        }
+        self.bytes.truncate(end);
+        self.ranges[position] = range.start..end;
+        Ok(())
+    }
+}
+
 impl Table {
-    pub(super) fn new(columns: Arc<BatchColumns>) -> Self {
+    /// A table of these columns, some of which need these targets.
+    pub(super) fn new(columns: Arc<BatchColumns>, targets: Vec<TargetColumn>) -> Self {
+        let targets = targets.into_iter().map(|target| {
+            let TargetColumn { name, further, stored: kind, filtered, .. } = target;
+            let own = columns.position_of(ColumnSource::Target(further));
+            let stored = Column { name, kind, source: ColumnSource::Further(further) };
+            Target { stored, further, own, filtered, value: Vec::new() }
+        });
+        let targets = targets.collect();
         let image = columns.position_of(ColumnSource::Image);
         let staged = columns.as_slice().iter().map(|_| Staged::default()).collect();
-        Self { columns, image, staged, held_at: Vec::new() }
+        Self { columns, image, targets, staged, held_at: Vec::new() }
     }
 
     pub(super) fn columns(&self) -> &Arc<BatchColumns> {
@@ -63,7 +109,54 @@ impl Table {
         }
     }
 
-    /// Takes the values of a sample for a position.
+    /// Reads the stored values of the targets of a sample, in the order of the targets.
+    pub(super) fn stored_targets(
+        &mut self,
+        sample: (u64, &SampleLocation),
+        dataset: &Dataset,
+    ) -> Result<Vec<&[u8]>, Error> {
+        for Target { stored, further, value, .. } in &mut self.targets {
+            value.clear();
+            read_further(stored, *further, sample, dataset, value)?;
+        }
+        Ok(self.targets.iter().map(|target| &target.value[..]).collect())
+    }
+
+    /// Takes the targets of a sample for a position whose other values were taken last, and removes
+    /// the rows of boxes that are left out.
+    pub(super) fn take_targets(
+        &mut self,
+        position: usize,
+        (sample, location): (u64, &SampleLocation),
+        dataset: &Dataset,
+        preparer: &SamplePreparer,
+    ) -> Result<(), Error> {
+        for (index, target) in self.targets.iter().enumerate() {
+            let Some(own) = target.own else { continue };
+            let staged = &mut self.staged[own];
+            let start = staged.bytes.len();
+            staged.bytes.extend_from_slice(preparer.target(index));
+            staged.ranges[position] = start..staged.bytes.len();
+        }
+        for (index, target) in self.targets.iter().enumerate() {
+            let Some(kept) = preparer.kept(index) else { continue };
+            for &filtered in &target.filtered {
+                let column = &self.columns.as_slice()[filtered];
+                let row_bytes = column.kind.row_bytes().expect("columns were checked");
+                let row_bytes = usize::try_from(row_bytes).expect("its rows are in memory");
+                if let Err(rows) = self.staged[filtered].filter(position, row_bytes, kept) {
+                    let (_, row, key) = dataset.place_in_words(sample, location);
+                    let part = dataset.part_path(location.part).display().to_string();
+                    let (column, boxes) = (column.name.clone(), target.stored.name.clone());
+                    let count = kept.len();
+                    return Err(Error::RowsOfBoxes { part, row, key, column, boxes, rows, count });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the values of a sample for a position, but for its targets.
     pub(super) fn take(
         &mut self,
         position: usize,
@@ -81,7 +174,10 @@ impl Table {
                     read_further(column, index, place, dataset, &mut staged.bytes)
                         .inspect_err(|_| staged.bytes.truncate(start))?;
                 }
-                ColumnSource::Image | ColumnSource::Label | ColumnSource::Sample => continue,
+                ColumnSource::Image
+                | ColumnSource::Label
+                | ColumnSource::Sample
+                | ColumnSource::Target(_) => continue,
             }
             staged.ranges[position] = start..staged.bytes.len();
         }
@@ -126,7 +222,7 @@ impl Table {
                     numbers(into, held.map(|held| held.label.map_or(-1, i64::from)));
                 }
                 ColumnSource::Sample => numbers(into, held.map(|held| held.sample.cast_signed())),
-                ColumnSource::Key | ColumnSource::Further(_) => {
+                ColumnSource::Key | ColumnSource::Further(_) | ColumnSource::Target(_) => {
                     let row_bytes = row_bytes(index).expect("columns were checked");
                     let is_variable = column.kind.is_variable();
                     write_staged(into, &staged[index], held_at, is_variable.then_some(row_bytes));

@@ -263,6 +263,10 @@ fn refused_sentences(document: &Document) -> Vec<String> {
                 "Operation {position}, {by}, depends on the crop or resize after it, so that the \
                  recipe is not cut between them."
             ),
+            enumerate::RefusedBecause::Targets { by, position } => format!(
+                "Operation {position}, {by}, moves the targets of the recipe, which are stored as \
+                 they came, so that nothing from there on is prepared offline."
+            ),
         };
         if !said.contains(&sentence) {
             said.push(sentence);

@@ -1,7 +1,9 @@
 //! `adjust_gamma`: a power of every value.
 
 use super::Data;
-use crate::recipe::declaration::{Bounds, Declaration, Gives, Key, Kind, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.functional.adjust_gamma` on PIL images: every value x becomes
@@ -23,6 +25,7 @@ impl Data for AdjustGamma {
         name: "adjust_gamma",
         about: "raises every value, as a share of 255, to the power of `gamma`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

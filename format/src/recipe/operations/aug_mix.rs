@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -46,6 +46,7 @@ impl Data for AugMix {
         name: "aug_mix",
         about: "mixes the picture with chains of random operations on it",
         place: Place::Pixels,
+        targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -27,6 +27,7 @@ impl Data for AutoAugment {
         name: "auto_augment",
         about: "applies one of 25 pairs of operations, learnt for a dataset",
         place: Place::Pixels,
+        targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, Takes, WholeSize,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, WholeSize,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -24,6 +24,7 @@ impl Data for CenterCrop {
         name: "center_crop",
         about: "cuts out the middle; pads a smaller picture with black",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::Region,

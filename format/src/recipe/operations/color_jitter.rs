@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes, numbers,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -60,6 +60,7 @@ impl Data for ColorJitter {
         name: "color_jitter",
         about: "changes brightness, contrast, saturation and hue by random factors",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

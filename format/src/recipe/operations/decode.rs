@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::OnError;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, Takes, ValueKind,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, ValueKind,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -33,6 +33,7 @@ impl Data for Decode {
         name: "decode",
         about: "decodes a file to an RGB picture, exactly unless a key asks for speed",
         place: Place::Decode,
+        targets: OnTargets::Leaves,
         takes: &[Takes::ENCODED],
         gives: Gives {
             kind: ValueKind::Image,

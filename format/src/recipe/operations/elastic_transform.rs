@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes, numbers,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -48,6 +48,7 @@ impl Data for ElasticTransform {
         name: "elastic_transform",
         about: "moves pixels by smooth random fields",
         place: Place::Picture,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -3,7 +3,8 @@
 use super::Data;
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes, WholeSize, numbers,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
+    WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -32,6 +33,7 @@ impl Data for GaussianBlur {
         name: "gaussian_blur",
         about: "blurs by a Gaussian kernel of a random deviation",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

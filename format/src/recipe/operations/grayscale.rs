@@ -2,7 +2,9 @@
 
 use super::Data;
 use crate::recipe::SampleType;
-use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, Place, Property, Takes};
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes,
+};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 
@@ -19,6 +21,7 @@ impl Data for Grayscale {
         name: "grayscale",
         about: "makes the picture grey, in one channel or three equal ones",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives { channels: Property::Key("num_output_channels"), ..Gives::IMAGE },
         needs: Needs::All,

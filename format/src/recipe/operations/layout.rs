@@ -1,7 +1,7 @@
 //! `layout`: the order of the axes.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, Place, Takes};
+use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Layout, SampleType};
@@ -12,6 +12,7 @@ impl Data for Layout {
         name: "layout",
         about: "sets the order of the axes of the result",
         place: Place::Elements,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE, Takes::TENSOR],
         gives: Gives::TENSOR,
         needs: Needs::All,

@@ -32,6 +32,7 @@ mod random_erasing;
 mod random_grayscale;
 mod random_horizontal_flip;
 mod random_invert;
+mod random_iou_crop;
 mod random_order;
 mod random_perspective;
 mod random_photometric_distort;
@@ -84,6 +85,7 @@ pub use random_erasing::RandomErasing;
 pub use random_grayscale::RandomGrayscale;
 pub use random_horizontal_flip::RandomHorizontalFlip;
 pub use random_invert::RandomInvert;
+pub use random_iou_crop::RandomIouCrop;
 pub use random_order::RandomOrder;
 pub use random_perspective::RandomPerspective;
 pub use random_photometric_distort::RandomPhotometricDistort;
@@ -126,6 +128,16 @@ trait Data: Sized {
 
     /// Whether the result depends on the operations after it, so that it is another without them.
     fn looks_ahead(&self) -> bool {
+        false
+    }
+
+    /// The key, and its value, by which parts of the picture appear more than once in the result.
+    fn repeats_pixels(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Whether it depends on the boxes of a sample.
+    fn needs_boxes(&self) -> bool {
         false
     }
 
@@ -190,6 +202,21 @@ macro_rules! operations {
                 }
             }
 
+            /// The key, and its value, by which parts of the picture appear more than once in the
+            /// result.
+            pub(super) fn repeats_pixels(&self) -> Option<(&'static str, &'static str)> {
+                match self {
+                    $(Self::$type(it) => it.repeats_pixels()),+
+                }
+            }
+
+            /// Whether it depends on the boxes of a sample.
+            pub fn needs_boxes(&self) -> bool {
+                match self {
+                    $(Self::$type(it) => it.needs_boxes()),+
+                }
+            }
+
             pub(super) fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
                 match self {
                     $(Self::$type(it) => it.follow(sample)),+
@@ -223,6 +250,7 @@ operations! {
     CenterCrop,
     RandomCrop,
     RandomResizedCrop,
+    RandomIouCrop,
     Pad,
     RandomZoomOut,
     RandomHorizontalFlip,

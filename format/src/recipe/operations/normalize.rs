@@ -1,7 +1,9 @@
 //! `normalize`: a mean subtracted and a deviation divided by, per channel.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, Place, Takes, numbers};
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes, numbers,
+};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Dtype, PerChannel, SampleType};
@@ -22,6 +24,7 @@ impl Data for Normalize {
         name: "normalize",
         about: "computes (x - mean) / std per channel, in a float type",
         place: Place::Elements,
+        targets: OnTargets::Leaves,
         takes: &[Takes::FLOATS],
         gives: Gives::TENSOR,
         needs: Needs::All,

@@ -1,7 +1,7 @@
 //! `pad`: more pixels around a picture.
 
 use super::{Data, fill, padding};
-use crate::recipe::declaration::{Declaration, Gives, Needs, Place, Property, Takes};
+use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Place, Property, Takes};
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
@@ -23,6 +23,7 @@ impl Data for Pad {
         name: "pad",
         about: "adds pixels on each side",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("padding"), ..Gives::IMAGE },
         needs: Needs::AsNext,
@@ -41,6 +42,11 @@ impl Data for Pad {
     fn values(&self) -> Vec<Value> {
         let Self { padding, fill, padding_mode } = *self;
         vec![padding::value(padding), fill::value(fill), Value::Word(padding_mode.name())]
+    }
+
+    fn repeats_pixels(&self) -> Option<(&'static str, &'static str)> {
+        let mode = self.padding_mode;
+        (mode != PaddingMode::Constant).then_some(("padding_mode", mode.name()))
     }
 
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {

@@ -2,7 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes, numbers,
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter,
+    Takes, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -34,6 +35,7 @@ impl Data for PillowGaussianBlur {
         name: "pillow_gaussian_blur",
         about: "blurs as Pillow does, with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

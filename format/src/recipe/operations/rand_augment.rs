@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -30,6 +30,7 @@ impl Data for RandAugment {
         name: "rand_augment",
         about: "applies `num_ops` of 14 operations, drawn at random, with one magnitude",
         place: Place::Pixels,
+        targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

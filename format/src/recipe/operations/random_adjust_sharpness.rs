@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, Takes,
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -25,6 +25,7 @@ impl Data for RandomAdjustSharpness {
         name: "random_adjust_sharpness",
         about: "makes the picture sharper or softer with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

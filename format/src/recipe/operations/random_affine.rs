@@ -2,8 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, Takes,
-    WholeSize, numbers,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Takes, WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -58,6 +58,7 @@ impl Data for RandomAffine {
         name: "random_affine",
         about: "turns, shifts, scales and shears at random, and resizes if `size` is set",
         place: Place::Picture,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::All,

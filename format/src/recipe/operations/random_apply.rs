@@ -1,7 +1,9 @@
 //! `random_apply`: a sequence of operations, or none.
 
 use super::{Data, Operation};
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Property, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Property, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomApply`: the operations, in their order, when `uniform() < p`;
@@ -20,6 +22,7 @@ impl Data for RandomApply {
         name: "random_apply",
         about: "applies all of `operations` with probability `p`",
         place: Place::Choice,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
         needs: Needs::All,

@@ -1,7 +1,9 @@
 //! `random_autocontrast`: each channel stretched to the range from 0 to 255, or not.
 
 use super::Data;
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomAutocontrast` on PIL images, `ImageOps.autocontrast`, when
@@ -21,6 +23,7 @@ impl Data for RandomAutocontrast {
         name: "random_autocontrast",
         about: "stretches each channel to the full range with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -1,7 +1,9 @@
 //! `random_channel_permutation`: red, green and blue in another order.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, Gives, Needs, Place, RandomParameter, Takes};
+use crate::recipe::declaration::{
+    Declaration, Gives, Needs, OnTargets, Place, RandomParameter, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomChannelPermutation`: of the list of channels, the element at i
@@ -15,6 +17,7 @@ impl Data for RandomChannelPermutation {
         name: "random_channel_permutation",
         about: "puts the channels in a random order",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -3,7 +3,8 @@
 use super::{Data, Operation};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, Takes, numbers,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, Takes,
+    numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -25,6 +26,7 @@ impl Data for RandomChoice {
         name: "random_choice",
         about: "applies one of `operations`, chosen with the weights `p`",
         place: Place::Choice,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
         needs: Needs::All,

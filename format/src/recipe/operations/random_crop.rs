@@ -2,7 +2,8 @@
 
 use super::{Data, fill, padding};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, Takes, WholeSize,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, Takes,
+    WholeSize,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -56,6 +57,7 @@ impl Data for RandomCrop {
         name: "random_crop",
         about: "cuts out a random part, of the padded picture if `padding` is set",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::Region,
@@ -109,6 +111,11 @@ impl Data for RandomCrop {
             fill::value(fill),
             Value::Word(padding_mode.name()),
         ]
+    }
+
+    fn repeats_pixels(&self) -> Option<(&'static str, &'static str)> {
+        let mode = self.padding_mode;
+        (mode != PaddingMode::Constant).then_some(("padding_mode", mode.name()))
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

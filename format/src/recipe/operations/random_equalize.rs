@@ -1,7 +1,9 @@
 //! `random_equalize`: each channel with a flat histogram, or not.
 
 use super::Data;
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomEqualize` on PIL images, `ImageOps.equalize`, when
@@ -21,6 +23,7 @@ impl Data for RandomEqualize {
         name: "random_equalize",
         about: "equalizes the histogram of each channel with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -2,7 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes, numbers,
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter,
+    Takes, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -52,6 +53,7 @@ impl Data for RandomErasing {
         name: "random_erasing",
         about: "replaces rectangles of the tensor with probability `p`",
         place: Place::Tensor,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE, Takes::TENSOR],
         gives: Gives::TENSOR,
         needs: Needs::All,

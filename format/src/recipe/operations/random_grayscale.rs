@@ -1,7 +1,9 @@
 //! `random_grayscale`: grey, or not.
 
 use super::Data;
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomGrayscale`: every channel becomes the luma of
@@ -18,6 +20,7 @@ impl Data for RandomGrayscale {
         name: "random_grayscale",
         about: "makes all channels grey with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

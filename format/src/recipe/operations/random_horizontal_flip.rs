@@ -1,7 +1,9 @@
 //! `random_horizontal_flip`: mirrored left to right, or not.
 
 use super::Data;
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomHorizontalFlip`: mirrored left to right when
@@ -17,6 +19,7 @@ impl Data for RandomHorizontalFlip {
         name: "random_horizontal_flip",
         about: "mirrors left to right with probability `p`",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::AsNext,

@@ -1,7 +1,9 @@
 //! `random_invert`: every value subtracted from 255, or not.
 
 use super::Data;
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomInvert` on PIL images: every value x becomes 255 - x when
@@ -17,6 +19,7 @@ impl Data for RandomInvert {
         name: "random_invert",
         about: "inverts all channels with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -2,7 +2,7 @@
 
 use super::{Data, Operation};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Needs, Place, Property, RandomParameter, Takes,
+    Declaration, Gives, Key, Needs, OnTargets, Place, Property, RandomParameter, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -19,6 +19,7 @@ impl Data for RandomOrder {
         name: "random_order",
         about: "applies all of `operations` in a random order",
         place: Place::Choice,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
         needs: Needs::All,

@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes,
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -41,6 +41,7 @@ impl Data for RandomPerspective {
         name: "random_perspective",
         about: "moves the corners inwards at random, with probability `p`",
         place: Place::Picture,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

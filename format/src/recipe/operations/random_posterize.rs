@@ -1,7 +1,9 @@
 //! `random_posterize`: fewer bits per channel, or not.
 
 use super::Data;
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Kind, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomPosterize` on PIL images: only the upper `bits` bits of every
@@ -19,6 +21,7 @@ impl Data for RandomPosterize {
         name: "random_posterize",
         about: "sets the lower bits of all values to 0 with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -3,7 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, SIDE_MAX, Takes,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, SIDE_MAX,
+    Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -30,6 +31,7 @@ impl Data for RandomResize {
         name: "random_resize",
         about: "resizes to a random shorter side",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::All,

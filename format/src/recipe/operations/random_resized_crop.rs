@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, Takes,
-    WholeSize, numbers,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Takes, WholeSize, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -52,6 +52,7 @@ impl Data for RandomResizedCrop {
         name: "random_resized_crop",
         about: "cuts out a random part and resizes it",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::Region,

@@ -2,7 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, Takes,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -31,6 +32,7 @@ impl Data for RandomRotation {
         name: "random_rotation",
         about: "turns counterclockwise by a random angle",
         place: Place::Picture,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("expand"), ..Gives::IMAGE },
         needs: Needs::All,

@@ -2,7 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, Takes, numbers,
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter,
+    Takes, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -30,6 +31,7 @@ impl Data for RandomSensorNoise {
         name: "random_sensor_noise",
         about: "adds the noise of a sensor, coarse in red and blue, with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

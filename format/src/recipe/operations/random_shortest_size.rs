@@ -3,7 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, SIDE_MAX, Takes,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, SIDE_MAX,
+    Takes,
 };
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
@@ -56,6 +57,7 @@ impl Data for RandomShortestSize {
         name: "random_shortest_size",
         about: "resizes to one of some shorter sides",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::All,

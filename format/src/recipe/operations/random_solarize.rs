@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, Takes,
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -21,6 +21,7 @@ impl Data for RandomSolarize {
         name: "random_solarize",
         about: "inverts the values from `threshold` on with probability `p`",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -1,7 +1,9 @@
 //! `random_vertical_flip`: mirrored top to bottom, or not.
 
 use super::Data;
-use crate::recipe::declaration::{APPLIED, Declaration, Gives, Key, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomVerticalFlip`: mirrored top to bottom when
@@ -17,6 +19,7 @@ impl Data for RandomVerticalFlip {
         name: "random_vertical_flip",
         about: "mirrors top to bottom with probability `p`",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::AsNext,

@@ -3,8 +3,8 @@
 use super::{Data, fill};
 use crate::recipe::Fill;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, Takes,
-    numbers,
+    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property,
+    RandomParameter, Takes, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -31,6 +31,7 @@ impl Data for RandomZoomOut {
         name: "random_zoom_out",
         about: "puts the picture somewhere on a larger canvas, with probability `p`",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::AsNext,

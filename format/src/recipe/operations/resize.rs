@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, Property, SIDE_MAX, Takes, WholeSize,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, SIDE_MAX, Takes, WholeSize,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -44,6 +44,7 @@ impl Data for Resize {
         name: "resize",
         about: "resizes to a shorter side, or to a height and width",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::All,

@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, Property, RandomParameter, SIDE_MAX,
-    Takes, numbers,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    SIDE_MAX, Takes, numbers,
 };
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
@@ -33,6 +33,7 @@ impl Data for ScaleJitter {
         name: "scale_jitter",
         about: "resizes by a random factor to what fits into a size",
         place: Place::Geometry,
+        targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::All,

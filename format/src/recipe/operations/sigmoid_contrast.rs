@@ -1,7 +1,9 @@
 //! `sigmoid_contrast`: contrast by a sigmoid curve, or less by its inverse.
 
 use super::Data;
-use crate::recipe::declaration::{Bounds, Declaration, Gives, Key, Kind, Needs, Place, Takes};
+use crate::recipe::declaration::{
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// The contrast of crumpets' `add_gamma` on uint8: with b = 1 / (1 + exp(6.279)), every value x
@@ -25,6 +27,7 @@ impl Data for SigmoidContrast {
         name: "sigmoid_contrast",
         about: "raises the contrast by a sigmoid curve, or lowers it by its inverse",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

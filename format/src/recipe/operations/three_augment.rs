@@ -1,7 +1,9 @@
 //! `three_augment`: grey, solarized or blurred.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, Gives, Needs, Place, RandomParameter, Takes};
+use crate::recipe::declaration::{
+    Declaration, Gives, Needs, OnTargets, Place, RandomParameter, Takes,
+};
 use crate::recipe::value::{Value, Values};
 
 /// The choice of DeiT III's 3-Augment: `up_to(2)` is drawn; 0 makes all channels grey, 1 inverts
@@ -15,6 +17,7 @@ impl Data for ThreeAugment {
         name: "three_augment",
         about: "makes the picture grey, solarizes it or blurs it",
         place: Place::Pixels,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

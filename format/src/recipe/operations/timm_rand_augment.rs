@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -48,6 +48,7 @@ impl Data for TimmRandAugment {
         name: "timm_rand_augment",
         about: "applies `num_ops` of 15 operations, drawn at random, as timm does",
         place: Place::Pixels,
+        targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -1,7 +1,9 @@
 //! `to_dtype`: another element type.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, Place, Property, Takes};
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes,
+};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Dtype, SampleType, Scale};
@@ -26,6 +28,7 @@ impl Data for ToDtype {
         name: "to_dtype",
         about: "converts to another element type",
         place: Place::Elements,
+        targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE, Takes::TENSOR],
         gives: Gives { dtype: Property::Key("dtype"), ..Gives::TENSOR },
         needs: Needs::All,

@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, Place, RandomParameter, SIGN, Takes,
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -27,6 +27,7 @@ impl Data for TrivialAugmentWide {
         name: "trivial_augment_wide",
         about: "applies one of 14 operations with a random magnitude",
         place: Place::Pixels,
+        targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,

@@ -2,7 +2,8 @@
 
 use crate::recipe::{
     DECLARATIONS, Declaration, Gives, Key, Kind, Operation, Place, Presence, Property, Recipe,
-    SampleType, TextTable, ValueKind, keys_table, operations_table, schema,
+    SampleType, TextTable, ValueKind, keys_table, operations_table, schema, target_keys_table,
+    targets_table,
 };
 use std::collections::BTreeSet;
 
@@ -28,6 +29,14 @@ fn before(declaration: &Declaration) -> String {
     }
 }
 
+/// The target that an operation needs.
+fn after(declaration: &Declaration) -> &'static str {
+    match declaration.name {
+        "random_iou_crop" => "[targets.boxes]\nkind = \"boxes\"\nformat = \"xyxy\"\n",
+        _ => "",
+    }
+}
+
 /// A recipe that ends with an operation, and the type of the sample before it.
 fn example(declaration: &Declaration) -> (Recipe, SampleType) {
     let before = before(declaration);
@@ -35,7 +44,8 @@ fn example(declaration: &Declaration) -> (Recipe, SampleType) {
         "" => SampleType::ENCODED,
         before => Recipe::from_toml(before).unwrap().result(),
     };
-    (Recipe::from_toml(&format!("{before}{}", table(declaration))).unwrap(), input)
+    let text = format!("{before}{}{}", table(declaration), after(declaration));
+    (Recipe::from_toml(&text).unwrap(), input)
 }
 
 #[test]
@@ -139,6 +149,8 @@ fn a_value_outside_its_declared_range_is_refused_where_it_is() {
                 Kind::PerChannel => "[1.0, 2.0]",
                 Kind::Weights => "[1.0, -1.0]",
                 Kind::Operations => "[]",
+                Kind::Names => "[3]",
+                Kind::Pairs { .. } => "[[1]]",
             };
             let text = format!("{}{} = {outside}\n", table(declaration), key.name);
             let lines: Vec<&str> = text.lines().collect();
@@ -178,8 +190,12 @@ fn the_tables_of_the_documentation_are_those_of_the_declarations() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
     let document = std::fs::read_to_string(path).unwrap();
     let all = schema(None).unwrap();
-    for table in [markdown(&operations_table(&all), &[0]), markdown(&keys_table(&all), &[0, 1, 3])]
-    {
+    for table in [
+        markdown(&operations_table(&all), &[0]),
+        markdown(&keys_table(&all), &[0, 1, 3]),
+        markdown(&targets_table(&all), &[0]),
+        markdown(&target_keys_table(&all), &[0, 1, 3]),
+    ] {
         assert!(document.contains(&table), "docs/formats.md lacks this table:\n{table}");
     }
 }

@@ -6,3 +6,4 @@ mod geometry;
 mod nested;
 mod reading;
 mod refusals;
+mod targets;

@@ -1,0 +1,206 @@
+//! The columns that a recipe moves with the picture: what they may hold, and which of them a batch
+//! needs.
+
+use super::{BatchColumns, Column, ColumnError, ColumnKind, ColumnSource, ElementType};
+use crate::recipe::{Keypoints, Operation, Recipe, TargetKind, TensorSpec};
+
+/// A target that batches need: as a column, for another column, or for an operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetColumn {
+    /// Name of the column.
+    pub name: String,
+    /// What moves.
+    pub target: TargetKind,
+    /// Index among the further columns of the dataset.
+    pub further: usize,
+    /// What the dataset holds for a sample.
+    pub stored: ColumnKind,
+    /// What a batch holds for a sample.
+    pub prepared: ColumnKind,
+    /// Indices of the columns of the batch that lose the rows of boxes that are left out, its own
+    /// first.
+    pub filtered: Vec<usize>,
+}
+
+/// Whether an operation, or one that it contains, depends on boxes.
+pub(super) fn needs_boxes(operations: &[Operation]) -> bool {
+    operations.iter().any(|it| it.needs_boxes() || needs_boxes(it.content()))
+}
+
+/// The targets of a recipe that batches with these columns need. `find` gives the index and the
+/// kind of a further column.
+pub(super) fn needed(
+    columns: &BatchColumns,
+    recipe: &Recipe,
+    spec: &TensorSpec,
+    find: impl Fn(&str) -> Result<(usize, ColumnKind), ColumnError>,
+) -> Result<Vec<TargetColumn>, ColumnError> {
+    let mut found = Vec::new();
+    for target in recipe.targets() {
+        let name = &target.column;
+        let own = columns.as_slice().iter().position(|column| {
+            column.name == *name && matches!(column.source, ColumnSource::Target(_))
+        });
+        let mut filtered: Vec<usize> = Vec::new();
+        let is_for_operation = match &target.kind {
+            TargetKind::Boxes(boxes) => {
+                if boxes.is_sanitized() {
+                    filtered.extend(own);
+                    filtered.extend(boxes.filters.iter().filter_map(|it| columns.position(it)));
+                }
+                needs_boxes(recipe.operations())
+            }
+            TargetKind::Mask(_) | TargetKind::Saliency(_) | TargetKind::Keypoints(_) => false,
+        };
+        let has_images = columns.position_of(ColumnSource::Image).is_some();
+        match own.or(filtered.first().copied()) {
+            Some(index) if !has_images => {
+                let name = columns.as_slice()[index].name.clone();
+                return Err(ColumnError::WithoutImage { name });
+            }
+            Some(_) => {}
+            None if is_for_operation && has_images => {}
+            None => continue,
+        }
+        for &index in &filtered {
+            let column = &columns.as_slice()[index];
+            check_filtered(column, name)?;
+        }
+        let (further, stored) = find(name)?;
+        let prepared = prepared(name, &target.kind, &stored, spec)?;
+        let (name, target) = (name.clone(), target.kind.clone());
+        found.push(TargetColumn { name, target, further, stored, prepared, filtered });
+    }
+    Ok(found)
+}
+
+/// Checks that a column has a row for each object.
+fn check_filtered(column: &Column, boxes: &str) -> Result<(), ColumnError> {
+    let is_ragged = matches!(column.kind, ColumnKind::Ragged { .. });
+    let is_further = matches!(column.source, ColumnSource::Further(_) | ColumnSource::Target(_));
+    if is_ragged && is_further {
+        return Ok(());
+    }
+    let (name, boxes, found) = (column.name.clone(), boxes.to_owned(), column.kind.to_string());
+    Err(ColumnError::NotFiltered { name, boxes, found })
+}
+
+/// What a batch holds of a target for a sample, where the dataset holds `stored`.
+pub(super) fn prepared(
+    name: &str,
+    target: &TargetKind,
+    stored: &ColumnKind,
+    spec: &TensorSpec,
+) -> Result<ColumnKind, ColumnError> {
+    let result = match target {
+        TargetKind::Mask(mask) => {
+            let png = ElementType::from(mask.dtype);
+            mask_kind(stored, png, spec, &|element| match holds(element, mask.fill) {
+                true => Ok(()),
+                false => Err("its elements cannot hold `fill`"),
+            })
+        }
+        TargetKind::Saliency(_) => {
+            mask_kind(stored, ElementType::Uint8, spec, &|element| match element {
+                ElementType::Uint8 => Ok(()),
+                _ => Err("the weights of a saliency map are uint8"),
+            })
+        }
+        TargetKind::Boxes(boxes) => boxes_kind(stored, boxes.is_sanitized()),
+        TargetKind::Keypoints(points) => points_kind(stored, points),
+    };
+    result.map_err(|why| {
+        let (name, found) = (name.to_owned(), stored.to_string());
+        ColumnError::Target { name, target: target.name(), found, why }
+    })
+}
+
+fn mask_kind(
+    stored: &ColumnKind,
+    png: ElementType,
+    spec: &TensorSpec,
+    check: &dyn Fn(ElementType) -> Result<(), &'static str>,
+) -> Result<ColumnKind, &'static str> {
+    let shape = vec![spec.height, spec.width];
+    match stored {
+        ColumnKind::Bytes => {
+            check(png)?;
+            Ok(ColumnKind::Tensor { element: png, shape })
+        }
+        ColumnKind::Tensor { element, shape: axes } if axes.len() == 2 => {
+            check(*element)?;
+            Ok(ColumnKind::Tensor { element: *element, shape })
+        }
+        ColumnKind::Ragged { element, inner } if inner.len() == 2 => {
+            check(*element)?;
+            Ok(ColumnKind::Ragged { element: *element, inner: shape })
+        }
+        ColumnKind::Tensor { .. } | ColumnKind::Ragged { .. } | ColumnKind::Text => {
+            Err("it holds the bytes of a PNG, a tensor [height, width], or a list of such tensors")
+        }
+    }
+}
+
+/// Whether the type has this number.
+fn holds(element: ElementType, number: f64) -> bool {
+    let whole = |least: f64, most: f64| number.fract() == 0.0 && (least..=most).contains(&number);
+    match element {
+        ElementType::Bool => whole(0.0, 1.0),
+        ElementType::Uint8 => whole(0.0, f64::from(u8::MAX)),
+        ElementType::Int8 => whole(f64::from(i8::MIN), f64::from(i8::MAX)),
+        ElementType::Uint16 => whole(0.0, f64::from(u16::MAX)),
+        ElementType::Int16 => whole(f64::from(i16::MIN), f64::from(i16::MAX)),
+        ElementType::Uint32 | ElementType::Uint64 => whole(0.0, f64::from(u32::MAX)),
+        ElementType::Int32 | ElementType::Int64 => whole(f64::from(i32::MIN), f64::from(i32::MAX)),
+        ElementType::Float16 | ElementType::Float32 | ElementType::Float64 => true,
+    }
+}
+
+const NUMBERS: &str = "coordinates are integers or floats";
+
+fn boxes_kind(stored: &ColumnKind, is_sanitized: bool) -> Result<ColumnKind, &'static str> {
+    if stored.element() == ElementType::Bool {
+        return Err(NUMBERS);
+    }
+    let element = ElementType::Float32;
+    match stored {
+        ColumnKind::Ragged { inner, .. } if inner[..] == [4] => {
+            Ok(ColumnKind::Ragged { element, inner: inner.clone() })
+        }
+        ColumnKind::Tensor { shape, .. } if matches!(shape[..], [4] | [_, 4]) => {
+            if is_sanitized {
+                return Err("boxes can be left out only of a list, of any length");
+            }
+            Ok(ColumnKind::Tensor { element, shape: shape.clone() })
+        }
+        ColumnKind::Tensor { .. }
+        | ColumnKind::Ragged { .. }
+        | ColumnKind::Bytes
+        | ColumnKind::Text => Err("it holds a list of four numbers for each box"),
+    }
+}
+
+fn points_kind(stored: &ColumnKind, points: &Keypoints) -> Result<ColumnKind, &'static str> {
+    let axes = stored.axes();
+    let shape = || axes.to_vec();
+    let element = ElementType::Float32;
+    let result = match stored {
+        ColumnKind::Ragged { .. } => ColumnKind::Ragged { element, inner: shape() },
+        ColumnKind::Tensor { .. } => ColumnKind::Tensor { element, shape: shape() },
+        ColumnKind::Bytes | ColumnKind::Text => return Err("it holds lists of points"),
+    };
+    if stored.element() == ElementType::Bool {
+        return Err(NUMBERS);
+    }
+    let (Some(2 | 3), before) = (axes.last(), &axes[..axes.len().saturating_sub(1)]) else {
+        return Err("a point is two or three numbers, along the last axis");
+    };
+    let most = points.swap.iter().flatten().max();
+    match (most, before.last(), stored.is_variable()) {
+        (Some(most), Some(count), _) if most >= count => {
+            Err("`swap` names a point that no object has")
+        }
+        (Some(_), None, false) => Err("`swap` needs several points for each object"),
+        _ => Ok(result),
+    }
+}

@@ -1,0 +1,94 @@
+//! `boxes`: bounding boxes, whose sides are parallel to those of the picture.
+
+use super::Data;
+use crate::recipe::BoxFormat;
+use crate::recipe::declaration::{Bounds, Key, Kind, TargetDeclaration};
+use crate::recipe::value::{Value, Values};
+use std::borrow::Cow;
+
+/// Formats of rotated boxes, which torchvision has.
+pub(in crate::recipe) const ROTATED_FORMATS: [&str; 3] = ["xywhr", "cxcywhr", "xyxyxyxy"];
+
+/// Bounding boxes: four numbers for each object of a sample.
+///
+/// The corners of a box move through all operations; the box around them is clamped once, at the
+/// end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boxes {
+    /// What the four numbers are in the dataset.
+    pub format: BoxFormat,
+    /// What they are in batches.
+    pub to_format: Option<BoxFormat>,
+    /// Least width and height of a box that is kept.
+    pub min_size: Option<f64>,
+    /// Least area of a box that is kept.
+    pub min_area: Option<f64>,
+    /// Further columns with one value for each object, which lose those of boxes that are not kept.
+    pub filters: Vec<String>,
+}
+
+impl Boxes {
+    /// Whether boxes that are too small are left out.
+    pub fn is_sanitized(&self) -> bool {
+        self.min_size.is_some() || self.min_area.is_some()
+    }
+}
+
+impl Data for Boxes {
+    const DECLARATION: &'static TargetDeclaration = &TargetDeclaration {
+        name: "boxes",
+        about: "bounding boxes in pixels, four numbers for each object; float32 in batches",
+        keys: &[
+            Key::required(
+                "format",
+                Kind::Word { choices: BoxFormat::NAMES },
+                Value::Word(BoxFormat::Xyxy.name()),
+                "what the four numbers are: two corners, a corner and the sides, or the centre and \
+                 the sides",
+            ),
+            Key::absent(
+                "to_format",
+                Kind::Word { choices: BoxFormat::NAMES },
+                "what they are in batches; none: as in `format`",
+            ),
+            Key::absent(
+                "min_size",
+                Kind::Number(Bounds::NOT_NEGATIVE),
+                "smaller boxes, by either side, are left out; none: all sizes are kept",
+            ),
+            Key::absent(
+                "min_area",
+                Kind::Number(Bounds::NOT_NEGATIVE),
+                "boxes of a smaller area are left out; none: all areas are kept",
+            ),
+            Key::optional(
+                "filters",
+                Kind::Names,
+                Value::Names(Cow::Borrowed(&[])),
+                "columns with one value for each box, such as labels, which lose those of boxes \
+                 that are left out",
+            ),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self {
+            format: values.named("format", BoxFormat::from_name),
+            to_format: values.optional_named("to_format", BoxFormat::from_name),
+            min_size: values.optional_number("min_size"),
+            min_area: values.optional_number("min_area"),
+            filters: values.names("filters").to_vec(),
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let number = |it: Option<f64>| it.map_or(Value::Absent, Value::Number);
+        vec![
+            Value::Word(self.format.name()),
+            self.to_format.map_or(Value::Absent, |it| Value::Word(it.name())),
+            number(self.min_size),
+            number(self.min_area),
+            Value::Names(self.filters.clone().into()),
+        ]
+    }
+}

@@ -1,0 +1,56 @@
+//! `keypoints`: points of the picture, such as the joints of people.
+
+use super::Data;
+use crate::recipe::OutsidePoint;
+use crate::recipe::declaration::{Key, Kind, TargetDeclaration};
+use crate::recipe::value::{Value, Values};
+use std::borrow::Cow;
+
+/// Most pairs of points that change places.
+const SWAPS_MAX: usize = 256;
+
+/// Points: column and row, and possibly a third number, which stays as it is, 0 for a point that is
+/// not there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keypoints {
+    /// Points of an object that change places where the picture is mirrored, by their indices from
+    /// 0, such as left and right hand.
+    pub swap: Vec<[u32; 2]>,
+    /// What happens with a point outside of the result.
+    pub outside: OutsidePoint,
+}
+
+impl Data for Keypoints {
+    const DECLARATION: &'static TargetDeclaration = &TargetDeclaration {
+        name: "keypoints",
+        about: "points: column and row in pixels, or a third number as well, 0 where a point is \
+                missing; float32 in batches",
+        keys: &[
+            Key::optional(
+                "swap",
+                Kind::Pairs { count_max: SWAPS_MAX },
+                Value::Pairs(Cow::Borrowed(&[])),
+                "points that change places where the picture is mirrored, as pairs of indices \
+                 from 0",
+            ),
+            Key::optional(
+                "outside",
+                Kind::Word { choices: OutsidePoint::NAMES },
+                Value::Word(OutsidePoint::Clamp.name()),
+                "what happens with a point outside of the result: moved to its border, kept as it \
+                 is, or all its numbers set to 0",
+            ),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self {
+            swap: values.pairs("swap").to_vec(),
+            outside: values.named("outside", OutsidePoint::from_name),
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Pairs(self.swap.clone().into()), Value::Word(self.outside.name())]
+    }
+}

@@ -1,0 +1,48 @@
+//! `mask`: a number for each pixel, such as the class of what is there.
+
+use super::Data;
+use crate::recipe::MaskType;
+use crate::recipe::declaration::{Bounds, Key, Kind, TargetDeclaration};
+use crate::recipe::value::{Value, Values};
+
+/// A mask: one element for each pixel of the picture, moved by the nearest pixel.
+///
+/// The column holds a PNG in one channel, a tensor of height and width, or for each object of a
+/// sample such a tensor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mask {
+    /// Elements outside of the picture.
+    pub fill: f64,
+    /// Element type of a PNG.
+    pub dtype: MaskType,
+}
+
+impl Data for Mask {
+    const DECLARATION: &'static TargetDeclaration = &TargetDeclaration {
+        name: "mask",
+        about: "a number for each pixel, moved by the nearest pixel: a PNG in one channel, or a \
+                tensor [height, width], or one for each object",
+        keys: &[
+            Key::optional(
+                "fill",
+                Kind::Number(Bounds::POSITION),
+                Value::Number(0.0),
+                "the number outside of the picture",
+            ),
+            Key::optional(
+                "dtype",
+                Kind::Word { choices: MaskType::NAMES },
+                Value::Word(MaskType::Uint8.name()),
+                "the element type of PNGs; tensors keep theirs",
+            ),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self { fill: values.number("fill"), dtype: values.named("dtype", MaskType::from_name) }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Number(self.fill), Value::Word(self.dtype.name())]
+    }
+}

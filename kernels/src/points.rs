@@ -1,0 +1,141 @@
+//! Points that move with the pixels of a picture: the corners of boxes, and keypoints.
+//!
+//! Coordinates are those of a continuous plane, in which the pixel at column x and row y covers x
+//! to x + 1 and y to y + 1.
+
+use std::ops::Range;
+
+/// Column and row.
+pub(crate) type Point = (f64, f64);
+
+/// Points of the targets of a sample, where they lie before the next operation.
+#[derive(Debug, Default)]
+pub(crate) struct Points {
+    at: Vec<Point>,
+    /// The corners of the boxes that operations may depend on, four for each.
+    boxes: Boxes,
+    /// Whether each of these boxes was dropped.
+    dropped: Vec<bool>,
+    /// Whether the picture has been mirrored an odd number of times.
+    is_mirrored: bool,
+}
+
+/// What is known of boxes.
+#[derive(Debug, Default, Clone)]
+enum Boxes {
+    /// There are none.
+    #[default]
+    None,
+    /// They are not known: only the largest size of the picture is wanted.
+    Unknown,
+    /// Where their corners are among all points.
+    Known(Range<usize>),
+}
+
+/// Boxes that an operation depends on.
+pub(crate) enum BoxesAt {
+    /// None were given.
+    None,
+    /// They are not known, so that nothing may be cut off.
+    Unknown,
+    /// Left, top, right and bottom of each; `None` for one that was dropped.
+    Known(Vec<Option<[f64; 4]>>),
+}
+
+impl Points {
+    /// Points of a sample whose boxes are not known.
+    pub(crate) fn unknown() -> Self {
+        Self { boxes: Boxes::Unknown, ..Self::default() }
+    }
+
+    /// Forgets all points.
+    pub(crate) fn clear(&mut self) {
+        self.at.clear();
+        self.dropped.clear();
+        (self.boxes, self.is_mirrored) = (Boxes::None, false);
+    }
+
+    /// Adds points; returns where they are.
+    pub(crate) fn add(&mut self, points: impl Iterator<Item = Point>) -> Range<usize> {
+        let start = self.at.len();
+        self.at.extend(points);
+        start..self.at.len()
+    }
+
+    /// Adds the corners of the boxes that operations may depend on, four for each.
+    pub(crate) fn add_boxes(&mut self, corners: impl Iterator<Item = Point>) -> Range<usize> {
+        let range = self.add(corners);
+        if matches!(self.boxes, Boxes::None) {
+            self.dropped.resize(range.len() / 4, false);
+            self.boxes = Boxes::Known(range.clone());
+        }
+        range
+    }
+
+    /// Whether there are none to move.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at.is_empty()
+    }
+
+    /// Some of the points.
+    pub(crate) fn some(&self, range: Range<usize>) -> &[Point] {
+        &self.at[range]
+    }
+
+    /// All points, to be moved.
+    pub(crate) fn all_mut(&mut self) -> &mut [Point] {
+        &mut self.at
+    }
+
+    /// Moves all points.
+    pub(crate) fn map(&mut self, to: impl Fn(Point) -> Point) {
+        self.at.iter_mut().for_each(|point| *point = to(*point));
+    }
+
+    /// The picture was mirrored, if it was.
+    pub(crate) fn mirror(&mut self, is_mirrored: bool) {
+        self.is_mirrored ^= is_mirrored;
+    }
+
+    /// Whether the picture has been mirrored an odd number of times.
+    pub(crate) fn is_mirrored(&self) -> bool {
+        self.is_mirrored
+    }
+
+    /// The boxes that an operation may depend on, each around its corners as `place` moves them.
+    pub(crate) fn boxes(&self, place: impl Fn(Point) -> Point) -> BoxesAt {
+        let range = match &self.boxes {
+            Boxes::None => return BoxesAt::None,
+            Boxes::Unknown => return BoxesAt::Unknown,
+            Boxes::Known(range) => range.clone(),
+        };
+        let corners = self.at[range].chunks_exact(4).zip(&self.dropped);
+        let boxes = corners.map(|(corners, is_dropped)| {
+            (!is_dropped).then(|| around(corners.iter().map(|corner| place(*corner))))
+        });
+        BoxesAt::Known(boxes.collect())
+    }
+
+    /// Drops boxes for good.
+    pub(crate) fn drop_boxes(&mut self, is_dropped: impl Fn(usize) -> bool) {
+        for (index, dropped) in self.dropped.iter_mut().enumerate() {
+            *dropped |= is_dropped(index);
+        }
+    }
+
+    /// Whether a box of the points in a range was dropped, by its index.
+    pub(crate) fn is_dropped(&self, range: &Range<usize>, index: usize) -> bool {
+        match &self.boxes {
+            Boxes::Known(boxes) if boxes == range => self.dropped[index],
+            Boxes::Known(_) | Boxes::None | Boxes::Unknown => false,
+        }
+    }
+}
+
+/// Left, top, right and bottom of the box around points.
+pub(crate) fn around(points: impl Iterator<Item = Point>) -> [f64; 4] {
+    let none = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
+    points.fold(none, |[left, top, right, bottom], (x, y)| {
+        [left.min(x), top.min(y), right.max(x), bottom.max(y)]
+    })
+}

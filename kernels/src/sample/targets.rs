@@ -1,0 +1,140 @@
+//! A sample with its targets: points move while its stages are found, masks go through the same
+//! stages after the picture.
+
+use super::{SampleId, SamplePreparer, Tensor};
+use crate::decode::Encoded;
+use crate::error::Error;
+use crate::stage::Geometry;
+use crate::targets::{Layers, Prepared, TargetProblem, TargetSpec};
+use meetpoint_format::recipe::TensorSpec;
+
+impl SamplePreparer {
+    /// Prepares targets from now on, by [`Self::prepare_with`]. Their columns are names for errors.
+    pub fn set_targets(&mut self, targets: Vec<TargetSpec>) {
+        self.prepared.clear();
+        self.prepared.resize_with(targets.len(), Prepared::default);
+        self.targets = targets;
+    }
+
+    /// As [`Self::prepare`], with the stored values of all targets, in their order, which move with
+    /// the picture: [`Self::target`] has the results.
+    ///
+    /// Values must have the form that [`TargetSpec::stored`] says.
+    pub fn prepare_with(
+        &mut self,
+        encoded: Encoded<'_>,
+        stored: &[&[u8]],
+        id: SampleId,
+        out: &mut [u8],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let spec = self.plan_with(encoded, stored, id)?;
+        self.check_output(spec, out)?;
+        self.run_with(encoded, (stored, spec), id, out, after_stage)
+    }
+
+    /// As [`Self::prepare_tensor`], with the stored values of all targets.
+    pub fn prepare_tensor_with(
+        &mut self,
+        encoded: Encoded<'_>,
+        stored: &[&[u8]],
+        id: SampleId,
+    ) -> Result<Tensor, Error> {
+        let spec = self.plan_with(encoded, stored, id)?;
+        let mut data = vec![0; spec.bytes()];
+        self.run_with(encoded, (stored, spec), id, &mut data, &mut || ())?;
+        Ok(Tensor { spec, data })
+    }
+
+    fn plan_with(
+        &mut self,
+        encoded: Encoded<'_>,
+        stored: &[&[u8]],
+        id: SampleId,
+    ) -> Result<TensorSpec, Error> {
+        assert_eq!(stored.len(), self.targets.len(), "a value for each target");
+        self.plan(encoded, stored, id)
+    }
+
+    fn run_with(
+        &mut self,
+        encoded: Encoded<'_>,
+        (stored, spec): (&[&[u8]], TensorSpec),
+        id: SampleId,
+        out: &mut [u8],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let size = (spec.width, spec.height);
+        for ((target, stored), into) in self.targets.iter().zip(stored).zip(&mut self.prepared) {
+            target.finish(stored, size, &self.points, into);
+        }
+        self.run(Some(encoded), id, out, after_stage)?;
+        self.finish(spec, id, out, after_stage)?;
+        for (index, stored) in stored.iter().enumerate() {
+            self.prepare_mask(index, stored, spec, id, after_stage)?;
+        }
+        Ok(())
+    }
+
+    /// What the last sample's target is in a batch.
+    pub fn target(&self, index: usize) -> &[u8] {
+        &self.prepared[index].bytes
+    }
+
+    /// Of the last sample's boxes, which are kept: one for each, where some may be left out.
+    /// [`Self::target`] has all of them.
+    pub fn kept(&self, index: usize) -> Option<&[bool]> {
+        self.prepared[index].kept.as_deref()
+    }
+
+    /// Takes the points of the targets, which lie in the picture as it is decoded.
+    pub(super) fn begin_targets(&mut self, stored: &[&[u8]]) -> Result<(), Error> {
+        self.points.clear();
+        let picture = (self.source.width, self.source.height);
+        for ((target, stored), into) in self.targets.iter().zip(stored).zip(&mut self.prepared) {
+            let begun = target.begin(stored, picture, &mut self.points, into);
+            begun.map_err(|problem| of(target, problem))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that masks take at most besides the picture of a sample: its planes, and the
+    /// elements of one mask.
+    pub(super) fn mask_bytes(&self, picture: Geometry) -> u64 {
+        let pixels = u64::from(picture.width) * u64::from(picture.height);
+        let masks = self.targets.iter().filter(|target| !target.kind.has_points());
+        let elements = masks.map(|target| pixels * target.prepared.element().bytes());
+        elements.max().map_or(0, |bytes| picture.bytes() + bytes)
+    }
+
+    fn prepare_mask(
+        &mut self,
+        index: usize,
+        stored: &[u8],
+        spec: TensorSpec,
+        id: SampleId,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let target = &self.targets[index];
+        let picture = (self.source.width, self.source.height);
+        let layers = Layers::of(target, stored, picture).map_err(|it| of(target, it))?;
+        let Some(layers) = layers else { return Ok(()) };
+        let pixels = spec.height as usize * spec.width as usize;
+        let mut bytes = std::mem::take(&mut self.prepared[index].bytes);
+        let mut result = std::mem::take(&mut self.masks.result);
+        self.masks.begin(&layers);
+        for layer in layers.each() {
+            layers.put(layer, &mut self.picture);
+            result.resize(pixels * layers.planes(), 0);
+            self.run_styled(None, layer.style, id, &mut result, after_stage)?;
+            layers.take(layer, pixels, &result, &mut bytes);
+        }
+        self.prepared[index].bytes = bytes;
+        self.masks.result = result;
+        Ok(())
+    }
+}
+
+fn of(target: &TargetSpec, problem: TargetProblem) -> Error {
+    Error::Target { column: target.column.clone(), problem: Box::new(problem) }
+}

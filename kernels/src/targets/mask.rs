@@ -1,0 +1,158 @@
+//! Masks and saliency maps: their elements as planes of bytes, which move as those of a picture.
+//!
+//! The nearest pixel moves bytes as they are, so an element of several bytes moves as several
+//! planes, three at a time.
+
+use super::numbers::element_bytes;
+use super::{TargetProblem, TargetSpec, png};
+use crate::Cpu;
+use crate::contain_panic;
+use crate::pixels::Style;
+use crate::planes::Planes;
+use crate::tensor::{ElementTable, TensorWriter};
+use meetpoint_format::column::ColumnKind;
+use meetpoint_format::recipe::{MaskType, TargetKind};
+use std::borrow::Cow;
+
+/// Planes of a picture.
+const PLANES: usize = 3;
+
+/// Memory for masks, reused by the next sample.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// Writes one plane, and three of them, each byte as it is.
+    single: TensorWriter,
+    triple: TensorWriter,
+    /// Planes of the results of the layers at hand.
+    planes: usize,
+    /// The result of a layer.
+    pub(crate) result: Vec<u8>,
+}
+
+impl Memory {
+    pub(crate) fn new(cpu: Cpu) -> Self {
+        let writer = |channels| TensorWriter::new(&ElementTable::default(), channels, cpu);
+        let (single, triple) = (writer(1), writer(PLANES as u32));
+        Self { single, triple, planes: 1, result: Vec::new() }
+    }
+
+    /// Begins with the layers of a mask.
+    pub(crate) fn begin(&mut self, layers: &Layers<'_>) {
+        self.planes = layers.planes();
+    }
+
+    /// The writer of the results of these layers.
+    pub(crate) fn writer(&mut self) -> &mut TensorWriter {
+        if self.planes == 1 { &mut self.single } else { &mut self.triple }
+    }
+}
+
+/// The layers of a mask: one for each object and, of elements of more than three bytes, for each
+/// three of these.
+#[derive(Debug)]
+pub(crate) struct Layers<'a> {
+    elements: Cow<'a, [u8]>,
+    /// Columns and rows.
+    size: (u32, u32),
+    element_bytes: usize,
+    fill: Vec<u8>,
+    is_saliency: bool,
+}
+
+/// One layer: bytes of the elements of one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layer {
+    object: usize,
+    /// First byte of each element, and how many.
+    first: usize,
+    pub(crate) count: usize,
+    pub(crate) style: Style,
+}
+
+impl<'a> Layers<'a> {
+    /// The layers of a target of a sample; `None` for one of points.
+    pub(crate) fn of(
+        spec: &TargetSpec,
+        stored: &'a [u8],
+        picture: (u32, u32),
+    ) -> Result<Option<Self>, TargetProblem> {
+        let (fill, dtype, is_saliency) = match &spec.kind {
+            TargetKind::Mask(mask) => (mask.fill, mask.dtype, false),
+            TargetKind::Saliency(it) => (f64::from(it.fill), MaskType::Uint8, true),
+            TargetKind::Boxes(_) | TargetKind::Keypoints(_) => return Ok(None),
+        };
+        let (elements, size) = match (&spec.stored, spec.stored.axes()) {
+            (ColumnKind::Tensor { .. } | ColumnKind::Ragged { .. }, &[height, width]) => {
+                (Cow::Borrowed(stored), (width, height))
+            }
+            _ => {
+                let decoded = contain_panic(|| png::decode(stored, dtype, picture));
+                let png::Elements { size, bytes } = decoded.unwrap_or_else(|panic| {
+                    Err(TargetProblem::MaskPng { reason: panic.message })
+                })?;
+                (Cow::Owned(bytes), size)
+            }
+        };
+        if size != picture {
+            return Err(TargetProblem::MaskSize { mask: size, picture });
+        }
+        let element = spec.prepared.element();
+        let fill = element_bytes(element, fill);
+        Ok(Some(Self { elements, size, element_bytes: fill.len(), fill, is_saliency }))
+    }
+
+    /// Planes of a layer's result: one, or three.
+    pub(crate) fn planes(&self) -> usize {
+        if self.element_bytes == 1 { 1 } else { PLANES }
+    }
+
+    fn object_bytes(&self) -> usize {
+        self.size.0 as usize * self.size.1 as usize * self.element_bytes
+    }
+
+    /// All layers, in the order in which their results are stored.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Layer> {
+        let objects = self.elements.len() / self.object_bytes().max(1);
+        (0..objects).flat_map(move |object| {
+            (0..self.element_bytes).step_by(PLANES).map(move |first| {
+                let count = PLANES.min(self.element_bytes - first);
+                let fill = std::array::from_fn(|plane| {
+                    self.fill.get(first + plane).copied().unwrap_or_default()
+                });
+                let style =
+                    if self.is_saliency { Style::Saliency(fill) } else { Style::Mask(fill) };
+                Layer { object, first, count, style }
+            })
+        })
+    }
+
+    /// Puts a layer into the planes of a picture; planes that it lacks are left open.
+    pub(crate) fn put(&self, layer: Layer, into: &mut Planes) {
+        let (width, height) = (self.size.0 as usize, self.size.1 as usize);
+        into.set_size(width, height);
+        let object = &self.elements[layer.object * self.object_bytes()..][..self.object_bytes()];
+        let row_bytes = (width * self.element_bytes).max(1);
+        for (y, row) in object.chunks_exact(row_bytes).enumerate() {
+            for plane in 0..layer.count {
+                let bytes = row[layer.first + plane..].iter().step_by(self.element_bytes);
+                let out = into.row_mut(plane, y);
+                out.iter_mut().zip(bytes).for_each(|(out, byte)| *out = *byte);
+            }
+        }
+    }
+
+    /// Stores the result of a layer, `pixels` pixels of one byte or of three.
+    pub(crate) fn take(&self, layer: Layer, pixels: usize, result: &[u8], into: &mut Vec<u8>) {
+        let bytes = pixels * self.element_bytes;
+        let start = layer.object * bytes;
+        into.resize(start + bytes, 0);
+        if self.element_bytes == 1 {
+            into[start..].copy_from_slice(result);
+            return;
+        }
+        let elements = into[start..].chunks_exact_mut(self.element_bytes);
+        for (element, pixel) in elements.zip(result.chunks_exact(PLANES)) {
+            element[layer.first..][..layer.count].copy_from_slice(&pixel[..layer.count]);
+        }
+    }
+}
