@@ -32,9 +32,9 @@ pub enum Subject {
     /// A target.
     Target {
         /// Its column.
-        column: String,
+        column: Box<str>,
         /// Its kind.
-        kind: String,
+        kind: Box<str>,
     },
 }
 
@@ -110,7 +110,7 @@ impl Fault {
 
     /// The fault of the target of a column.
     pub(super) fn of_target(self, column: &str, kind: &str) -> Problem {
-        self.of(Subject::Target { column: column.to_owned(), kind: kind.to_owned() })
+        self.of(Subject::Target { column: column.into(), kind: kind.into() })
     }
 
     fn of(self, subject: Subject) -> Problem {

@@ -42,7 +42,7 @@ pub(super) fn from_toml<T>(
             Subject::Recipe => None,
             Subject::Operation(place) => offset_of(&tables, &place.path, key),
             Subject::Target { column, .. } => {
-                let keys = target_tables.iter().find(|keys| keys.target == Some(column));
+                let keys = target_tables.iter().find(|keys| keys.target == Some(&**column));
                 keys.map(|keys| keys.offset_of(key))
             }
         };

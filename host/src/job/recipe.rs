@@ -1,5 +1,5 @@
-//! The recipe of a job: a file that it names, or `[[recipe.operation]]` tables of its own, and those
-//! of its targets.
+//! The recipe of a job: a file that it names, or `[[recipe.operation]]` tables of its own and
+//! those of its targets.
 
 use super::JobError;
 use super::table::{Source, Table};
@@ -53,8 +53,8 @@ struct Line {
     value_column: usize,
 }
 
-/// Writes the operations and targets out, one key a line, lets the recipe's own parser read them, and puts
-/// what it finds fault with back to where that stands in the job file.
+/// Writes the operations and targets out, one key a line, lets the recipe's own parser read them,
+/// and puts what it finds fault with back to where that stands in the job file.
 fn from_tables(table: &Table<'_>) -> Result<Recipe, JobError> {
     let recipe = table.table("recipe")?.expect("it was seen to be a table");
     recipe.allow(&["operation", "targets"])?;

@@ -346,6 +346,25 @@ fn text_that_is_not_toml_is_refused_where_it_breaks() {
 }
 
 #[test]
+fn targets_of_the_jobs_own_recipe_are_read_and_their_faults_are_placed_in_the_job() {
+    let job = |targets: &str| {
+        let recipe = "[[recipe.operation]]\nname = \"decode\"\n\
+                      [[recipe.operation]]\nname = \"center_crop\"\nsize = 8\n";
+        parse(&format!("dataset = \"s\"\nbatch_size = 1\n{recipe}{targets}"))
+    };
+    let read = job("[recipe.targets.mask]\nkind = \"mask\"\nfill = 255\n").unwrap();
+    let targets = read.recipe.targets();
+    assert_eq!((targets.len(), &targets[0].column[..]), (1, "mask"));
+    for (targets, place) in [
+        ("[recipe.targets.mask]\nkind = \"mask\"\n  fil = 1\n", (10, 3)),
+        ("[recipe.targets.\"two words\"]\nkind = \"boxes\"\nformat = \"xyxyr\"\n", (10, 10)),
+        ("[recipe]\ntargets = 3\n", (9, 11)),
+    ] {
+        assert_eq!(job(targets).unwrap_err().place, Some(place), "{targets}");
+    }
+}
+
+#[test]
 fn a_fault_in_the_jobs_own_recipe_is_placed_in_the_job() {
     let job = |recipe: &str| {
         let text = format!("dataset = \"s\"\nbatch_size = 1\n{recipe}");

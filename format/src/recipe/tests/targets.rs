@@ -2,7 +2,7 @@
 
 use crate::recipe::{
     BoxFormat, Boxes, DECLARATIONS, Decode, Keypoints, Mask, MaskType, OnTargets, Operation,
-    OutsidePoint, Place, Recipe, Saliency, TARGET_DECLARATIONS, Target, TargetKind,
+    OutsidePoint, Place, Recipe, Saliency, Subject, TARGET_DECLARATIONS, Target, TargetKind,
 };
 
 const CROP: &str = "[[operation]]\nname = 'decode'\n\
@@ -122,7 +122,9 @@ fn two_targets_do_not_share_a_column_that_is_filtered() {
     let recipe = |targets| Recipe::with_targets(vec![Decode::EXACT.into()], targets);
     recipe(vec![target("boxes")]).unwrap();
     let error = recipe(vec![target("boxes"), target("others")]).unwrap_err();
-    assert!(error.problem.contains("\"others\"") && error.problem.contains("filtered already"));
+    let of = Subject::Target { column: "others".into(), kind: "boxes".into() };
+    assert_eq!(error.subject, of);
+    assert!(error.problem.contains("filtered already"), "{error}");
     let error = recipe(vec![target("boxes"), target("boxes")]).unwrap_err();
     assert!(error.problem.contains("there are two"), "{error}");
 }
