@@ -438,7 +438,7 @@ SCHEMA: Dict[str, Any] = {it["name"]: it for it in json.loads(_native.recipe_sch
 
 
 def class_of(name: str) -> Any:
-    return getattr(T, "".join(word.capitalize() for word in name.split("_")))
+    return getattr(T, T._class_name(name))
 
 
 @pytest.mark.parametrize("name", SCHEMA)
@@ -464,9 +464,10 @@ def test_a_class_made_from_the_declaration_is_as_good_as_a_written_one(name: str
     before += [T.ToDtype("float32")] if name == "normalize" else []
     made = T._of_declaration(SCHEMA[name])
     assert made.__name__ == class_of(name).__name__
-    written = T.Compose([*before, class_of(name)(**keys)])
-    assert T.Compose([*before, made(**keys)]) == written
-    assert T.Compose([*before, made(*keys.values())]) == written
+    targets = {"boxes": T.Boxes("xyxy")} if name == "random_iou_crop" else None
+    written = T.Compose([*before, class_of(name)(**keys)], targets)
+    assert T.Compose([*before, made(**keys)], targets) == written
+    assert T.Compose([*before, made(*keys.values())], targets) == written
     with pytest.raises(TypeError, match="nonsense"):
         made(**keys, nonsense=1)
 

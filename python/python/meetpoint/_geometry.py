@@ -201,6 +201,44 @@ class RandomZoomOut(Transform):
         )
 
 
+class RandomIoUCrop(Transform):
+    """As ``v2.RandomIoUCrop``: a random part that overlaps with a box, or all of the picture.
+
+    It needs one target of :class:`~meetpoint.transforms.Boxes`. Boxes whose centres are cut off
+    are left out if the target has ``min_size`` or ``min_area``, otherwise they become 0, 0, 0, 0. After
+    50 rounds without such a part the picture stays as it is, where torchvision would go on forever.
+
+    :param min_scale: least side as a share of the picture's.
+    :param max_scale: largest side as a share of the picture's.
+    :param min_aspect_ratio: least width over height.
+    :param max_aspect_ratio: largest width over height.
+    :param sampler_options: least overlaps (intersection over union), one of which is drawn; 1 is
+        the whole picture. None: 0, 0.1, 0.3, 0.5, 0.7, 0.9 and 1.
+    :param trials: tries before another overlap is drawn.
+    """
+
+    _name = "random_iou_crop"
+
+    def __init__(
+        self,
+        min_scale: float = 0.3,
+        max_scale: float = 1.0,
+        min_aspect_ratio: float = 0.5,
+        max_aspect_ratio: float = 2.0,
+        sampler_options: Optional[Sequence[float]] = None,
+        trials: int = 40,
+    ) -> None:
+        options = None if sampler_options is None else numbers("sampler_options", sampler_options)
+        super().__init__(
+            min_scale=number("min_scale", min_scale),
+            max_scale=number("max_scale", max_scale),
+            min_aspect_ratio=number("min_aspect_ratio", min_aspect_ratio),
+            max_aspect_ratio=number("max_aspect_ratio", max_aspect_ratio),
+            sampler_options=options,
+            trials=whole("trials", trials),
+        )
+
+
 class RandomResize(Transform):
     """As ``v2.RandomResize``: a random shorter side.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List
+import importlib
+from typing import Any, Iterator, List, Optional, Tuple
 
 __all__ = ["Ragged"]
 
@@ -46,6 +47,29 @@ class Ragged:
         values, offsets = _sliceable(self.values).tolist(), _sliceable(self.offsets).tolist()
         return [values[begin:end] for begin, end in zip(offsets, offsets[1:])]
 
+    def padded(self, length: Optional[int] = None, fill: float = 0) -> Tuple[Any, Any]:
+        """The values as one array [batch, length, ...], and int64 sizes [batch]: the rows of each
+        sample, behind which there is ``fill``.
+
+        :param length: rows of each sample in the result; None: the most that a sample has.
+        :raises ValueError: a sample has more rows than ``length``.
+        """
+        values, offsets = _sliceable(self.values), _sliceable(self.offsets)
+        sizes = offsets[1:] - offsets[:-1]
+        most = int(sizes.max()) if len(self) else 0
+        length = most if length is None else length
+        if most > length:
+            raise ValueError(f"a sample has {most} rows, more than length={length}")
+        shape = (len(self), length, *values.shape[1:])
+        library = type(values).__module__.split(".")[0]
+        if library == "torch":
+            return _padded_by_torch(values, offsets, shape, fill), sizes
+        padded = _padded_by_numpy(values, offsets, shape, fill)
+        if library.startswith("jax"):
+            numpy_of_jax: Any = importlib.import_module("jax.numpy")
+            return numpy_of_jax.asarray(padded), sizes
+        return padded, sizes
+
     def __repr__(self) -> str:
         shape = tuple(self.values.shape)
         return f"Ragged(samples={len(self)}, values={shape}, dtype={self.values.dtype})"
@@ -58,3 +82,21 @@ def _sliceable(array: Any) -> Any:
     import numpy
 
     return numpy.asarray(array)
+
+
+def _padded_by_numpy(values: Any, offsets: Any, shape: Tuple[int, ...], fill: float) -> Any:
+    import numpy
+
+    rows, starts = numpy.asarray(values), numpy.asarray(offsets)
+    padded = numpy.full(shape, fill, rows.dtype)
+    sample = numpy.repeat(numpy.arange(shape[0]), numpy.diff(starts))
+    padded[sample, numpy.arange(len(rows)) - starts[sample]] = rows
+    return padded
+
+
+def _padded_by_torch(values: Any, offsets: Any, shape: Tuple[int, ...], fill: float) -> Any:
+    torch: Any = importlib.import_module("torch")
+    padded = values.new_full(shape, fill)
+    sample = torch.repeat_interleave(offsets[1:] - offsets[:-1])
+    padded[sample, torch.arange(len(values), device=values.device) - offsets[sample]] = values
+    return padded

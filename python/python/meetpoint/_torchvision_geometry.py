@@ -15,6 +15,7 @@ GEOMETRY = (
     "RandomPerspective",
     "Pad",
     "RandomCrop",
+    "RandomIoUCrop",
     "RandomZoomOut",
     "RandomResize",
     "RandomShortestSize",
@@ -76,6 +77,15 @@ def translated(it: Any, name: str) -> "Transform":
         return ours.RandomCrop(it.size, padding, it.pad_if_needed, fill_of(it), it.padding_mode)
     if name == "RandomZoomOut":
         return ours.RandomZoomOut(fill_of(it), it.side_range, it.p)
+    if name == "RandomIoUCrop":
+        return ours.RandomIoUCrop(
+            it.min_scale,
+            it.max_scale,
+            it.min_aspect_ratio,
+            it.max_aspect_ratio,
+            it.options,
+            it.trials,
+        )
     if name == "RandomResize":
         return ours.RandomResize(it.min_size, it.max_size, interpolation or "bilinear")
     if name == "RandomShortestSize":

@@ -76,7 +76,7 @@ def _contained(operation: Any) -> Transform:
     if isinstance(operation, Transform):
         return operation
     if isinstance(operation, transforms.Compose):
-        return transforms.RandomApply(operation._transforms, 1.0)
+        return transforms.RandomApply(operation._inside(), 1.0)
     if isinstance(operation, dict):
         return transforms._from_operation(dict(cast(Dict[str, Any], operation)))
     if isinstance(operation, (list, tuple)):

@@ -19,6 +19,7 @@ from typing import (
     Iterator,
     List,
     Literal,
+    Mapping,
     Optional,
     Sequence,
     Tuple,
@@ -47,6 +48,7 @@ from ._geometry import (
     Pad,
     RandomAffine,
     RandomCrop,
+    RandomIoUCrop,
     RandomPerspective,
     RandomResize,
     RandomRotation,
@@ -66,6 +68,15 @@ from ._policies import (
     TimmRandAugment,
     TrivialAugmentWide,
 )
+from ._targets import (
+    Boxes,
+    Keypoints,
+    Mask,
+    Saliency,
+    Target,
+    from_table as _from_table,
+    to_toml as _targets_to_toml,
+)
 from ._torchvision import from_torchvision as _translate
 from ._transform import Transform, spell as _spell
 from .errors import RecipeError
@@ -74,6 +85,7 @@ __all__ = [
     "AdjustGamma",
     "AugMix",
     "AutoAugment",
+    "Boxes",
     "CenterCrop",
     "ColorJitter",
     "Compose",
@@ -82,7 +94,9 @@ __all__ = [
     "GaussianBlur",
     "GaussianNoise",
     "Grayscale",
+    "Keypoints",
     "Layout",
+    "Mask",
     "Normalize",
     "PILToTensor",
     "Pad",
@@ -100,6 +114,7 @@ __all__ = [
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomIoUCrop",
     "RandomOrder",
     "RandomPerspective",
     "RandomPhotometricDistort",
@@ -113,8 +128,10 @@ __all__ = [
     "RandomVerticalFlip",
     "RandomZoomOut",
     "Resize",
+    "Saliency",
     "ScaleJitter",
     "SigmoidContrast",
+    "Target",
     "ThreeAugment",
     "TimmRandAugment",
     "ToDtype",
@@ -350,19 +367,33 @@ class ToTensor(Transform):
 class Compose:
     """Operations in order: a recipe, checked when it is made. One inside of another is a sequence.
 
-    :raises RecipeError: an operation, key or order that cannot be followed.
+    :param targets: columns of the dataset that move with the picture, by their names:
+        ``{"boxes": Boxes("xywh", min_size=1, filters=["category"]), "mask": Mask(255)}``.
+    :raises RecipeError: an operation, key or order that cannot be followed, or a target that an
+        operation cannot move.
     """
 
-    def __init__(self, transforms: Sequence[Union[Transform, Compose]]) -> None:
+    def __init__(
+        self,
+        transforms: Sequence[Union[Transform, Compose]],
+        targets: Optional[Mapping[str, Target]] = None,
+    ) -> None:
         flat: List[Any] = []
         for transform in transforms:
-            flat.extend(transform._transforms if isinstance(transform, Compose) else [transform])
+            flat.extend(transform._inside() if isinstance(transform, Compose) else [transform])
         for transform in flat:
             if not isinstance(transform, Transform):
                 raise RecipeError(
                     f"{transform!r} is not a transform of meetpoint.transforms",
                     remedy="from_torchvision translates those of torchvision",
                 )
+        for column, target in (targets or {}).items():
+            if not isinstance(target, Target):
+                raise RecipeError(
+                    f"the target {column!r} is {target!r}",
+                    remedy="give Mask(), Saliency(), Boxes(\"xyxy\") or Keypoints()",
+                )
+        self._targets = dict(targets or {})
         self._transforms: List[Transform] = flat
         operations: List[Tuple[str, Dict[str, Any]]] = []
         made_of: List[Tuple[int, str]] = []
@@ -373,13 +404,32 @@ class Compose:
         if not operations or operations[0][0] != "decode":
             operations.insert(0, ("decode", {}))
             made_of.insert(0, (0, "Decode"))
-        self._described = _native.describe_recipe(_to_toml(operations), made_of)
+        text = _to_toml(operations) + _targets_to_toml(self._targets)
+        self._described = _native.describe_recipe(text, made_of)
+
+    def _inside(self) -> List[Transform]:
+        """Its operations, as a sequence inside of another recipe."""
+        if self._targets:
+            raise RecipeError(
+                f"{self!r} inside of another Compose has targets of its own",
+                remedy="give the targets to the outermost Compose",
+            )
+        return self._transforms
 
     @classmethod
     def from_toml(cls, text: str) -> Compose:
         """A recipe file's text. ``Compose.from_toml(it.to_toml()) == it`` for every recipe."""
         described = _native.describe_recipe(text)
-        return cls([_from_operation(it) for it in json.loads(described["canonical"])])
+        form: Any = json.loads(described["canonical"])
+        if described["canonical"].startswith("["):
+            # Without targets, the form is the list of the operations alone.
+            form = {"operations": form, "targets": {}}
+        operations: List[Dict[str, Any]] = form["operations"]
+        targets: Dict[str, Dict[str, Any]] = form["targets"]
+        return cls(
+            [_from_operation(it) for it in operations],
+            {column: _from_table(keys) for column, keys in targets.items()},
+        )
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> Compose:
@@ -401,6 +451,11 @@ class Compose:
     def to_toml(self) -> str:
         """As a recipe file, every default spelled out."""
         return self._described["toml"]
+
+    @property
+    def targets(self) -> Dict[str, Target]:
+        """The columns that move with the picture."""
+        return dict(self._targets)
 
     @property
     def hash(self) -> str:
@@ -430,7 +485,8 @@ class Compose:
         return hash(self.hash)
 
     def __repr__(self) -> str:
-        return f"Compose({self._transforms!r})"
+        targets = f", targets={self._targets!r}" if self._targets else ""
+        return f"Compose({self._transforms!r}{targets})"
 
     def __reduce__(self) -> Tuple[Any, Tuple[str]]:
         return (Compose.from_toml, (self.to_toml(),))
@@ -447,6 +503,7 @@ _CLASSES: Dict[str, Type[Transform]] = {
         CenterCrop,
         RandomCrop,
         RandomResizedCrop,
+        RandomIoUCrop,
         Pad,
         RandomZoomOut,
         RandomHorizontalFlip,
@@ -515,7 +572,8 @@ def _of_declaration(declaration: Dict[str, Any]) -> Type[Transform]:
 
 
 def _class_name(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))
+    # torchvision's spelling.
+    return "".join(word.capitalize() for word in name.split("_")).replace("Iou", "IoU")
 
 
 def _plain(keys: Dict[str, Any]) -> Dict[str, Any]:
@@ -553,12 +611,15 @@ if not TYPE_CHECKING:
         return found
 
 
-def from_torchvision(compose: object) -> Compose:
+def from_torchvision(
+    compose: object, targets: Optional[Mapping[str, Target]] = None
+) -> Compose:
     """Translates ``torchvision.transforms.v2`` (or ``v1``) objects by their classes and attributes.
 
-    Torchvision is not imported. :class:`RecipeError` names what cannot be translated.
+    Torchvision is not imported. :class:`RecipeError` names what cannot be translated. ``targets``
+    are those of :class:`Compose`.
     """
-    return Compose(_translate(compose))
+    return Compose(_translate(compose), targets)
 
 
 def _from_operation(keys: Dict[str, Any]) -> Transform:
