@@ -1,5 +1,6 @@
 //! The commands, one file each: arguments, help and a call of the crate that does it.
 
+mod bench;
 mod completions;
 mod convert;
 mod dataset;
@@ -15,7 +16,7 @@ mod recipe;
 mod reproduce;
 mod run;
 mod show;
-pub(crate) mod simulate;
+mod simulate;
 mod source_arguments;
 mod unpack;
 mod validate;

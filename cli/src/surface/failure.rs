@@ -6,7 +6,6 @@ pub(crate) use super::fault::{FAILED, Fault};
 
 use super::fault::WRONG_USAGE;
 use super::output::{self, Closed};
-use crate::commands::simulate::fault::{ScenarioFault, Unreadable};
 use meetpoint_diagnose::{Diagnose, Remedy, Step, Surface};
 use meetpoint_storage::open_files_limit;
 use serde::Serialize;
@@ -128,8 +127,6 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
     }
     first_of!(
         Fault,
-        ScenarioFault,
-        Unreadable,
         meetpoint_host::Error,
         meetpoint_host::job::JobError,
         meetpoint_host::collective::CollectiveError,
@@ -144,6 +141,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_planner::Error,
         meetpoint_planner::decide::DecideError,
         meetpoint_planner::results::CsvError,
+        meetpoint_lab::Error,
         meetpoint_sim::Error,
         meetpoint_sim::power::PowerError,
         meetpoint_report::write::WriteError,

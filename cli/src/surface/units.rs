@@ -1,9 +1,7 @@
 //! Quantities as people write them on the command line, and as they read them.
 
 use meetpoint_format::units;
-pub(crate) use meetpoint_report::units::{
-    bytes, count, nanoseconds, rate, seconds, signed_percent, significant,
-};
+pub(crate) use meetpoint_report::units::{bytes, count, nanoseconds, rate, seconds, significant};
 use std::time::Duration;
 
 /// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes in a second, at least 1.

@@ -24,23 +24,11 @@ use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_lab::bench::PHOTOGRAPHS;
 use meetpoint_prepare::Dataset;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use workplace::Workplace;
-
-/// What ResNet-like models train on: random crops of 224 x 224, half of them mirrored.
-pub(in crate::commands) const RECIPE: &str = r#"[[operation]]
-name = "decode"
-
-[[operation]]
-name = "random_resized_crop"
-size = 224
-
-[[operation]]
-name = "random_horizontal_flip"
-p = 0.5
-"#;
 
 /// Samples in a batch, where there are enough.
 const BATCH_SIZE: u32 = 8;
@@ -236,7 +224,7 @@ fn make_job(
     cores: &[usize],
     output: Output,
 ) -> anyhow::Result<PathBuf> {
-    let recipe = Arc::new(Recipe::from_toml(RECIPE).expect("a test parses the recipe"));
+    let recipe = Arc::new(Recipe::from_toml(PHOTOGRAPHS).expect("a test parses the recipe"));
     let batch_size = batch_size(dataset.len());
     let cut = Cut { batch_size, drop_last: true, seed: arguments.seed };
     let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
@@ -255,7 +243,7 @@ fn make_job(
              times are less accurate",
         );
     }
-    write(folder, "recipe.toml", RECIPE)?;
+    write(folder, "recipe.toml", PHOTOGRAPHS)?;
     let epochs = attempts::epochs_for(batches, chosen.prepare + chosen.step);
     let text = job_text(batch_size, arguments.seed, chosen, epochs, cores);
     write(folder, "job.toml", &text)
@@ -314,16 +302,16 @@ fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kept, RECIPE, batch_size, calibrate, job_text, write};
+    use super::{Kept, PHOTOGRAPHS, batch_size, calibrate, job_text, write};
     use meetpoint_format::recipe::Recipe;
     use meetpoint_host::{DeviceKind, JobFile};
     use std::time::Duration;
 
     #[test]
     fn the_recipe_and_the_job_that_are_written_can_be_read() {
-        assert!(Recipe::from_toml(RECIPE).unwrap().output().is_some());
+        assert!(Recipe::from_toml(PHOTOGRAPHS).unwrap().output().is_some());
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), "recipe.toml", RECIPE).unwrap();
+        write(folder.path(), "recipe.toml", PHOTOGRAPHS).unwrap();
         let chosen = calibrate::choose(Duration::from_millis(61));
         let load = |cores: &[usize]| {
             let text = job_text(8, u64::MAX / 2, chosen, 3, cores);

@@ -1,10 +1,8 @@
 //! The picture of a simulation: an epoch over time, lines over a swept number, or a map over two.
 
-use super::engine;
 use super::load::Loaded;
-use super::sweep::Result;
-use crate::surface::fault::Fault;
-use meetpoint_diagnose::Remedy;
+use super::sweep::Simulated;
+use crate::{Error, NotDrawn};
 use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
 use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
@@ -12,13 +10,11 @@ use meetpoint_sim::{Doing, Keep};
 
 /// Batches of an epoch that is drawn over time, at most: every step is kept for it.
 const DRAWN_BATCHES_MAX: u32 = 200_000;
-/// What can be done in place of a picture.
-const INSTEAD: &str = "leave out --plot: --csv takes everything";
 /// Points of a line at most.
 const POINTS_MAX: usize = 400;
 
 /// The picture that suits the results.
-pub(super) fn of(loaded: &Loaded, results: &[Result], seed: u64) -> anyhow::Result<String> {
+pub fn of(loaded: &Loaded, results: &[Simulated], seed: u64) -> Result<String, Error> {
     let swept = results.first().map_or(0, |result| result.settings.len());
     let numbers: Vec<Option<Vec<f64>>> = (0..swept).map(|place| numbers(results, place)).collect();
     match &numbers[..] {
@@ -27,20 +23,13 @@ pub(super) fn of(loaded: &Loaded, results: &[Result], seed: u64) -> anyhow::Resu
         [Some(across), Some(up)] => over_two(results, across, up),
         [Some(across), None] => over_one(results, across, Some(1)),
         [None, Some(across)] => over_one(results, across, Some(0)),
-        [None] | [None, None] => {
-            let remedy = Remedy::advice("sweep a number too").or(INSTEAD);
-            Err(Fault::new("not_drawn", "a sweep without numbers cannot be drawn", remedy).into())
-        }
-        _ => {
-            let message = format!("a sweep of {swept} parameters cannot be drawn");
-            Err(Fault::new("not_drawn", message, Remedy::advice("sweep one or two").or(INSTEAD))
-                .into())
-        }
+        [None] | [None, None] => Err(NotDrawn::NoNumbers.into()),
+        _ => Err(NotDrawn::TooManyParameters { parameters: swept }.into()),
     }
 }
 
 /// The values of a swept parameter as numbers: times in seconds, bytes, rates in bytes a second.
-fn numbers(results: &[Result], place: usize) -> Option<Vec<f64>> {
+fn numbers(results: &[Simulated], place: usize) -> Option<Vec<f64>> {
     results.iter().map(|result| number(&result.settings[place].1)).collect()
 }
 
@@ -52,7 +41,7 @@ fn number(text: &str) -> Option<f64> {
     plain.or_else(span).or_else(bytes).or_else(rate)
 }
 
-fn title_of(results: &[Result], place: usize) -> String {
+fn title_of(results: &[Simulated], place: usize) -> String {
     let (name, value) = &results[0].settings[place];
     let unit = match value {
         _ if value.parse::<f64>().is_ok() => "",
@@ -63,13 +52,13 @@ fn title_of(results: &[Result], place: usize) -> String {
     format!("{name}{unit}")
 }
 
-fn time(result: &Result) -> f64 {
+fn time(result: &Simulated) -> f64 {
     result.outcome.total_ns as f64 / 1e9
 }
 
 /// Time over one number; a line for each value of the parameter at `by`.
-fn over_one(results: &[Result], across: &[f64], by: Option<usize>) -> anyhow::Result<String> {
-    let name_of = |result: &Result| match by {
+fn over_one(results: &[Simulated], across: &[f64], by: Option<usize>) -> Result<String, Error> {
+    let name_of = |result: &Simulated| match by {
         None => "simulated time".to_owned(),
         Some(place) => result.settings[place].1.clone(),
     };
@@ -97,7 +86,7 @@ fn over_one(results: &[Result], across: &[f64], by: Option<usize>) -> anyhow::Re
 }
 
 /// Time as colour over two numbers.
-fn over_two(results: &[Result], across: &[f64], up: &[f64]) -> anyhow::Result<String> {
+fn over_two(results: &[Simulated], across: &[f64], up: &[f64]) -> Result<String, Error> {
     let distinct = |values: &[f64]| {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -142,16 +131,14 @@ fn cell_axis(title: &str, values: &[f64]) -> Axis {
 }
 
 /// Batches consumed so far, by source, over the time of the first epoch and rank.
-fn over_time(loaded: &Loaded, seed: u64) -> anyhow::Result<String> {
+fn over_time(loaded: &Loaded, seed: u64) -> Result<String, Error> {
     let scenario = &loaded.scenario;
-    if scenario.batches > DRAWN_BATCHES_MAX {
-        let message = format!("an epoch of {} batches is too long to draw", scenario.batches);
-        let remedy =
-            Remedy::advice(format!("set batches to {DRAWN_BATCHES_MAX} or less")).or(INSTEAD);
-        return Err(Fault::new("not_drawn", message, remedy).into());
+    let (batches, batches_max) = (scenario.batches, DRAWN_BATCHES_MAX);
+    if batches > batches_max {
+        return Err(NotDrawn::TooLong { batches, batches_max }.into());
     }
     let keep = Keep { timeline: true, ..Keep::default() };
-    let outcome = engine::run_keeping(scenario, seed, keep)?;
+    let outcome = meetpoint_sim::run_keeping(scenario, seed, keep)?;
     let rank = outcome.epochs.first().and_then(|epoch| epoch.ranks.first());
     let timeline = rank.and_then(|rank| rank.timeline.as_deref()).unwrap_or_default();
     let (mut host, mut device) = (vec![(0.0, 0.0)], vec![(0.0, 0.0)]);

@@ -3,18 +3,20 @@
 use super::experiments::FASTER;
 use super::paper;
 use super::region::{self, Method, Reading};
-use crate::commands::validate::bench::{Bench, Knobs, Material, Pictures, Times};
-use crate::surface::progress::Progress;
-use crate::surface::units::{seconds, signed_percent, significant};
-use crate::surface::{Output, output};
-use meetpoint_host::StrategyName;
+use crate::Progress;
+use crate::bench::{Bench, Knobs, Material, PHOTOGRAPHS, Pictures, Times};
 use meetpoint_report::grid::Grid;
+use meetpoint_report::units::{seconds, signed_percent, significant};
 use meetpoint_report::{Report, Run};
+use meetpoint_scheduler::StrategyName;
 use serde::Serialize;
 use std::time::Duration;
 
 /// The reading whose point the emulated machine is set to; the abstract weakly speaks for it.
-pub(super) const AIM: Reading = Reading::Throughput;
+pub(crate) const AIM: Reading = Reading::Throughput;
+
+/// Photographs in a batch.
+const BATCH_SIZE: u32 = 8;
 
 /// CIFAR-10-like: small pictures, a crop of the same size, mirrored.
 const SMALL_RECIPE: &str = "[[operation]]\nname = \"decode\"\n\n[[operation]]\n\
@@ -28,7 +30,7 @@ const FASTER_RECIPE: &str = "[[operation]]\nname = \"decode\"\nscaled = true\n\n
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Size {
+pub struct Size {
     /// Batches of an epoch of photographs.
     pub batches: u32,
     /// Whether only the first setting is measured.
@@ -37,7 +39,7 @@ pub(super) struct Size {
 
 /// A run, compared with the host alone in the same setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Row {
+pub struct Row {
     /// `measured`, always.
     pub kind: &'static str,
     /// Recipe.
@@ -68,7 +70,7 @@ pub(super) struct Row {
 
 /// What the model makes of a measured run. It never stands beside what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct EnergyRow {
+pub struct EnergyRow {
     /// `modelled`, always.
     pub kind: &'static str,
     /// Recipe.
@@ -87,7 +89,7 @@ pub(super) struct EnergyRow {
 
 /// All that was measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Outcome {
+pub struct Outcome {
     /// Runs.
     pub rows: Vec<Row>,
     /// Their energy by the model.
@@ -113,26 +115,40 @@ fn knobs(prepare: Duration, (x, y): (f64, f64)) -> (Duration, f64) {
     (step, prepare.as_secs_f64() / (y * (prepare + step).as_secs_f64()))
 }
 
+/// The photographs that most experiments are about.
+pub fn photographs<B: Bench>(bench: &B, size: Size) -> Result<Material, B::Error> {
+    let count = size.batches * BATCH_SIZE;
+    bench.material("photos.set", Pictures::Photographs, count, BATCH_SIZE, PHOTOGRAPHS)
+}
+
+/// How fast the host is with the photographs and what follows from it, as a sentence.
+pub fn describe(photographs: &Material) -> String {
+    let point = region::point(AIM, paper::IMAGENET_GAIN, paper::USAGE_LESS);
+    let (step, cpu_ratio) = knobs(photographs.prepare, point);
+    format!(
+        "this host prepares {BATCH_SIZE} photographs in {}; step {}, device {cpu_ratio:.3} of a \
+         core",
+        seconds(photographs.prepare.as_secs_f64()),
+        seconds(step.as_secs_f64())
+    )
+}
+
 /// Runs them all.
-pub(super) fn run(size: Size, output: Output) -> anyhow::Result<Outcome> {
-    let bench = Bench::new()?;
-    let photographs = size.batches * 8;
-    let recipe = crate::commands::demo::RECIPE;
-    let photos = bench.material("photos.set", Pictures::Photographs, photographs, 8, recipe)?;
+pub fn run<B: Bench>(
+    bench: &B,
+    photos: &Material,
+    size: Size,
+    progress: Progress<'_>,
+) -> Result<Outcome, B::Error> {
     let point = region::point(AIM, paper::IMAGENET_GAIN, paper::USAGE_LESS);
     let (step, cpu_ratio) = knobs(photos.prepare, point);
-    output.line(&format!(
-        "this host prepares 8 photographs in {}; step {}, device {cpu_ratio:.3} of a core",
-        seconds(photos.prepare.as_secs_f64()),
-        seconds(step.as_secs_f64())
-    ));
     let mut outcome = Outcome { machine: String::new(), ..Outcome::default() };
     let knobs_with = |workers| Knobs { workers, step, cpu_ratio };
     let setting = |workers| Setting {
         recipe: "ImageNet-like",
         host_path: "exact",
         workers,
-        material: &photos,
+        material: photos,
         knobs: knobs_with(workers),
     };
     let small;
@@ -140,7 +156,7 @@ pub(super) fn run(size: Size, output: Output) -> anyhow::Result<Outcome> {
     let mut settings = vec![setting(0)];
     if !size.quick {
         settings.push(setting(16));
-        faster = bench.with_recipe("photos.set", 8, FASTER_RECIPE)?;
+        faster = bench.with_recipe(photos, FASTER_RECIPE)?;
         // The device decodes faster too; its share of a core falls, so that t_s stays.
         let share = cpu_ratio * faster.prepare.as_secs_f64() / photos.prepare.as_secs_f64();
         for workers in [0, 16] {
@@ -158,26 +174,25 @@ pub(super) fn run(size: Size, output: Output) -> anyhow::Result<Outcome> {
         }
     }
     let total = settings.len() as u64;
-    let mut bar = Progress::new("measuring", "settings", total);
     for (done, setting) in settings.iter().enumerate() {
-        bar.set(done as u64, total);
+        progress(done as u64, total);
         use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
         // Memory that a machine touches for the first time takes it long, and whoever comes first
         // would have to pay: with 16 workers as much as half an epoch.
         bench.run(setting.material, setting.knobs, &[HostOnly])?;
         let report =
             bench.run(setting.material, setting.knobs, &[HostOnly, Mte, Wrr, DeviceOnly])?;
-        take(&mut outcome, setting, &report);
+        take(bench, &mut outcome, setting, &report);
     }
     Ok(outcome)
 }
 
-fn take(outcome: &mut Outcome, setting: &Setting<'_>, report: &Report) {
+fn take<B: Bench>(bench: &B, outcome: &mut Outcome, setting: &Setting<'_>, report: &Report) {
     let machine = &report.machine;
     outcome.machine = format!("{}, {} cores usable", machine.processor, machine.cores);
     for failure in &report.failures {
         let said = format!("{}, {}: {}", setting.recipe, failure.what, failure.error);
-        output::notice(&said);
+        bench.failed(&said);
         outcome.failures.push(said);
     }
     let alone = report.runs.iter().find(|run| run.strategy == "host-only");
@@ -225,7 +240,7 @@ fn energy(setting: &Setting<'_>, run: &Run, alone: Option<&Run>) -> Option<Energ
 }
 
 /// What was measured.
-pub(super) fn grid(rows: &[Row]) -> Grid {
+pub(crate) fn grid(rows: &[Row]) -> Grid {
     let head = [
         "kind",
         "recipe",
@@ -265,7 +280,7 @@ pub(super) fn grid(rows: &[Row]) -> Grid {
 }
 
 /// t_g/t_c and t_s/t_c as measured.
-pub(super) fn ratios(row: &Row) -> (Option<f64>, Option<f64>) {
+pub(crate) fn ratios(row: &Row) -> (Option<f64>, Option<f64>) {
     let of = |time: fn(&Times) -> Option<f64>| {
         let times = row.times.as_ref()?;
         Some(time(times)? / times.t_c?)
@@ -274,7 +289,7 @@ pub(super) fn ratios(row: &Row) -> (Option<f64>, Option<f64>) {
 }
 
 /// What the model makes of it, by itself.
-pub(super) fn energy_grid(rows: &[EnergyRow]) -> Grid {
+pub(crate) fn energy_grid(rows: &[EnergyRow]) -> Grid {
     let head = ["kind", "recipe", "w", "host path", "strategy", "energy", "watts from"];
     let mut grid = Grid::new(&head, 5..6);
     for row in rows {
@@ -292,9 +307,9 @@ pub(super) fn energy_grid(rows: &[EnergyRow]) -> Grid {
     grid
 }
 
-/// What of the experiments is not measured, and why.
-pub(super) fn left_out(size: Size) -> Vec<String> {
-    let mut said = vec![
+/// What of the experiments is never measured, and why.
+pub fn left_out() -> Vec<String> {
+    vec![
         "several accelerators: simulated only; a job with `ranks` runs them (docs/jobs.md)"
             .to_owned(),
         format!(
@@ -302,14 +317,7 @@ pub(super) fn left_out(size: Size) -> Vec<String> {
              (simulated: {FASTER} times faster)"
         ),
         "DRAM traffic: no meter for it is read".to_owned(),
-    ];
-    if size.quick {
-        said.push(
-            "all but the ImageNet-like recipe with w = 0 and the exact host path: --quick"
-                .to_owned(),
-        );
-    }
-    said
+    ]
 }
 
 #[cfg(test)]

@@ -14,60 +14,27 @@ use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_lab::bench::{Bench, Knobs, Material, Pictures};
 use meetpoint_prepare::Dataset;
+use meetpoint_report::Report;
 use meetpoint_report::write::place;
-use meetpoint_report::{Report, Run};
 use meetpoint_sim::power::PowerModel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Side of the small pictures, as of CIFAR-10.
 const SMALL_SIDE: u32 = 32;
 
-/// What is packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pictures {
-    /// JPEGs as ImageNet's: some 400 x 500 pixels.
-    Photographs,
-    /// PNGs of 32 x 32 pixels, as CIFAR-10's.
-    Small,
-}
-
-/// A dataset with a recipe, and how fast this host prepares a batch of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Material {
-    /// Name of its folder.
-    name: String,
-    /// The recipe, as TOML.
-    recipe: String,
-    /// Samples in a batch.
-    pub batch_size: u32,
-    /// Median time of this host for a batch, one thread.
-    pub prepare: Duration,
-}
-
-/// What a job is to have.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Knobs {
-    /// w.
-    pub workers: u32,
-    /// A step of the emulated accelerator.
-    pub step: Duration,
-    /// Share of a core that the emulated device computes.
-    pub cpu_ratio: f64,
-}
-
 /// The place.
-pub(crate) struct Bench {
+pub(super) struct EmulatedBench {
     folder: Workplace,
     stop: Stop,
     cores: Vec<usize>,
 }
 
-impl Bench {
+impl EmulatedBench {
     /// A folder that goes with this value, on errors and signals too.
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    pub(super) fn new() -> anyhow::Result<Self> {
         let stop = Stop::install()?;
         let (folder, cleared) = Workplace::new(&std::env::temp_dir())?;
         for cleared in cleared {
@@ -86,13 +53,28 @@ impl Bench {
         Ok(Self { folder, stop, cores })
     }
 
-    /// Ends with an error once a signal came.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.stop.check()
+    /// A dataset under a recipe, with the time that this host takes for a batch of it.
+    fn measured(&self, name: &str, batch_size: u32, recipe: &str) -> anyhow::Result<Material> {
+        let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
+        let cut = Cut { batch_size, drop_last: true, seed: 0 };
+        let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
+        let parsed = Arc::new(Recipe::from_toml(recipe)?);
+        let prepare = calibrate::measure(&dataset, &parsed, batching)?;
+        let (name, recipe) = (name.to_owned(), recipe.to_owned());
+        Ok(Material { name, recipe, batch_size, prepare })
     }
 
-    /// Makes pictures, packs them, and measures how fast a batch is prepared.
-    pub(crate) fn material(
+    fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.path();
+        place(folder, "recipe.toml", material.recipe.as_bytes())?;
+        Ok(place(folder, "job.toml", job_text(material, knobs, &self.cores).as_bytes())?)
+    }
+}
+
+impl Bench for EmulatedBench {
+    type Error = anyhow::Error;
+
+    fn material(
         &self,
         name: &str,
         pictures: Pictures,
@@ -122,33 +104,20 @@ impl Bench {
         pack_with_bar(&source, &packed, &options)?;
         std::fs::remove_dir_all(&source)
             .with_context(|| format!("failed to remove {}", source.display()))?;
-        self.with_recipe(name, batch_size, recipe)
+        self.measured(name, batch_size, recipe)
     }
 
-    /// The same pictures under another recipe.
-    pub(crate) fn with_recipe(
-        &self,
-        name: &str,
-        batch_size: u32,
-        recipe: &str,
-    ) -> anyhow::Result<Material> {
-        let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
-        let cut = Cut { batch_size, drop_last: true, seed: 0 };
-        let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
-        let parsed = Arc::new(Recipe::from_toml(recipe)?);
-        let prepare = calibrate::measure(&dataset, &parsed, batching)?;
-        let (name, recipe) = (name.to_owned(), recipe.to_owned());
-        Ok(Material { name, recipe, batch_size, prepare })
+    fn with_recipe(&self, material: &Material, recipe: &str) -> anyhow::Result<Material> {
+        self.measured(&material.name, material.batch_size, recipe)
     }
 
-    /// Runs a job under strategies; what they print along the way is left out.
-    pub(crate) fn run(
+    fn run(
         &self,
         material: &Material,
         knobs: Knobs,
         strategies: &[StrategyName],
     ) -> anyhow::Result<Report> {
-        self.check()?;
+        self.stop.check()?;
         let path = self.write(material, knobs)?;
         let job = JobFile::load(&path)?;
         // Nothing but the report is wanted of it.
@@ -156,10 +125,8 @@ impl Bench {
         runner::run(&job, &plan, &PowerModel::bundled(), &self.stop, Output::new(true))
     }
 
-    fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {
-        let folder = self.folder.path();
-        place(folder, "recipe.toml", material.recipe.as_bytes())?;
-        Ok(place(folder, "job.toml", job_text(material, knobs, &self.cores).as_bytes())?)
+    fn failed(&self, failure: &str) {
+        output::notice(failure);
     }
 }
 
@@ -213,36 +180,9 @@ fn small_pictures(folder: &Path, count: u32, stop: &Stop) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The constants of an epoch that was measured, as its own batches took them; seconds.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub(crate) struct Times {
-    /// t_p.
-    pub preparation: f64,
-    /// t_c.
-    pub t_c: Option<f64>,
-    /// t_g.
-    pub t_g: Option<f64>,
-    /// t_s.
-    pub t_s: Option<f64>,
-}
-
-impl Times {
-    /// Of the last epoch of a run.
-    pub(crate) fn of(run: &Run) -> Option<Self> {
-        let epoch = run.epochs.last()?;
-        let profile = &epoch.profile;
-        Some(Self {
-            preparation: epoch.prepare.mean_seconds,
-            t_c: profile.t_c_seconds,
-            t_g: profile.t_g_seconds,
-            t_s: profile.t_s_seconds,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Bench, Knobs, Material, Pictures, job_text};
+    use super::{Bench, EmulatedBench, Knobs, Material, Pictures, job_text};
     use meetpoint_host::JobFile;
     use std::path::Path;
     use std::time::Duration;
@@ -271,7 +211,7 @@ mod tests {
 
     #[test]
     fn small_pictures_become_material() {
-        let bench = Bench::new().unwrap();
+        let bench = EmulatedBench::new().unwrap();
         let recipe = "[[operation]]\nname = \"decode\"\n[[operation]]\n\
                       name = \"random_resized_crop\"\nsize = 32\n";
         let made = bench.material("small", Pictures::Small, 40, 4, recipe).unwrap();

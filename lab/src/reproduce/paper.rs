@@ -6,20 +6,20 @@
 use serde::Serialize;
 
 /// Where the published figures come from.
-pub(crate) const SOURCE: &str = "DDLP, arXiv 2407.00005, abstract";
+pub const SOURCE: &str = "DDLP, arXiv 2407.00005, abstract";
 
 /// ImageNet: learning speed, "up to".
-pub(crate) const IMAGENET_GAIN: f64 = 0.235;
+pub const IMAGENET_GAIN: f64 = 0.235;
 /// CIFAR-10: learning speed, "up to".
-pub(crate) const CIFAR_GAIN: f64 = 0.276;
+pub const CIFAR_GAIN: f64 = 0.276;
 /// Energy, less by.
-pub(crate) const ENERGY_LESS: f64 = 0.197;
+pub const ENERGY_LESS: f64 = 0.197;
 /// CPU and DRAM usage, less by.
-pub(crate) const USAGE_LESS: f64 = 0.376;
+pub const USAGE_LESS: f64 = 0.376;
 
 /// A published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// What was measured by its authors.
     pub quantity: &'static str,
     /// As printed.
@@ -29,7 +29,7 @@ pub(crate) struct Figure {
 }
 
 /// Every published figure that there is to us.
-pub(crate) const FIGURES: [Figure; 5] = [
+pub const FIGURES: [Figure; 5] = [
     Figure { quantity: "ImageNet, learning speed", value: "up to +23.5 %", source: SOURCE },
     Figure { quantity: "CIFAR-10, learning speed", value: "up to +27.6 %", source: SOURCE },
     Figure { quantity: "ImageNet, energy", value: "-19.7 %", source: SOURCE },
@@ -42,7 +42,7 @@ pub(crate) const FIGURES: [Figure; 5] = [
 ];
 
 /// Rows and figures that the paper has, or may have, and that we do not know.
-pub(crate) const UNKNOWN: [&str; 10] = [
+pub const UNKNOWN: [&str; 10] = [
     "which models and which GPUs and accelerators, and the figure of each",
     "which row the headline is: strategy (MTE or WRR), number of workers (w = 0 or 16), batch size",
     "whether +23.5 % is throughput or time",
@@ -56,7 +56,7 @@ pub(crate) const UNKNOWN: [&str; 10] = [
 ];
 
 /// What, if it were published or measured, would show that this account is wrong.
-pub(crate) fn falsifiers() -> Vec<String> {
+pub fn falsifiers() -> Vec<String> {
     use super::region::Reading;
     let bound = |reading: Reading, gain: f64| format!("{:.2}", reading.slowest_device(gain));
     vec![

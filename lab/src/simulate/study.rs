@@ -1,30 +1,59 @@
 //! What each strategy makes of a machine that is not as it was told: one table a strategy.
 
-use crate::surface::output::table_style;
-use crate::surface::progress::Progress;
-use crate::surface::units::signed_percent;
-use meetpoint_report::grid::Grid;
+use crate::{Error, Progress};
+use meetpoint_report::grid::{Grid, Style};
+use meetpoint_report::units::{seconds, signed_percent};
 use meetpoint_sim::studies::{Condition, Table, robustness};
 use serde::Serialize;
 
 /// Which study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Study {
-    /// The device's true time is 0.5 to 4 times that in its profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Study {
+    /// The device's true time differs from its profile.
     Misprofiled,
-    /// The device takes twice as long from the middle of the epoch on.
+    /// The device slows down.
     Slowdown,
-    /// Every time is drawn from a lognormal distribution with sigma 0.3.
+    /// Times vary.
     Jitter,
-    /// 2, 4 and 8 accelerators that step together, with and without a common decision.
+    /// Several accelerators.
     Ranks,
     /// All studies.
     All,
 }
 
+impl Study {
+    /// All of them, in the order of their documentation.
+    pub const ALL: [Self; 5] =
+        [Self::Misprofiled, Self::Slowdown, Self::Jitter, Self::Ranks, Self::All];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Misprofiled => "misprofiled",
+            Self::Slowdown => "slowdown",
+            Self::Jitter => "jitter",
+            Self::Ranks => "ranks",
+            Self::All => "all",
+        }
+    }
+
+    /// What is done to the machine, in a few words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Misprofiled => "The device's true time is 0.5 to 4 times that in its profile",
+            Self::Slowdown => "The device takes twice as long from the middle of the epoch on",
+            Self::Jitter => "Every time is drawn from a lognormal distribution with sigma 0.3",
+            Self::Ranks => {
+                "2, 4 and 8 accelerators that step together, with and without a common decision"
+            }
+            Self::All => "All studies",
+        }
+    }
+}
+
 /// A strategy under a condition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// The strategy, with its option where it has one.
     pub strategy: String,
     /// What is done to the machine.
@@ -45,7 +74,7 @@ pub(crate) struct Row {
 
 /// A strategy that this version's scheduler does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Refused {
+pub struct Refused {
     /// The strategy.
     pub strategy: String,
     /// Why.
@@ -54,16 +83,15 @@ pub(crate) struct Refused {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Document {
+pub struct Document {
     kind: &'static str,
     rows: Vec<Row>,
     refused: Vec<Refused>,
 }
 
 /// Runs a study under every strategy.
-pub(crate) fn run(study: Study) -> anyhow::Result<Document> {
-    let mut bar = Progress::new("simulating", "scenarios", 0);
-    let tables = robustness(|done, total| bar.set(done as u64, total as u64))?;
+pub fn run(study: Study, progress: Progress<'_>) -> Result<Document, Error> {
+    let tables = robustness(|done, total| progress(done as u64, total as u64))?;
     let mut document = Document { kind: "study", rows: Vec::new(), refused: Vec::new() };
     for table in tables {
         take(&mut document, study, table);
@@ -118,7 +146,7 @@ fn grid(rows: &[Row], strategy: &str) -> Grid {
             signed_percent(1.0 - row.time_ratio),
             signed_percent(1.0 / row.time_ratio - 1.0),
             percent(row.device_share),
-            crate::surface::units::seconds(row.wait_seconds),
+            seconds(row.wait_seconds),
             row.mixed_steps.map_or_else(|| "–".to_owned(), percent),
         ]);
     }
@@ -126,7 +154,7 @@ fn grid(rows: &[Row], strategy: &str) -> Grid {
 }
 
 /// All tables for a terminal.
-pub(crate) fn text(document: &Document) -> String {
+pub fn text(document: &Document, style: Style) -> String {
     let mut text = String::from(
         "Simulated: t_c 800 ms, t_g 300 ms, t_s 1.6 s as told, w = 0, 1000 batches a rank; T is \
          compared with that of host-only under the same condition and draws.\n",
@@ -139,7 +167,7 @@ pub(crate) fn text(document: &Document) -> String {
     }
     for strategy in strategies {
         text.push('\n');
-        text.push_str(&grid(&document.rows, strategy).text(table_style()));
+        text.push_str(&grid(&document.rows, strategy).text(style));
     }
     for refused in &document.refused {
         text.push_str(&format!("{}: not simulated: {}\n", refused.strategy, refused.reason));

@@ -1,20 +1,19 @@
 //! An epoch from constants: what the simulator makes of t_c, t_g and t_s, beside the closed form.
 
-use super::engine;
-use anyhow::Context;
+use crate::Error;
 use meetpoint_scheduler::{AnyStrategy, Mte, Profile, Split, Tail};
 use meetpoint_sim::closed_forms::{Inputs, NotApplicable};
 use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span};
 
 /// Nanoseconds of a unit, where a time has none: what is simulated depends on ratios alone.
-pub(crate) const UNIT_NS: f64 = 1e9;
+pub const UNIT_NS: f64 = 1e9;
 
 /// A device is waited for, however slow it is: in virtual time patience costs nothing.
 const PATIENCE: Span = Span(u64::MAX / 4);
 
 /// What each batch takes, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Constants {
+pub struct Constants {
     /// t_p: one worker, or the consumer, prepares a batch.
     pub preparation_ns: f64,
     /// t_t: a step on a batch of the host's.
@@ -31,7 +30,7 @@ pub(crate) struct Constants {
 
 /// What an epoch came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Simulated {
+pub struct Simulated {
     /// T.
     pub total_ns: f64,
     /// n_s.
@@ -49,7 +48,7 @@ impl Constants {
     ///
     /// Only the sums t_p + t_t = t_c and t_t + t_d = t_g matter for time. All of t_g is taken for
     /// the step where that leaves some preparation, else half of t_c.
-    pub(crate) fn serial(t_c: f64, t_g: f64, t_s: f64, batches: u32) -> Self {
+    pub fn serial(t_c: f64, t_g: f64, t_s: f64, batches: u32) -> Self {
         let step = if t_g < t_c { t_g } else { t_c / 2.0 };
         Self {
             preparation_ns: (t_c - step) * UNIT_NS,
@@ -62,7 +61,7 @@ impl Constants {
     }
 
     /// With background workers of combined period `p`, in units of [`UNIT_NS`].
-    pub(crate) fn background(p: f64, t_t: f64, t_s: f64, workers: u32, batches: u32) -> Self {
+    pub fn background(p: f64, t_t: f64, t_s: f64, workers: u32, batches: u32) -> Self {
         Self {
             preparation_ns: p * f64::from(workers) * UNIT_NS,
             step_ns: t_t * UNIT_NS,
@@ -74,12 +73,12 @@ impl Constants {
     }
 
     /// p: time from one prepared batch to the next, all workers together.
-    pub(crate) fn period_ns(&self) -> f64 {
+    pub fn period_ns(&self) -> f64 {
         self.preparation_ns / f64::from(self.workers.max(1))
     }
 
     /// t_c: the time of a batch that the host prepares.
-    pub(crate) fn t_c_ns(&self) -> f64 {
+    pub fn t_c_ns(&self) -> f64 {
         match self.workers {
             0 => self.preparation_ns + self.step_ns,
             _ => self.period_ns().max(self.step_ns),
@@ -87,14 +86,14 @@ impl Constants {
     }
 
     /// t_g: the step on a batch that the device had ready.
-    pub(crate) fn t_g_ns(&self) -> f64 {
+    pub fn t_g_ns(&self) -> f64 {
         self.step_ns + self.direct_read_ns
     }
 
     /// The epoch by the scheduler that ships, in virtual time; a spool that never limits.
-    pub(crate) fn simulate(&self, strategy: AnyStrategy) -> anyhow::Result<Simulated> {
-        let outcome = engine::run(&self.scenario(strategy), 0)
-            .with_context(|| format!("failed to simulate {}", strategy.name()))?;
+    pub fn simulate(&self, strategy: AnyStrategy) -> Result<Simulated, Error> {
+        let outcome = meetpoint_sim::run(&self.scenario(strategy), 0)
+            .map_err(Error::simulating(strategy.name().as_str()))?;
         let device_batches = outcome.sum(|rank| rank.device_batches.into());
         Ok(Simulated {
             total_ns: outcome.total_ns as f64,
@@ -106,7 +105,7 @@ impl Constants {
     }
 
     /// The time by the closed form in nanoseconds, or why there is none.
-    pub(crate) fn closed_form(&self, strategy: AnyStrategy) -> Result<f64, NotApplicable> {
+    pub fn closed_form(&self, strategy: AnyStrategy) -> Result<f64, NotApplicable> {
         strategy.closed_form(&self.inputs()).map(|found| found.total_ns)
     }
 
@@ -140,16 +139,16 @@ impl Constants {
 }
 
 /// `mte` with the split at which both ends finish together.
-pub(crate) const MTE: AnyStrategy =
+pub const MTE: AnyStrategy =
     AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending });
 
 /// `mte` with a split that is given.
-pub(crate) fn mte_with(split: u32) -> AnyStrategy {
+pub fn mte_with(split: u32) -> AnyStrategy {
     AnyStrategy::Mte(Mte { split: Split::Fixed(split), tail: Tail::Descending })
 }
 
 /// n_s = N·t_c/(t_s+t_c−t_g): the split with the shortest epoch (w = 0), whole batches.
-pub(crate) fn optimal_split(constants: &Constants) -> u32 {
+pub fn optimal_split(constants: &Constants) -> u32 {
     let (t_c, t_g) = (constants.t_c_ns(), constants.t_g_ns());
     let share = t_c / (constants.device_ns + t_c - t_g);
     // Beyond all batches (a device faster than the step) everything is the device's.

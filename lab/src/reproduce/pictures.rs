@@ -2,7 +2,7 @@
 
 use super::paper;
 use super::region::{self, Method, Reading};
-use meetpoint_report::charts::{Axis, Chart, Line, Map, Mark, lines, map};
+use meetpoint_report::charts::{Axis, Chart, DrawError, Line, Map, Mark, lines, map};
 
 /// t_s/t_c up to which the plane is drawn.
 const Y_MAX: f64 = 8.0;
@@ -13,7 +13,7 @@ const GAIN_MAX: f64 = 0.6;
 
 /// A point that was measured.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Measured {
+pub(super) struct Measured {
     /// What it is.
     pub name: String,
     /// t_g/t_c.
@@ -23,7 +23,7 @@ pub(crate) struct Measured {
 }
 
 /// The gain of `wrr` over the plane, with the lines on which the headlines lie.
-pub(crate) fn region(reading: Reading, measured: &[Measured]) -> anyhow::Result<String> {
+pub(super) fn region(reading: Reading, measured: &[Measured]) -> Result<String, DrawError> {
     let middle =
         |place: usize, count: usize, limit: f64| (place as f64 + 0.5) / count as f64 * limit;
     let cells = (0..ROWS)
@@ -64,7 +64,7 @@ pub(crate) fn region(reading: Reading, measured: &[Measured]) -> anyhow::Result<
         ],
         marks: std::iter::once(implied).chain(ours).collect(),
     };
-    Ok(map(&drawn)?)
+    map(&drawn)
 }
 
 /// A straight line from t_g/t_c = 0 to where it meets the axis below.
@@ -74,7 +74,7 @@ fn straight(y_at: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 }
 
 /// Which added powers of host core and device give the published energy, under both readings.
-pub(crate) fn watts() -> anyhow::Result<String> {
+pub(super) fn watts() -> Result<String, DrawError> {
     let energy = 1.0 - paper::ENERGY_LESS;
     let mut drawn = Vec::new();
     for (place, reading) in Reading::ALL.into_iter().enumerate() {
@@ -107,13 +107,13 @@ pub(crate) fn watts() -> anyhow::Result<String> {
         lines: drawn,
         marks: Vec::new(),
     };
-    Ok(lines(&chart)?)
+    lines(&chart)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Measured, region, watts};
-    use crate::commands::reproduce::region::Reading;
+    use crate::reproduce::region::Reading;
 
     #[test]
     fn the_pictures_hold_every_line_and_what_was_measured() {

@@ -4,9 +4,9 @@
 //! made for N = 5000 and are printed with four digits.
 
 use super::constants::{Constants, MTE, mte_with, optimal_split};
-use crate::surface::output::table_style;
-use crate::surface::units::signed_percent;
-use meetpoint_report::grid::Grid;
+use crate::Error;
+use meetpoint_report::grid::{Grid, Style};
+use meetpoint_report::units::signed_percent;
 use meetpoint_scheduler::{AnyStrategy, Wrr};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ const BACKGROUND: [([f64; 3], f64, f64, Option<f64>); 5] = [
 
 /// One figure of the notes, thrice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// `saving` (1 - T/T0 without workers) or `time per batch` (with them).
     pub quantity: &'static str,
     /// The constants, as `t_c 1, t_g 0.375, t_s 2`.
@@ -59,7 +59,7 @@ pub(crate) struct Row {
 }
 
 /// Both tables.
-pub(crate) fn rows() -> anyhow::Result<Vec<Row>> {
+pub fn rows() -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     for (times, notes) in SERIAL {
         rows.extend(serial(times, notes)?);
@@ -70,7 +70,7 @@ pub(crate) fn rows() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn serial([t_c, t_g, t_s]: [f64; 3], notes: [f64; 5]) -> anyhow::Result<Vec<Row>> {
+fn serial([t_c, t_g, t_s]: [f64; 3], notes: [f64; 5]) -> Result<Vec<Row>, Error> {
     let constants = Constants::serial(t_c, t_g, t_s, BATCHES);
     let alone = f64::from(BATCHES) * constants.t_c_ns();
     let saving = |total_ns: f64| 1.0 - total_ns / alone;
@@ -106,7 +106,7 @@ fn background(
     notes_simulated: f64,
     notes_formula: f64,
     mte: Option<f64>,
-) -> anyhow::Result<Vec<Row>> {
+) -> Result<Vec<Row>, Error> {
     let constants = Constants::background(p, t_t, t_s, WORKERS, BATCHES);
     let unit = |total_ns: f64| total_ns / f64::from(BATCHES) / super::constants::UNIT_NS;
     let all = [
@@ -136,7 +136,7 @@ fn background(
 }
 
 /// The rows of one quantity as a table.
-pub(crate) fn grid(rows: &[Row], quantity: &str) -> Grid {
+fn grid(rows: &[Row], quantity: &str) -> Grid {
     let head = [
         "constants",
         "strategy",
@@ -175,15 +175,15 @@ fn off_in_time(row: &Row, formula: f64) -> f64 {
 }
 
 /// Both tables for a terminal.
-pub(crate) fn text(rows: &[Row]) -> String {
+pub fn text(rows: &[Row], style: Style) -> String {
     let agree = rows.iter().filter(|row| row.agrees).count();
     format!(
         "Without workers (w = 0): saving 1 - T/T0 over the host alone, N = {BATCHES}\n{}\n\
          With a background worker of period p: time of a batch, T/N\n{}\n\
          {agree} of {} figures within {} of the notes' and of the closed form; off: simulated \
          time over the formula's\n",
-        grid(rows, "saving").text(table_style()),
-        grid(rows, "time per batch").text(table_style()),
+        grid(rows, "saving").text(style),
+        grid(rows, "time per batch").text(style),
         rows.len(),
         signed_percent(AGREES_WITHIN).trim_start_matches('+'),
     )

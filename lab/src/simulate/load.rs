@@ -1,9 +1,6 @@
 //! A scenario from its file: text, traces that it names, and every fault with its place.
 
-pub(crate) use super::fault::{ScenarioFault, Unreadable};
-
-use crate::surface::fault::Fault;
-use anyhow::Context;
+use crate::{Error, ScenarioFault};
 use meetpoint_sim::scenario::{Scenario, ScenarioError, Span};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -11,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 /// A scenario and the text that it was read from.
 #[derive(Debug, Clone)]
-pub(crate) struct Loaded {
+pub struct Loaded {
     /// Where it came from.
     pub path: PathBuf,
     /// Its text.
@@ -24,8 +21,8 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Reads a scenario; traces are filled in and every value is checked.
-    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Unreadable {
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable {
             file: path.to_path_buf(),
             remedy: "name a scenario file (docs/simulation.md has one)",
             source,
@@ -33,10 +30,10 @@ impl Loaded {
         Self::parse(path, text)
     }
 
-    fn parse(path: &Path, text: String) -> anyhow::Result<Self> {
+    fn parse(path: &Path, text: String) -> Result<Self, Error> {
         let scenario =
             Scenario::from_toml(&text).map_err(|error| fault(path, &text, None, error))?;
-        let table = text.parse().context("failed to read as a tree what was read as a scenario")?;
+        let table = text.parse().expect("what was read as a scenario is TOML");
         let mut loaded = Self { path: path.to_path_buf(), text, table, scenario };
         let mut scenario = loaded.scenario.clone();
         loaded.complete(&mut scenario, None)?;
@@ -46,31 +43,28 @@ impl Loaded {
 
     /// Fills in the traces that a scenario of this file names, and checks it; `swept` are the keys
     /// that are not as the file has them.
-    pub(crate) fn complete(
-        &self,
-        scenario: &mut Scenario,
-        swept: Option<&str>,
-    ) -> anyhow::Result<()> {
+    pub fn complete(&self, scenario: &mut Scenario, swept: Option<&str>) -> Result<(), Error> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         scenario.fill_traces(|name| trace(&folder.join(name)))?;
-        scenario.check().map_err(|error| fault(&self.path, &self.text, swept, error).into())
+        scenario.check().map_err(|error| self.fault(swept, error))
     }
 
     /// A fault of a scenario that was made from this file.
-    pub(crate) fn fault(&self, swept: Option<&str>, error: ScenarioError) -> ScenarioFault {
+    pub fn fault(&self, swept: Option<&str>, error: ScenarioError) -> Error {
         fault(&self.path, &self.text, swept, error)
     }
 }
 
 /// Puts a fault into its place in the file; what a sweep has set has none there.
-fn fault(path: &Path, text: &str, swept: Option<&str>, error: ScenarioError) -> ScenarioFault {
+fn fault(path: &Path, text: &str, swept: Option<&str>, error: ScenarioError) -> Error {
     let place = match swept {
         Some(_) => None,
         None => error.place.or_else(|| place_of(text, &error.key)),
     };
     let ScenarioError { key, problem, remedy, .. } = error;
     let swept = swept.map(str::to_owned);
-    ScenarioFault { file: path.to_path_buf(), place, key, swept, problem, remedy }
+    let file = path.to_path_buf();
+    Error::Scenario(Box::new(ScenarioFault { file, place, key, swept, problem, remedy }))
 }
 
 /// Line and column of the value of a key such as `devices.0.preparation`; of the nearest table that
@@ -100,8 +94,8 @@ fn place_of(text: &str, key: &str) -> Option<(usize, usize)> {
 }
 
 /// A file with a time a line; empty lines and what follows a `#` are left out.
-fn trace(path: &Path) -> anyhow::Result<Vec<Span>> {
-    let text = std::fs::read_to_string(path).map_err(|source| Unreadable {
+fn trace(path: &Path) -> Result<Vec<Span>, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable {
         file: path.to_path_buf(),
         remedy: "name a file with one time per line, such as 20ms",
         source,
@@ -110,13 +104,13 @@ fn trace(path: &Path) -> anyhow::Result<Vec<Span>> {
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
         if !line.is_empty() {
-            let place = || format!("{}:{}", path.display(), number + 1);
-            times.push(line.parse::<Span>().with_context(place)?);
+            let wrong =
+                |source| Error::TraceTime { file: path.to_path_buf(), line: number + 1, source };
+            times.push(line.parse::<Span>().map_err(wrong)?);
         }
     }
     if times.is_empty() {
-        let message = format!("{} has no times", path.display());
-        return Err(Fault::new("empty_trace", message, "write one time per line").into());
+        return Err(Error::EmptyTrace { file: path.to_path_buf() });
     }
     Ok(times)
 }
@@ -124,6 +118,7 @@ fn trace(path: &Path) -> anyhow::Result<Vec<Span>> {
 #[cfg(test)]
 mod tests {
     use super::Loaded;
+    use meetpoint_diagnose::{Diagnose, Surface};
     use std::path::Path;
 
     const SMALL: &str = "batches = 10\n[host]\npreparation = \"700ms\"\n[[devices]]\n\
@@ -132,7 +127,7 @@ mod tests {
     fn refusal(from: &str, to: &str) -> String {
         let text = SMALL.replace(from, to);
         let error = Loaded::parse(Path::new("a.toml"), text).unwrap_err();
-        crate::surface::failure::describe(&error, false)
+        error.in_full(Surface::CommandLine)
     }
 
     #[test]
@@ -144,8 +139,7 @@ mod tests {
             ("\"2s\"", "\"2s", "a.toml:5:"),
         ] {
             let said = refusal(from, to);
-            let said = said.trim_start_matches("error: ");
-            assert!(said.starts_with(wanted) && said.contains("remedy: `"), "{said}");
+            assert!(said.starts_with(wanted) && said.contains("` takes "), "{said}");
         }
     }
 
@@ -157,7 +151,7 @@ mod tests {
         std::fs::write(folder.path().join("t.txt"), "20ms\n\n30ms # slow\nfast\n").unwrap();
         let text = SMALL.replace("\"2s\"", "{ kind = \"trace\", file = \"t.txt\" }");
         let path = folder.path().join("a.toml");
-        let said = format!("{:#}", Loaded::parse(&path, text.clone()).unwrap_err());
+        let said = Loaded::parse(&path, text.clone()).unwrap_err().to_string();
         assert!(said.contains("t.txt:4: ") && said.contains("a time with a unit"), "{said}");
         std::fs::write(folder.path().join("t.txt"), "20ms\n30ms\n").unwrap();
         let loaded = Loaded::parse(&path, text).unwrap();

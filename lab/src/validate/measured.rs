@@ -4,24 +4,22 @@
 //! t_g/t_c and t_s/t_c come out as the grid has them. The simulator is given the mean times that
 //! the run itself measured, so what is compared is the scheduler's course, not the knobs.
 
-use super::bench::{Bench, Knobs, Material, Times};
-use crate::commands::simulate::constants::Constants;
-use crate::commands::simulate::replay;
-use crate::surface::output;
-use crate::surface::progress::Progress;
-use crate::surface::units::{seconds, signed_percent};
-use meetpoint_host::StrategyName;
+use crate::Progress;
+use crate::bench::{Bench, Knobs, Material, Times};
+use crate::simulate::constants::Constants;
+use crate::simulate::replay;
 use meetpoint_report::grid::Grid;
+use meetpoint_report::units::{seconds, signed_percent};
 use meetpoint_report::{Report, Run};
-use meetpoint_scheduler::{AnyStrategy, Mte, Split};
+use meetpoint_scheduler::{AnyStrategy, Mte, Split, StrategyName};
 use serde::Serialize;
 
 /// Most that a simulated time may differ from a measured one.
-pub(super) const WITHIN: f64 = 0.05;
+pub(crate) const WITHIN: f64 = 0.05;
 
 /// One point of the grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Point {
+pub struct Point {
     /// w.
     pub workers: u32,
     /// t_g/t_c that is aimed for.
@@ -32,7 +30,7 @@ pub(super) struct Point {
 
 /// One run of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Row {
+pub struct Row {
     /// w.
     pub workers: u32,
     /// t_g/t_c that was aimed for.
@@ -57,24 +55,24 @@ pub(super) struct Row {
 
 impl Row {
     /// Whether it counts and is more than 5 % off.
-    pub(super) fn is_off(&self) -> bool {
+    pub(crate) fn is_off(&self) -> bool {
         self.verdict.starts_with("OFF")
     }
 
     /// Whether the emulated device was not the one that was asked for.
-    pub(super) fn is_invalid(&self) -> bool {
+    pub(crate) fn is_invalid(&self) -> bool {
         self.verdict.starts_with("INVALID")
     }
 
     /// Whether it does not count and is more than 5 % off as well.
-    pub(super) fn is_invalid_and_off(&self) -> bool {
+    pub(crate) fn is_invalid_and_off(&self) -> bool {
         self.verdict.starts_with("INVALID and off")
     }
 }
 
 /// The points. Without workers t_g/t_c = 1 would be preparation that takes no time, so the grid
 /// ends at 0.8 there.
-pub(super) fn points(quick: bool) -> Vec<Point> {
+pub fn points(quick: bool) -> Vec<Point> {
     let device: &[f64] = if quick { &[2.0] } else { &[1.0, 2.0, 4.0, 8.0] };
     let mut points = Vec::new();
     for workers in [0, 1] {
@@ -109,21 +107,21 @@ fn knobs(point: Point, prepare: f64) -> Knobs {
 }
 
 /// Measures every point and replays what was recorded; an interruption ends it.
-pub(super) fn rows(
-    bench: &Bench,
+pub fn rows<B: Bench>(
+    bench: &B,
     material: &Material,
     points: &[Point],
-) -> anyhow::Result<(Vec<Row>, Vec<replay::Row>)> {
+    progress: Progress<'_>,
+) -> Result<(Vec<Row>, Vec<replay::Row>), B::Error> {
     let total = points.len() as u64;
-    let mut bar = Progress::new("measuring", "points", total);
     let (mut rows, mut replays) = (Vec::new(), Vec::new());
     for (done, &point) in points.iter().enumerate() {
-        bar.set(done as u64, total);
+        progress(done as u64, total);
         let knobs = knobs(point, material.prepare.as_secs_f64());
         let strategies = [StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr];
         let report = bench.run(material, knobs, &strategies)?;
         for failure in &report.failures {
-            output::notice(&format!("{} failed: {}", failure.what, failure.error));
+            bench.failed(&format!("{} failed: {}", failure.what, failure.error));
         }
         rows.extend(report.runs.iter().map(|run| row(point, knobs, material, &report, run)));
         replays.extend(replay::report(&report));
@@ -221,7 +219,7 @@ fn foretold(
 }
 
 /// The table.
-pub(super) fn grid(rows: &[Row]) -> Grid {
+pub(crate) fn grid(rows: &[Row]) -> Grid {
     let head = [
         "w",
         "t_g/t_c",

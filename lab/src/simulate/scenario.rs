@@ -1,34 +1,22 @@
 //! A scenario file, simulated: its table, its document, its files.
 
 use super::load::Loaded;
-use super::sweep::{self, Result, Row};
-use super::{engine, picture};
-use crate::surface::chart_files as write;
-use crate::surface::output::table_style;
-use crate::surface::units::{count, seconds, signed_percent, significant};
-use crate::surface::{Output, output};
-use meetpoint_report::{grid::Grid, html};
+use super::sweep::{Row, Simulated};
+use crate::Error;
+use meetpoint_report::grid::{Grid, Style};
+use meetpoint_report::html;
+use meetpoint_report::units::{count, seconds, signed_percent, significant};
 use meetpoint_scheduler::HostOnly;
-use meetpoint_sim::scenario::{Scenario, Sweep};
+use meetpoint_sim::scenario::Scenario;
 use meetpoint_sim::{EpochOutcome, Outcome};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
 
 /// Most steps of a scenario that is simulated once more under `host-only`, for comparison.
 const COMPARED_STEPS_MAX: u64 = 1_000_000;
 
-/// What was typed.
-#[derive(Debug)]
-pub(super) struct Asked<'a> {
-    pub scenario: &'a Path,
-    pub seed: u64,
-    pub sweeps: &'a [Sweep],
-    pub csv: Option<&'a PathBuf>,
-    pub plot: Option<&'a PathBuf>,
-}
-
+/// What came of a scenario.
 #[derive(Debug, Serialize)]
-struct Document {
+pub struct Document {
     kind: &'static str,
     scenario: String,
     description: Option<String>,
@@ -39,43 +27,26 @@ struct Document {
     rows: Vec<Row>,
 }
 
-pub(super) fn run(asked: &Asked<'_>, output: Output) -> anyhow::Result<()> {
-    let plot = asked.plot.map(|path| write::kind(path).map(|kind| (path, kind))).transpose()?;
-    for path in asked.csv.into_iter().chain(asked.plot) {
-        write::check_file(path)?;
-    }
-    let loaded = Loaded::read(asked.scenario)?;
-    let results = sweep::run(&loaded, asked.sweeps, asked.seed)?;
-    let alone = match &results[..] {
-        [only] if only.settings.is_empty() => host_only(&loaded.scenario, asked.seed)?,
-        _ => None,
-    };
-    if let Some(path) = asked.csv {
-        write::file(path, &sweep::csv(&results, asked.seed))?;
-        output::notice(&format!("wrote {}", path.display()));
-    }
-    if let Some((path, kind)) = plot {
-        let svg = picture::of(&loaded, &results, asked.seed)?;
-        let content = match kind {
-            write::Kind::Svg => svg,
-            write::Kind::Html => page(&loaded, &results, &svg),
+impl Document {
+    /// Of the results of a scenario; of one without sweeps also T under `host-only`.
+    pub fn new(loaded: &Loaded, results: &[Simulated], seed: u64) -> Result<Self, Error> {
+        let alone = match results {
+            [only] if only.settings.is_empty() => host_only(&loaded.scenario, seed)?,
+            _ => None,
         };
-        write::file(path, &content)?;
-        output::notice(&format!("wrote {}", path.display()));
+        Ok(Self {
+            kind: "scenario",
+            scenario: loaded.path.display().to_string(),
+            description: loaded.scenario.description.clone(),
+            seed,
+            host_only_seconds: alone.map(|ns| ns / 1e9),
+            rows: results.iter().map(Simulated::row).collect(),
+        })
     }
-    let document = Document {
-        kind: "scenario",
-        scenario: loaded.path.display().to_string(),
-        description: loaded.scenario.description.clone(),
-        seed: asked.seed,
-        host_only_seconds: alone.map(|ns| ns / 1e9),
-        rows: results.iter().map(Result::row).collect(),
-    };
-    output.result(&document, || text(&loaded, &results, alone))
 }
 
 /// T in nanoseconds of the same scenario without its devices.
-fn host_only(scenario: &Scenario, seed: u64) -> anyhow::Result<Option<f64>> {
+fn host_only(scenario: &Scenario, seed: u64) -> Result<Option<f64>, Error> {
     let steps = u64::from(scenario.batches)
         * u64::from(scenario.epochs)
         * u64::from(scenario.ranks.count.max(1));
@@ -83,19 +54,21 @@ fn host_only(scenario: &Scenario, seed: u64) -> anyhow::Result<Option<f64>> {
         return Ok(None);
     }
     let alone = Scenario { devices: Vec::new(), ..scenario.under(HostOnly) };
-    Ok(Some(engine::run(&alone, seed)?.total_ns as f64))
+    Ok(Some(meetpoint_sim::run(&alone, seed)?.total_ns as f64))
 }
 
 /// For a terminal.
-fn text(loaded: &Loaded, results: &[Result], alone: Option<f64>) -> String {
+pub fn text(document: &Document, loaded: &Loaded, results: &[Simulated], style: Style) -> String {
     match results {
-        [only] if only.settings.is_empty() => one(loaded, &only.outcome, alone),
-        _ => grid(results).text(table_style()),
+        [only] if only.settings.is_empty() => {
+            one(loaded, &only.outcome, document.host_only_seconds, style)
+        }
+        _ => grid(results).text(style),
     }
 }
 
 /// Results side by side.
-fn grid(results: &[Result]) -> Grid {
+fn grid(results: &[Simulated]) -> Grid {
     let swept: Vec<&str> = results
         .first()
         .map(|result| result.settings.iter().map(|(name, _)| name.as_str()).collect())
@@ -112,7 +85,7 @@ fn grid(results: &[Result]) -> Grid {
         "what went wrong",
     ]);
     let mut grid = Grid::new(&head, swept.len()..head.len() - 1);
-    for Result { settings, outcome } in results {
+    for Simulated { settings, outcome } in results {
         let mut row: Vec<String> = settings.iter().map(|(_, value)| value.clone()).collect();
         row.extend(cells(outcome));
         grid.rows.push(row);
@@ -164,7 +137,7 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
 }
 
 /// One scenario: its figures below each other, an epoch a row where there are several.
-fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>) -> String {
+fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>, style: Style) -> String {
     let scenario = &loaded.scenario;
     let mut text = String::new();
     if let Some(description) = &scenario.description {
@@ -178,13 +151,13 @@ fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>) -> String {
         count(scenario.ranks.count.into(), "rank"),
         count(scenario.device_count() as u64, "device"),
     ));
-    text.push_str(&epochs(&outcome.epochs).text(table_style()));
-    let total = outcome.total_ns as f64;
-    text.push_str(&format!("simulated time: {}", seconds(total / 1e9)));
+    text.push_str(&epochs(&outcome.epochs).text(style));
+    let total = outcome.total_ns as f64 / 1e9;
+    text.push_str(&format!("simulated time: {}", seconds(total)));
     if let Some(alone) = alone {
         text.push_str(&format!(
             "; the host alone {}: time saved {}, throughput {}",
-            seconds(alone / 1e9),
+            seconds(alone),
             signed_percent(1.0 - total / alone),
             signed_percent(alone / total - 1.0)
         ));
@@ -232,7 +205,8 @@ fn epochs(epochs: &[EpochOutcome]) -> Grid {
     grid
 }
 
-fn page(loaded: &Loaded, results: &[Result], svg: &str) -> String {
+/// A page with the picture and the table.
+pub fn page(loaded: &Loaded, results: &[Simulated], svg: &str) -> String {
     let title = "Meetpoint simulation";
     let lead = match &loaded.scenario.description {
         Some(description) => description.trim().to_owned(),
@@ -242,7 +216,7 @@ fn page(loaded: &Loaded, results: &[Result], svg: &str) -> String {
         [only] if only.settings.is_empty() => epochs(&only.outcome.epochs),
         _ => grid(results),
     };
-    let sections = html::section("Picture", "", &write::figure(title, svg))
+    let sections = html::section("Picture", "", &html::figure(title, svg))
         + &html::section("Simulated", "", &html::grid(&table));
-    write::page(title, &lead, &sections)
+    html::page(title, &lead, &sections)
 }

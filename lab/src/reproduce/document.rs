@@ -5,16 +5,15 @@ use super::paper::{self, Figure};
 use super::pictures::{self, Measured};
 use super::region::{self, Method, Reading};
 use super::{energy, experiments};
-use crate::surface::chart_files::figure;
-use crate::surface::output::table_style;
-use crate::surface::units::signed_percent;
-use meetpoint_report::grid::Grid;
+use meetpoint_report::charts::DrawError;
+use meetpoint_report::grid::{Grid, Style};
 use meetpoint_report::html;
 use meetpoint_report::svg::escape;
+use meetpoint_report::units::signed_percent;
 use serde::Serialize;
 
 /// What the page begins with.
-pub(super) const LEAD: &str = "Published figures of DDLP (arXiv 2407.00005) beside what our \
+const LEAD: &str = "Published figures of DDLP (arXiv 2407.00005) beside what our \
      scheduler gives: simulated at the points that the published figures imply, modelled energy, \
      and, where asked for, measured with an emulated device. The paper's tables are not available \
      to us; what is not known is listed, not guessed.";
@@ -29,7 +28,7 @@ const VERSION: u32 = 1;
 
 /// All of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Document {
+pub struct Document {
     kind: &'static str,
     version: u32,
     tool: String,
@@ -50,7 +49,7 @@ pub(super) struct Document {
 
 /// Experiments that have no row, with the reason.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct LeftOut {
+pub struct LeftOut {
     /// That the scheduler refuses.
     pub simulated: Vec<String>,
     /// That this machine or program does not measure.
@@ -96,7 +95,8 @@ struct Bound {
 const BORDER_AT: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 
 impl Document {
-    pub(super) fn new(
+    /// Puts everything beside the published figures.
+    pub fn new(
         simulated: Vec<experiments::Row>,
         modelled: Vec<energy::Row>,
         measured: Option<Outcome>,
@@ -308,9 +308,9 @@ fn places(measured: Option<&Outcome>) -> Vec<Measured> {
         .collect()
 }
 
-fn where_it_lies(measured: Option<&Outcome>) -> Vec<String> {
+fn where_it_lies(measured: Option<&Outcome>, what_measures: &str) -> Vec<String> {
     let Some(outcome) = measured else {
-        return vec!["The emulated machine was not measured; --measure does.".to_owned()];
+        return vec![format!("The emulated machine was not measured; {what_measures} does.")];
     };
     let places = places(Some(outcome));
     let machine = &outcome.machine;
@@ -320,23 +320,23 @@ fn where_it_lies(measured: Option<&Outcome>) -> Vec<String> {
     places.iter().map(place).collect()
 }
 
-/// For a terminal.
-pub(super) fn text(document: &Document) -> String {
+/// For a terminal; `what_measures` is what to use for measurements.
+pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
     let mut text = String::from("Published, and ours beside it; each kind has its own column\n");
-    text.push_str(&headline_grid(document).text(table_style()));
+    text.push_str(&headline_grid(document).text(style));
     text.push_str("\nWhich machines yield the published gains (w = 0, one device, one rank)\n");
     text.push_str(LINES_LEAD);
     text.push('\n');
-    text.push_str(&region_grid(document).text(table_style()));
+    text.push_str(&region_grid(document).text(style));
     text.push_str("\nExperiments, simulated: throughput over the host alone in the same setting\n");
-    text.push_str(&experiments::grid(&document.simulated).text(table_style()));
+    text.push_str(&experiments::grid(&document.simulated).text(style));
     text.push_str("\nEnergy by the model, wrr over the host alone; published: -19.7 %\n");
-    text.push_str(&energy::grid(&document.modelled).text(table_style()));
+    text.push_str(&energy::grid(&document.modelled).text(style));
     if let Some(measured) = &document.measured {
         text.push_str("\nExperiments, measured on the emulated device\n");
-        text.push_str(&measured::grid(&measured.rows).text(table_style()));
+        text.push_str(&measured::grid(&measured.rows).text(style));
         text.push_str("\nTheir energy by the model, nothing measured in it\n");
-        text.push_str(&measured::energy_grid(&measured.energy).text(table_style()));
+        text.push_str(&measured::energy_grid(&measured.energy).text(style));
     }
     let list = |title: &str, items: &[String]| match items {
         [] => String::new(),
@@ -344,7 +344,7 @@ pub(super) fn text(document: &Document) -> String {
     };
     text.push_str(&list(
         "Where the emulated machine lies",
-        &where_it_lies(document.measured.as_ref()),
+        &where_it_lies(document.measured.as_ref(), what_measures),
     ));
     if let Some(measured) = &document.measured {
         text.push_str(&list("What failed", &measured.failures));
@@ -358,8 +358,8 @@ pub(super) fn text(document: &Document) -> String {
     text
 }
 
-/// The page's sections.
-pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
+/// A page with everything; `what_measures` is what to use for measurements.
+pub fn page(document: &Document, what_measures: &str) -> Result<String, DrawError> {
     let list = |items: &[String]| {
         let items: String =
             items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
@@ -369,7 +369,7 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
     let mut regions = String::new();
     for reading in Reading::ALL {
         let title = format!("Region, read as {}", reading.name());
-        regions.push_str(&figure(&title, &pictures::region(reading, &places)?));
+        regions.push_str(&html::figure(&title, &pictures::region(reading, &places)?));
     }
     let mut page = html::section(
         "The headline",
@@ -388,7 +388,8 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
         "What the energy says of watts",
         "On a line, the published -19.7 % holds at the headline's point. Powers are shares of what \
          is drawn whatever works (base and idle).",
-        &(figure("Watts", &pictures::watts()?) + &html::grid(&energy::grid(&document.modelled))),
+        &(html::figure("Watts", &pictures::watts()?)
+            + &html::grid(&energy::grid(&document.modelled))),
     );
     page += &html::section(
         "Experiments, simulated",
@@ -397,7 +398,7 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
         &(html::grid(&experiments::grid(&document.simulated))
             + &list(&document.left_out.simulated)),
     );
-    let lies = list(&where_it_lies(document.measured.as_ref()));
+    let lies = list(&where_it_lies(document.measured.as_ref(), what_measures));
     let mut ours = lies;
     if let Some(measured) = &document.measured {
         ours += &html::grid(&measured::grid(&measured.rows));
@@ -413,14 +414,14 @@ pub(super) fn sections(document: &Document) -> anyhow::Result<String> {
     page += &html::section("What would falsify it", "", &list(&document.falsifiers));
     let unknown: Vec<String> = document.unknown.iter().map(|it| (*it).to_owned()).collect();
     page += &html::section("Unknown to us of the paper", "", &list(&unknown));
-    Ok(page)
+    Ok(html::page("DDLP, reproduced", LEAD, &page))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Document, LeftOut, headline_grid, sections, text};
-    use crate::commands::reproduce::experiments::settings;
-    use crate::commands::reproduce::{energy, measured};
+    use super::{Document, LeftOut, Style, headline_grid, page, text};
+    use crate::reproduce::experiments::settings;
+    use crate::reproduce::{energy, measured};
 
     fn document(measured: Option<measured::Outcome>) -> Document {
         let modelled = energy::rows(&settings()).unwrap();
@@ -440,8 +441,8 @@ mod tests {
     #[test]
     fn what_is_unknown_and_what_would_falsify_it_is_on_terminal_and_page() {
         let document = document(None);
-        let page = sections(&document).unwrap();
-        for shown in [text(&document), page] {
+        let page = page(&document, "this").unwrap();
+        for shown in [text(&document, Style::Plain, "this"), page] {
             for part in ["4.26", "3.26", "unknown", "+23.5 %", "-19.7 %", "falsify", "modelled("] {
                 assert!(shown.contains(part), "{part}");
             }

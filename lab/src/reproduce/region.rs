@@ -8,7 +8,7 @@ use serde::Serialize;
 /// What "faster by 23.5 %" may mean. The abstract does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Reading {
+pub enum Reading {
     /// More samples in a second: T0/T - 1.
     Throughput,
     /// Less time: 1 - T/T0.
@@ -17,10 +17,10 @@ pub(crate) enum Reading {
 
 impl Reading {
     /// Both.
-    pub(crate) const ALL: [Self; 2] = [Self::Throughput, Self::Time];
+    pub const ALL: [Self; 2] = [Self::Throughput, Self::Time];
 
     /// In words.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
             Self::Time => "time",
@@ -28,7 +28,7 @@ impl Reading {
     }
 
     /// The gain of an epoch that takes `ratio` = T/T0.
-    pub(crate) fn gain(self, ratio: f64) -> f64 {
+    pub fn gain(self, ratio: f64) -> f64 {
         match self {
             Self::Throughput => 1.0 / ratio - 1.0,
             Self::Time => 1.0 - ratio,
@@ -36,7 +36,7 @@ impl Reading {
     }
 
     /// T/T0 of a gain.
-    pub(crate) fn ratio(self, gain: f64) -> f64 {
+    pub fn ratio(self, gain: f64) -> f64 {
         match self {
             Self::Throughput => 1.0 / (1.0 + gain),
             Self::Time => 1.0 - gain,
@@ -45,14 +45,14 @@ impl Reading {
 
     /// The slowest device, t_s/t_c, that can give the gain under any strategy of the paper, however
     /// cheap its batches are to consume: y at x = 0.
-    pub(crate) fn slowest_device(self, gain: f64) -> f64 {
+    pub fn slowest_device(self, gain: f64) -> f64 {
         border(Method::Wrr, self, gain, 0.0)
     }
 }
 
 /// A strategy with a closed form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Method {
+pub enum Method {
     /// Moving towards each other, both ends finish together.
     Mte,
     /// Weighted round robin.
@@ -60,7 +60,7 @@ pub(crate) enum Method {
 }
 
 /// T/T0 at a point.
-pub(crate) fn ratio(method: Method, x: f64, y: f64) -> f64 {
+pub fn ratio(method: Method, x: f64, y: f64) -> f64 {
     match method {
         // A device faster than the step does everything: T = N·t_g.
         Method::Wrr if y < x => x,
@@ -70,7 +70,7 @@ pub(crate) fn ratio(method: Method, x: f64, y: f64) -> f64 {
 }
 
 /// y at which the gain is exactly this, for given x; faster devices gain more.
-pub(crate) fn border(method: Method, reading: Reading, gain: f64, x: f64) -> f64 {
+pub fn border(method: Method, reading: Reading, gain: f64, x: f64) -> f64 {
     let r = reading.ratio(gain);
     match method {
         // r = y/(y+1-x)
@@ -81,14 +81,14 @@ pub(crate) fn border(method: Method, reading: Reading, gain: f64, x: f64) -> f64
 }
 
 /// n_s/N under `wrr`.
-pub(crate) fn device_share(x: f64, y: f64) -> f64 {
+pub fn device_share(x: f64, y: f64) -> f64 {
     1.0 / (y + 1.0 - x)
 }
 
 /// The one point where `wrr` gives this gain and this share of batches at the device.
 ///
 /// T = n_s·t_s gives y = (T/T0)/share; share = 1/(y+1-x) gives x.
-pub(crate) fn point(reading: Reading, gain: f64, share: f64) -> (f64, f64) {
+pub fn point(reading: Reading, gain: f64, share: f64) -> (f64, f64) {
     let y = reading.ratio(gain) / share;
     (y + 1.0 - 1.0 / share, y)
 }
@@ -98,7 +98,7 @@ pub(crate) fn point(reading: Reading, gain: f64, share: f64) -> (f64, f64) {
 /// `host` and `device` are what a busy host core and a busy device draw above idle, as shares of
 /// P_base + Σ P_idle. The accelerator's work is the same in both epochs: `accelerator` likewise.
 /// E = T + host·n_c·t_p + accelerator·N·t_t + device·n_s·t_s, E0 with n_s = 0, T0.
-pub(crate) fn energy_ratio(x: f64, y: f64, watts: Watts) -> f64 {
+pub fn energy_ratio(x: f64, y: f64, watts: Watts) -> f64 {
     let share = device_share(x, y);
     let (preparation, step) = (1.0 - x, x);
     let alone = 1.0 + watts.host * preparation + watts.accelerator * step;
@@ -111,7 +111,7 @@ pub(crate) fn energy_ratio(x: f64, y: f64, watts: Watts) -> f64 {
 
 /// Added power of what works, as shares of the power that is drawn whatever works.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Watts {
+pub struct Watts {
     /// A busy core of the host.
     pub host: f64,
     /// A busy device.
@@ -122,7 +122,7 @@ pub(crate) struct Watts {
 
 /// The added power of the device at which E/E0 is exactly `energy`, the others given. It may come
 /// out negative: then no device gives it.
-pub(crate) fn device_watts(x: f64, y: f64, energy: f64, host: f64, accelerator: f64) -> f64 {
+pub fn device_watts(x: f64, y: f64, energy: f64, host: f64, accelerator: f64) -> f64 {
     let without = Watts { host, device: 0.0, accelerator };
     let alone = 1.0 + host * (1.0 - x) + accelerator * x;
     (energy - energy_ratio(x, y, without)) * alone / (device_share(x, y) * y)

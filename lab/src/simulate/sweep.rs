@@ -1,16 +1,14 @@
 //! A scenario under every combination of the values that some of its parameters are to take.
 
-use super::engine;
 use super::load::Loaded;
-use crate::surface::progress::Progress;
-use anyhow::Context;
+use crate::{Error, Progress};
 use meetpoint_sim::Outcome;
 use meetpoint_sim::scenario::{Sweep, points};
 use serde::Serialize;
 
 /// One simulated scenario.
 #[derive(Debug, Clone)]
-pub(crate) struct Result {
+pub struct Simulated {
     /// What was set, in the order of the sweeps; values as text.
     pub settings: Vec<(String, String)>,
     /// What it came to.
@@ -19,7 +17,7 @@ pub(crate) struct Result {
 
 /// A row of the CSV and of the JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// Parameter and value.
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The columns of the CSV, numbers as numbers.
@@ -27,7 +25,7 @@ pub(crate) struct Row {
 }
 
 /// `host.workers=0,4,16`, as typed.
-pub(crate) fn parse(text: &str) -> std::result::Result<Sweep, String> {
+pub fn parse(text: &str) -> Result<Sweep, String> {
     let wrong = || {
         format!(
             "\"{text}\" is no sweep; write host.workers=0,4,16 or devices.0.preparation=1s,2s,4s"
@@ -73,7 +71,12 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 /// Runs every combination; one without sweeps.
-pub(crate) fn run(loaded: &Loaded, typed: &[Sweep], seed: u64) -> anyhow::Result<Vec<Result>> {
+pub fn run(
+    loaded: &Loaded,
+    typed: &[Sweep],
+    seed: u64,
+    progress: Progress<'_>,
+) -> Result<Vec<Simulated>, Error> {
     // What is typed stands above what the file says.
     let sweeps = if typed.is_empty() { &loaded.scenario.sweep } else { typed };
     let parameters: Vec<&str> = sweeps.iter().map(|sweep| sweep.parameter.as_str()).collect();
@@ -81,24 +84,23 @@ pub(crate) fn run(loaded: &Loaded, typed: &[Sweep], seed: u64) -> anyhow::Result
     let all = points(&loaded.table, sweeps)
         .map_err(|error| loaded.fault(swept(&parameters).as_deref(), error))?;
     let total = all.len() as u64;
-    let mut bar = Progress::new("simulating", "scenarios", total);
     let mut results = Vec::with_capacity(all.len());
     for (done, mut point) in all.into_iter().enumerate() {
-        bar.set(done as u64, total);
+        progress(done as u64, total);
         let names: Vec<String> =
             point.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let at = (!names.is_empty()).then(|| names.join(", "));
         loaded.complete(&mut point.scenario, at.as_deref())?;
-        let outcome = engine::run(&point.scenario, seed)
-            .with_context(|| format!("failed to simulate {}", loaded.path.display()))?;
-        results.push(Result { settings: point.settings, outcome });
+        let outcome = meetpoint_sim::run(&point.scenario, seed)
+            .map_err(Error::simulating(loaded.path.display().to_string()))?;
+        results.push(Simulated { settings: point.settings, outcome });
     }
     Ok(results)
 }
 
-impl Result {
+impl Simulated {
     /// As a row with names.
-    pub(crate) fn row(&self) -> Row {
+    pub fn row(&self) -> Row {
         let value = |text: &str| match text.parse::<f64>() {
             _ if text.is_empty() => serde_json::Value::Null,
             Ok(number) => serde_json::json!(number),
@@ -115,38 +117,23 @@ impl Result {
 }
 
 /// The results as CSV: the swept parameters, then the outcome's columns.
-pub(crate) fn csv(results: &[Result], seed: u64) -> String {
-    let mut text = String::from("seed");
+pub fn csv(results: &[Simulated], seed: u64) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut write = |cells: Vec<String>| writer.write_record(&cells).expect("memory takes rows");
     let swept = results.first().map(|result| result.settings.as_slice()).unwrap_or_default();
-    for name in swept.iter().map(|(name, _)| name.as_str()).chain(Outcome::COLUMNS) {
-        text.push(',');
-        text.push_str(&field(name));
+    let swept = swept.iter().map(|(name, _)| name.as_str());
+    write(["seed"].into_iter().chain(swept).chain(Outcome::COLUMNS).map(str::to_owned).collect());
+    for Simulated { settings, outcome } in results {
+        let settings = settings.iter().map(|(_, value)| value.clone());
+        write([seed.to_string()].into_iter().chain(settings).chain(outcome.cells()).collect());
     }
-    text.push('\n');
-    for result in results {
-        text.push_str(&seed.to_string());
-        let settings = result.settings.iter().map(|(_, value)| value.clone());
-        for cell in settings.chain(result.outcome.cells()) {
-            text.push(',');
-            text.push_str(&field(&cell));
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// A field as RFC 4180 has it.
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    let bytes = writer.into_inner().expect("memory takes rows");
+    String::from_utf8(bytes).expect("text was written")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{field, parse};
+    use super::parse;
     use toml::Value;
 
     #[test]
@@ -163,11 +150,5 @@ mod tests {
             let said = parse(wrong).unwrap_err();
             assert!(said.contains(wrong) && said.contains("host.workers=0,4,16"), "{said}");
         }
-    }
-
-    #[test]
-    fn a_field_with_a_comma_is_quoted() {
-        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(field("wrr"), "wrr");
     }
 }

@@ -3,27 +3,25 @@
 //! Host, device and accelerator take what they took, in their own order; who prepares which batch
 //! and when it is consumed is the scheduler's decision once more.
 
-use super::engine;
-use super::load::Unreadable;
-use crate::surface::output::table_style;
-use crate::surface::units::{seconds, signed_percent};
-use anyhow::{Context, bail};
-use meetpoint_report::{Batch, Epoch, Report, Run, Source, grid::Grid};
-use meetpoint_scheduler::{AnyStrategy, Split, StrategyName};
+use crate::Error;
+use meetpoint_report::grid::{Grid, Style};
+use meetpoint_report::units::{seconds, signed_percent};
+use meetpoint_report::{Batch, Epoch, Report, Run, Source};
+use meetpoint_scheduler::{AnyStrategy, Split, StrategyName, UnknownStrategy};
 use meetpoint_sim::Trace;
-use meetpoint_sim::scenario::{Device, Distribution, Holders, Scenario, Span};
+use meetpoint_sim::scenario::{Device, Distribution, Holders, Scenario, ScenarioError, Span};
 use serde::Serialize;
 use std::path::Path;
 
 /// Most that a replay may differ from what was recorded.
-pub(crate) const WITHIN: f64 = 0.02;
+pub const WITHIN: f64 = 0.02;
 
 /// A gap between two pieces of work above this share of the latter is idleness, not work.
 const IDLE_ABOVE: f64 = 0.5;
 
 /// A replayed epoch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// Its strategy.
     pub strategy: String,
     /// Its number.
@@ -46,30 +44,29 @@ pub(crate) struct Row {
 
 impl Row {
     /// Whether it was replayed and is more than 2 % off.
-    pub(crate) fn is_off(&self) -> bool {
+    pub fn is_off(&self) -> bool {
         self.counts && self.off_ratio.is_some_and(|off| off.abs() > WITHIN)
     }
 }
 
 /// Replays every epoch of a report.
-pub(crate) fn file(path: &Path) -> anyhow::Result<Vec<Row>> {
-    let text = std::fs::read(path).map_err(|source| Unreadable {
+pub fn file(path: &Path) -> Result<Vec<Row>, Error> {
+    let text = std::fs::read(path).map_err(|source| Error::Unreadable {
         file: path.to_path_buf(),
         remedy: "name the report.json of a run",
         source,
     })?;
-    let report: Report = serde_json::from_slice(&text).with_context(|| {
-        format!("{} is no report of `meetpoint run` or `demo` of this version", path.display())
-    })?;
+    let report: Report = serde_json::from_slice(&text)
+        .map_err(|source| Error::NotAReport { file: path.to_path_buf(), source })?;
     let rows = self::report(&report);
     if rows.is_empty() {
-        bail!("{} holds no epoch, so there is nothing to replay", path.display());
+        return Err(Error::NoEpochs { file: path.to_path_buf() });
     }
     Ok(rows)
 }
 
 /// Replays every epoch.
-pub(crate) fn report(report: &Report) -> Vec<Row> {
+pub fn report(report: &Report) -> Vec<Row> {
     let of_run = |run| epochs(report, run);
     report.runs.iter().flat_map(of_run).collect()
 }
@@ -91,9 +88,10 @@ fn replayed(report: &Report, run: &Run, epoch: &Epoch) -> Row {
         counts: run.invalid().is_empty(),
         verdict: String::new(),
     };
-    let outcome = scenario(report, run, epoch).and_then(|scenario| engine::run(&scenario, 0));
+    let outcome =
+        scenario(report, run, epoch).and_then(|scenario| Ok(meetpoint_sim::run(&scenario, 0)?));
     match outcome {
-        Err(error) => row.verdict = format!("not replayed: {error:#}"),
+        Err(error) => row.verdict = format!("not replayed: {error}"),
         Ok(outcome) => {
             let replayed = outcome.total_ns as f64 / 1e9;
             let off = replayed / epoch.seconds - 1.0;
@@ -112,27 +110,49 @@ fn replayed(report: &Report, run: &Run, epoch: &Epoch) -> Row {
     row
 }
 
+/// Why an epoch is not replayed.
+#[derive(Debug, thiserror::Error)]
+enum NotReplayed {
+    #[error("things went wrong in it ({0})")]
+    Events(String),
+    #[error("it has {0} ranks, and only one can be replayed")]
+    Ranks(u32),
+    #[error("batches of it were prepared before it began")]
+    PreparedBefore,
+    #[error(transparent)]
+    UnknownStrategy(#[from] UnknownStrategy),
+    #[error("{0} picks by what it has learned, which the report does not hold")]
+    Picks(StrategyName),
+    #[error("too many batches")]
+    TooManyBatches,
+    #[error(transparent)]
+    Times(#[from] ScenarioError),
+    #[error(transparent)]
+    Simulation(#[from] meetpoint_sim::Error),
+}
+
 /// The scenario that a recorded epoch is.
-fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> anyhow::Result<Scenario> {
+fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> Result<Scenario, NotReplayed> {
     if let Some(event) = run.event_lines().next() {
-        bail!("things went wrong in it ({event})");
+        return Err(NotReplayed::Events(event));
     }
     let job = &report.job;
     if job.ranks > 1 {
-        bail!("it has {} ranks, and only one can be replayed", job.ranks);
+        return Err(NotReplayed::Ranks(job.ranks));
     }
     if epoch.ahead_batches > 0 || epoch.reused_batches > 0 {
-        bail!("batches of it were prepared before it began");
+        return Err(NotReplayed::PreparedBefore);
     }
     let name: StrategyName = run.strategy.parse()?;
     let mut strategy = job.strategies.strategy(name);
     if strategy.picks() {
-        bail!("{name} picks by what it has learned, which the report does not hold");
+        return Err(NotReplayed::Picks(name));
     }
     if let (AnyStrategy::Mte(mte), Some(split)) = (&mut strategy, epoch.split) {
         mte.split = Split::Fixed(split);
     }
-    let batches = u32::try_from(epoch.batches.len()).context("too many batches")?;
+    let batches = u32::try_from(epoch.batches.len());
+    let batches = batches.map_err(|_| NotReplayed::TooManyBatches)?;
     let devices = if name.uses_devices() { job.devices.len().max(1) } else { 0 };
     let some = || Distribution::constant_ns(1);
     let mut scenario = Scenario::new(batches, some(), some());
@@ -252,7 +272,7 @@ fn chained(mut spans: Vec<(f64, f64)>) -> Vec<f64> {
 }
 
 /// As a table.
-pub(crate) fn grid(rows: &[Row]) -> Grid {
+fn grid(rows: &[Row]) -> Grid {
     let head = [
         "strategy",
         "epoch",
@@ -281,11 +301,11 @@ pub(crate) fn grid(rows: &[Row]) -> Grid {
 }
 
 /// For a terminal.
-pub(crate) fn text(rows: &[Row]) -> String {
+pub fn text(rows: &[Row], style: Style) -> String {
     let held = rows.iter().filter(|row| row.off_ratio.is_some_and(|off| off.abs() <= WITHIN));
     format!(
         "{}{} of {} epochs replayed within 2 % of what was recorded\n",
-        grid(rows).text(table_style()),
+        grid(rows).text(style),
         held.count(),
         rows.len()
     )
@@ -294,18 +314,18 @@ pub(crate) fn text(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::Recorded;
-    use meetpoint_host::MemoryKind;
     use meetpoint_report::{Batch, made_up};
 
     #[test]
     fn the_times_between_are_the_next_parts_and_waits_are_nobodys() {
         let mut epoch = made_up::report(2).runs[0].epochs[0].clone();
+        let memory = epoch.batches[0].memory;
         let batch = |source, times: [f64; 5]| Batch {
             batch: 0,
             source,
             device: (source == Device).then_some(0),
             rank: 0,
-            memory: MemoryKind::Host,
+            memory,
             prepare_start: times[0],
             prepare_end: times[1],
             ready: times[2],

@@ -1,27 +1,20 @@
 //! `meetpoint reproduce`: our figures beside those of the paper, as far as they are public.
-//!
-//! In reading order: [`paper`] (what is published, and what is not known), [`region`] (which
-//! machines yield it), [`experiments`] (simulated), [`energy`] (modelled), [`measured`],
-//! [`document`] (all of it, with its tables), [`pictures`], this file (the command).
 
-mod document;
-mod energy;
-mod experiments;
-mod measured;
-mod paper;
-mod pictures;
-mod region;
-
+use super::bench::EmulatedBench;
 use crate::surface::Output;
-use crate::surface::chart_files as plots;
 use crate::surface::fault::Fault;
+use crate::surface::output::table_style;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::check_folder;
 use anyhow::Context;
-use document::Document;
 use meetpoint_diagnose::Remedy;
+use meetpoint_lab::reproduce::document::{Document, LeftOut, page, text};
+use meetpoint_lab::reproduce::{energy, experiments, measured};
 use meetpoint_report::write::place;
 use std::path::{Path, PathBuf};
+
+/// The option that measures.
+const WHAT_MEASURES: &str = "--measure";
 
 /// Compare our figures with the published ones of DDLP, as far as they are public.
 ///
@@ -57,21 +50,18 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let (simulated, refused) = experiments::rows(&mut |done, total| bar.set(done, total))?;
     drop(bar);
     let modelled = energy::rows(&experiments::settings())?;
-    let size = measured::Size { batches: arguments.batches, quick: arguments.quick };
-    let measured = match arguments.measure {
-        true => Some(measured::run(size, output)?),
-        false => None,
+    let measured = arguments.measure.then(|| measure(arguments, output)).transpose()?;
+    let left_out = LeftOut {
+        simulated: refused,
+        measured: match measured {
+            Some(_) => left_out(arguments.quick),
+            None => Vec::new(),
+        },
     };
-    let left_out = if arguments.measure { measured::left_out(size) } else { Vec::new() };
-    let document = Document::new(
-        simulated,
-        modelled,
-        measured,
-        document::LeftOut { simulated: refused, measured: left_out },
-    );
+    let document = Document::new(simulated, modelled, measured, left_out);
     let written = write(&document, &arguments.report);
     let printed = output.result(&document, || {
-        let text = document::text(&document);
+        let text = text(&document, table_style(), WHAT_MEASURES);
         match &written {
             Ok((json, html)) => format!("{text}report: {} and {}", html.display(), json.display()),
             Err(_) => text,
@@ -81,6 +71,22 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     printed
 }
 
+fn measure(arguments: &Arguments, output: Output) -> anyhow::Result<measured::Outcome> {
+    let size = measured::Size { batches: arguments.batches, quick: arguments.quick };
+    let bench = EmulatedBench::new()?;
+    let photographs = measured::photographs(&bench, size)?;
+    output.line(&measured::describe(&photographs));
+    let mut bar = Progress::new("measuring", "settings", 0);
+    measured::run(&bench, &photographs, size, &mut |done, total| bar.set(done, total))
+}
+
+/// What is not measured, and why.
+fn left_out(quick: bool) -> Vec<String> {
+    let all = "all but the ImageNet-like recipe with w = 0 and the exact host path: --quick";
+    let of_quick = quick.then(|| all.to_owned());
+    measured::left_out().into_iter().chain(of_quick).collect()
+}
+
 fn write(document: &Document, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     let both = || -> anyhow::Result<(PathBuf, PathBuf)> {
         std::fs::create_dir_all(folder)
@@ -88,7 +94,7 @@ fn write(document: &Document, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf
         let mut json = serde_json::to_string_pretty(document)?;
         json.push('\n');
         let json = place(folder, "reproduction.json", json.as_bytes())?;
-        let page = plots::page("DDLP, reproduced", document::LEAD, &document::sections(document)?);
+        let page = page(document, WHAT_MEASURES)?;
         Ok((json, place(folder, "reproduction.html", page.as_bytes())?))
     };
     both().with_context(|| {

@@ -1,15 +1,15 @@
 //! Given constants: the simulator's times beside the closed forms.
 
 use super::constants::{Constants, MTE};
-use crate::surface::output::table_style;
-use crate::surface::units::{count, seconds, signed_percent};
-use meetpoint_report::grid::Grid;
+use crate::Error;
+use meetpoint_report::grid::{Grid, Style};
+use meetpoint_report::units::{count, seconds, signed_percent};
 use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use serde::Serialize;
 
 /// What was asked and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Document {
+pub struct Document {
     /// `closed-forms`.
     pub kind: &'static str,
     /// N.
@@ -28,7 +28,7 @@ pub(crate) struct Document {
 
 /// One strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// Its name.
     pub strategy: &'static str,
     /// T by the closed form; `None` where none applies.
@@ -48,7 +48,7 @@ pub(crate) struct Row {
 }
 
 /// Runs every strategy of the paper.
-pub(crate) fn run(constants: &Constants) -> anyhow::Result<Document> {
+pub fn run(constants: &Constants) -> Result<Document, Error> {
     let strategies = [
         AnyStrategy::HostOnly(HostOnly),
         AnyStrategy::DeviceOnly(DeviceOnly),
@@ -77,12 +77,12 @@ pub(crate) fn run(constants: &Constants) -> anyhow::Result<Document> {
         t_c_seconds: constants.t_c_ns() / 1e9,
         t_g_seconds: constants.t_g_ns() / 1e9,
         t_s_seconds: constants.device_ns / 1e9,
-        rows: rows.collect::<anyhow::Result<_>>()?,
+        rows: rows.collect::<Result<_, Error>>()?,
     })
 }
 
 /// For a terminal.
-pub(crate) fn text(document: &Document) -> String {
+pub fn text(document: &Document, style: Style) -> String {
     let head = [
         "strategy",
         "closed form",
@@ -113,7 +113,7 @@ pub(crate) fn text(document: &Document) -> String {
         seconds(document.t_s_seconds),
         document.t_g_seconds / document.t_c_seconds,
         document.t_s_seconds / document.t_c_seconds,
-        grid.text(table_style())
+        grid.text(style)
     );
     for row in &document.rows {
         if let Some(reason) = &row.no_formula {
@@ -125,7 +125,7 @@ pub(crate) fn text(document: &Document) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Constants, run, text};
+    use super::{Constants, Style, run, text};
 
     #[test]
     fn the_simulator_meets_the_closed_forms_at_the_headlines_point() {
@@ -135,12 +135,16 @@ mod tests {
         }
         let wrr = document.rows.iter().find(|row| row.strategy == "wrr").unwrap();
         assert!((wrr.saving - 0.2381).abs() < 0.001, "{wrr:?}");
-        assert!(text(&document).contains("wrr"));
+        assert!(text(&document, Style::Plain).contains("wrr"));
     }
 
     #[test]
     fn a_form_that_does_not_apply_says_why() {
         let document = run(&Constants::serial(1.0, 1.2, 4.0, 500)).unwrap();
-        assert!(text(&document).contains("no closed form"), "{}", text(&document));
+        assert!(
+            text(&document, Style::Plain).contains("no closed form"),
+            "{}",
+            text(&document, Style::Plain)
+        );
     }
 }

@@ -1,27 +1,20 @@
 //! `meetpoint simulate`: an epoch in virtual time, decided by the scheduler that ships.
-//!
-//! In reading order: this file (what was asked for), [`quick`] (given constants beside the closed
-//! forms), [`notes`] (the tables of the notes on DDLP), [`load`], [`sweep`], [`scenario`] and
-//! [`picture`] (a scenario file), [`study`] (machines that are not as they were told), [`replay`]
-//! (a recorded run).
 
-pub(crate) mod constants;
-pub(crate) mod engine;
-pub(crate) mod fault;
-pub(crate) mod load;
-pub(crate) mod notes;
-mod picture;
-pub(crate) mod quick;
-pub(crate) mod replay;
-mod scenario;
-mod study;
-mod sweep;
-
+use crate::surface::chart_files::{Kind, check_file, file, kind};
+use crate::surface::fault::Fault;
+use crate::surface::output::{notice, table_style};
+use crate::surface::progress::Progress;
 use crate::surface::{Output, units};
-use constants::{Constants, UNIT_NS};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_lab::Error;
+use meetpoint_lab::simulate::constants::{Constants, UNIT_NS};
+use meetpoint_lab::simulate::load::Loaded;
+use meetpoint_lab::simulate::study::Study;
+use meetpoint_lab::simulate::{notes, picture, quick, replay, scenario, study, sweep};
 use meetpoint_sim::scenario::Sweep;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a scenario's options do not go with. `requires` alone would let them pass unheeded, since
 /// clap asks for nothing that conflicts with what is there.
@@ -92,11 +85,20 @@ pub(crate) struct Arguments {
     #[arg(long)]
     table: bool,
     /// Run a study: every strategy on a machine that differs from its profile.
-    #[arg(long, value_enum, value_name = "NAME")]
-    study: Option<study::Study>,
+    #[arg(long, value_name = "NAME", value_parser = study_parser())]
+    study: Option<Study>,
     /// Replay a recorded run, the report.json of `run` or `demo`, and compare the times.
     #[arg(long, value_name = "REPORT.json")]
     trace: Option<PathBuf>,
+}
+
+/// Takes the names of studies.
+fn study_parser() -> impl TypedValueParser<Value = Study> {
+    let values = Study::ALL.map(|study| PossibleValue::new(study.name()).help(study.describe()));
+    PossibleValuesParser::new(values).map(|name| {
+        let named = Study::ALL.into_iter().find(|study| study.name() == name);
+        named.expect("only names of studies are taken")
+    })
 }
 
 /// `0.375` in units, or a time with its unit.
@@ -113,26 +115,23 @@ fn parse_time(text: &str) -> Result<f64, String> {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if let Some(path) = &arguments.scenario {
-        let asked = scenario::Asked {
-            scenario: path,
-            seed: arguments.seed,
-            sweeps: &arguments.sweep,
-            csv: arguments.csv.as_ref(),
-            plot: arguments.plot.as_ref(),
-        };
-        return scenario::run(&asked, output);
+        return simulate(path, arguments, output);
     }
     if arguments.table {
         let rows = notes::rows()?;
-        return output.result(&Rows { kind: "table", rows: &rows }, || notes::text(&rows));
+        return output
+            .result(&Rows { kind: "table", rows: &rows }, || notes::text(&rows, table_style()));
     }
     if let Some(which) = arguments.study {
-        let document = study::run(which)?;
-        return output.result(&document, || study::text(&document));
+        let mut bar = Progress::new("simulating", "scenarios", 0);
+        let document = study::run(which, &mut |done, total| bar.set(done, total))?;
+        drop(bar);
+        return output.result(&document, || study::text(&document, table_style()));
     }
     if let Some(path) = &arguments.trace {
         let rows = replay::file(path)?;
-        return output.result(&Rows { kind: "replay", rows: &rows }, || replay::text(&rows));
+        return output
+            .result(&Rows { kind: "replay", rows: &rows }, || replay::text(&rows, table_style()));
     }
     let times = arguments.t_c.zip(arguments.t_g).zip(arguments.t_s);
     let ((t_c, t_g), t_s) = times.expect("the group of arguments requires one, and it all three");
@@ -143,7 +142,52 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         with_workers(t_c, t_g, t_s, arguments.workers, batches)
     };
     let document = quick::run(&constants)?;
-    output.result(&document, || quick::text(&document))
+    output.result(&document, || quick::text(&document, table_style()))
+}
+
+/// A scenario file: its results on standard output and in the files that were asked for.
+fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    let plot = arguments.plot.as_deref();
+    let plot = plot.map(|path| kind(path).map(|kind| (path, kind))).transpose()?;
+    for path in arguments.csv.iter().chain(&arguments.plot) {
+        check_file(path)?;
+    }
+    let seed = arguments.seed;
+    let loaded = Loaded::read(path)?;
+    let mut bar = Progress::new("simulating", "scenarios", 0);
+    let results =
+        sweep::run(&loaded, &arguments.sweep, seed, &mut |done, total| bar.set(done, total))?;
+    drop(bar);
+    let document = scenario::Document::new(&loaded, &results, seed)?;
+    if let Some(path) = &arguments.csv {
+        file(path, &sweep::csv(&results, seed))?;
+        notice(&format!("wrote {}", path.display()));
+    }
+    if let Some((path, kind)) = plot {
+        let svg = picture::of(&loaded, &results, seed).map_err(with_options)?;
+        let content = match kind {
+            Kind::Svg => svg,
+            Kind::Html => scenario::page(&loaded, &results, &svg),
+        };
+        file(path, &content)?;
+        notice(&format!("wrote {}", path.display()));
+    }
+    output.result(&document, || scenario::text(&document, &loaded, &results, table_style()))
+}
+
+/// What can be done in place of a picture.
+fn with_options(error: Error) -> anyhow::Error {
+    match error {
+        Error::NotDrawn(reason) => {
+            let instead = "leave out --plot: --csv takes everything";
+            let remedy = match reason.remedy() {
+                Some(remedy) => remedy.or(instead),
+                None => Remedy::advice(instead),
+            };
+            Fault::new(reason.cause(), reason.to_string(), remedy).into()
+        }
+        other => other.into(),
+    }
 }
 
 /// p = t_c; the step is t_g, or t_c where the device's batches take longer than the interval.

@@ -3,19 +3,20 @@
 //! No meter is read. Ratios only: the paper's times are not known, so neither are joules.
 
 use super::experiments::{BATCHES, Setting};
-use crate::commands::simulate::constants::{Constants, Simulated};
-use crate::surface::units::signed_percent;
+use crate::Error;
+use crate::simulate::constants::{Constants, Simulated};
 use meetpoint_report::grid::Grid;
+use meetpoint_report::units::signed_percent;
 use meetpoint_scheduler::{AnyStrategy, HostOnly, Wrr};
 use meetpoint_sim::power::{Activity, ModelledEnergy, PowerModel, presets};
 use serde::Serialize;
 
 /// Cores of the host that idle or work; assumed, as many as the paper's workers.
-pub(crate) const HOST_CORES: u32 = 16;
+pub const HOST_CORES: u32 = 16;
 
 /// What a preset makes of an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// `modelled`, always.
     pub kind: &'static str,
     /// The setting's recipe.
@@ -33,14 +34,14 @@ pub(crate) struct Row {
 }
 
 /// Every preset at every ImageNet point; CIFAR-10's energy is not published.
-pub(crate) fn rows(settings: &[Setting]) -> anyhow::Result<Vec<Row>> {
+pub fn rows(settings: &[Setting]) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     for setting in settings.iter().filter(|setting| setting.recipe == "ImageNet-like") {
         let constants = Constants::serial(1.0, setting.x, setting.y, BATCHES);
         let alone = constants.simulate(AnyStrategy::HostOnly(HostOnly))?;
         let both = constants.simulate(AnyStrategy::Wrr(Wrr))?;
         for preset in presets() {
-            let model = PowerModel::preset(preset.name)?;
+            let model = PowerModel::preset(preset.name).map_err(meetpoint_sim::Error::from)?;
             let (alone, both) = (of(&model, &alone), of(&model, &both));
             rows.push(Row {
                 kind: "modelled",
@@ -71,7 +72,7 @@ fn of(model: &PowerModel, run: &Simulated) -> ModelledEnergy {
 }
 
 /// As a table; it holds nothing measured.
-pub(crate) fn grid(rows: &[Row]) -> Grid {
+pub fn grid(rows: &[Row]) -> Grid {
     let head = ["kind", "read as", "watts from", "whole node", "preparation only", "unverified"];
     let mut grid = Grid::new(&head, 3..5);
     for row in rows {
@@ -98,7 +99,7 @@ fn count(unverified: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::rows;
-    use crate::commands::reproduce::experiments::settings;
+    use crate::reproduce::experiments::settings;
 
     #[test]
     fn every_preset_saves_less_than_everything_and_says_that_it_is_modelled() {

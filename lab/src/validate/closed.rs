@@ -1,13 +1,13 @@
 //! The simulator against the closed forms, over a grid of constants.
 
-use crate::commands::simulate::constants::{Constants, MTE};
-use crate::surface::progress::Progress;
+use crate::simulate::constants::{Constants, MTE};
+use crate::{Error, Progress};
 use meetpoint_report::grid::Grid;
 use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use serde::Serialize;
 
 /// Most that a simulated time may differ from its form, beyond the ends of an epoch.
-pub(super) const WITHIN: f64 = 0.001;
+pub(crate) const WITHIN: f64 = 0.001;
 /// N: long, because the forms leave the ends of an epoch out.
 const BATCHES: u32 = 20_000;
 const QUICK_BATCHES: u32 = 5_000;
@@ -16,7 +16,7 @@ const WORKERS: u32 = 4;
 
 /// One point under one strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Row {
+pub struct Row {
     /// w.
     pub workers: u32,
     /// t_g/t_c.
@@ -36,26 +36,25 @@ pub(super) struct Row {
 }
 
 /// The whole grid.
-pub(super) fn rows(quick: bool) -> anyhow::Result<Vec<Row>> {
+pub fn rows(quick: bool, progress: Progress<'_>) -> Result<Vec<Row>, Error> {
     let device = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
     let ready = [0.2, 0.4, 0.6, 0.8, 0.95];
     let batches = if quick { QUICK_BATCHES } else { BATCHES };
     let total = (2 * device.len() * ready.len()) as u64;
-    let mut bar = Progress::new("simulating", "points", total);
     let (mut rows, mut done) = (Vec::new(), 0);
     for workers in [0, WORKERS] {
         for y in device {
             for x in ready {
                 rows.extend(point(workers, x, y, batches)?);
                 done += 1;
-                bar.set(done, total);
+                progress(done, total);
             }
         }
     }
     Ok(rows)
 }
 
-fn point(workers: u32, x: f64, y: f64, batches: u32) -> anyhow::Result<Vec<Row>> {
+fn point(workers: u32, x: f64, y: f64, batches: u32) -> Result<Vec<Row>, Error> {
     let constants = match workers {
         0 => Constants::serial(1.0, x, y, batches),
         workers => Constants::background(1.0, x, y, workers, batches),
@@ -90,7 +89,7 @@ fn point(workers: u32, x: f64, y: f64, batches: u32) -> anyhow::Result<Vec<Row>>
 }
 
 /// The worst of each strategy, with and without workers, and every row that does not hold.
-pub(super) fn grid(rows: &[Row]) -> Grid {
+pub(crate) fn grid(rows: &[Row]) -> Grid {
     let head = ["w", "strategy", "points", "worst off", "at t_g/t_c", "t_s/t_c", "verdict"];
     let mut grid = Grid::new(&head, 2..6);
     for workers in [0, WORKERS] {

@@ -6,20 +6,20 @@
 
 use super::paper;
 use super::region::{self, Method, Reading};
-use crate::commands::simulate::constants::{Constants, MTE, Simulated};
-use crate::commands::simulate::engine;
-use crate::surface::units::signed_percent;
+use crate::simulate::constants::{Constants, MTE, Simulated};
+use crate::{Error, Progress};
 use meetpoint_report::grid::Grid;
+use meetpoint_report::units::signed_percent;
 use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span, StrategyName};
 use serde::Serialize;
 
 /// N.
-pub(crate) const BATCHES: u32 = 5_000;
+pub const BATCHES: u32 = 5_000;
 /// Workers of the experiments with background workers; known of the paper's.
 const WORKERS: u32 = 16;
 /// How much faster the faster host path prepares; assumed, the paper's is not known.
-pub(crate) const FASTER: f64 = 2.0;
+pub const FASTER: f64 = 2.0;
 /// Accelerators in the experiments with several, sharing one device; assumed.
 const RANKS: [u32; 3] = [2, 4, 8];
 /// Batches of a rank in the experiments with several accelerators.
@@ -27,7 +27,7 @@ const RANK_BATCHES: u32 = 500;
 
 /// A recipe at a point that its headline implies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Setting {
+pub struct Setting {
     /// The recipe.
     pub recipe: &'static str,
     /// How the headline is read.
@@ -41,7 +41,7 @@ pub(crate) struct Setting {
 }
 
 /// Every recipe under both readings.
-pub(crate) fn settings() -> Vec<Setting> {
+pub fn settings() -> Vec<Setting> {
     let mut settings = Vec::new();
     for reading in Reading::ALL {
         let (x, y) = region::point(reading, paper::IMAGENET_GAIN, paper::USAGE_LESS);
@@ -66,7 +66,7 @@ pub(crate) fn settings() -> Vec<Setting> {
 
 /// One simulated epoch, compared with the host alone in the same setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     /// `simulated`, always.
     pub kind: &'static str,
     /// The recipe.
@@ -96,7 +96,7 @@ pub(crate) struct Row {
 }
 
 /// All of them, and what the scheduler refused, as sentences.
-pub(crate) fn rows(progress: &mut dyn FnMut(u64, u64)) -> anyhow::Result<(Vec<Row>, Vec<String>)> {
+pub fn rows(progress: Progress<'_>) -> Result<(Vec<Row>, Vec<String>), Error> {
     let settings = settings();
     let total = settings.len() as u64;
     let (mut rows, mut refused) = (Vec::new(), Vec::new());
@@ -110,11 +110,9 @@ pub(crate) fn rows(progress: &mut dyn FnMut(u64, u64)) -> anyhow::Result<(Vec<Ro
         for accelerators in RANKS {
             match several(setting, accelerators) {
                 Ok(found) => rows.extend(found),
-                Err(error) if is_refusal(&error) => {
-                    refused.push(format!(
-                        "{}, {accelerators} accelerators: {error:#}",
-                        setting.recipe
-                    ));
+                Err(error) if error.is_refusal() => {
+                    refused
+                        .push(format!("{}, {accelerators} accelerators: {error}", setting.recipe));
                 }
                 Err(error) => return Err(error),
             }
@@ -123,13 +121,7 @@ pub(crate) fn rows(progress: &mut dyn FnMut(u64, u64)) -> anyhow::Result<(Vec<Ro
     Ok((rows, refused))
 }
 
-/// Whether the scheduler does not run such an epoch.
-fn is_refusal(error: &anyhow::Error) -> bool {
-    let sim = error.downcast_ref::<meetpoint_sim::Error>();
-    matches!(sim, Some(meetpoint_sim::Error::Scheduler(_)))
-}
-
-fn one_rank(setting: &Setting, workers: u32, host_path: f64) -> anyhow::Result<Vec<Row>> {
+fn one_rank(setting: &Setting, workers: u32, host_path: f64) -> Result<Vec<Row>, Error> {
     let at_point = Constants::serial(1.0, setting.x, setting.y, BATCHES);
     let preparation_ns = at_point.preparation_ns / host_path;
     let constants = Constants { preparation_ns, workers, ..at_point };
@@ -170,7 +162,7 @@ fn row(
 }
 
 /// Ranks that step together and share one device, each with a host path of its own.
-fn several(setting: &Setting, accelerators: u32) -> anyhow::Result<Vec<Row>> {
+fn several(setting: &Setting, accelerators: u32) -> Result<Vec<Row>, Error> {
     let time = |units: f64| Distribution::constant_ns((units * 1e9).round() as u64);
     let mut scenario = Scenario::new(RANK_BATCHES, time(1.0 - setting.x), time(setting.x));
     scenario.stall_timeout = Span(u64::MAX / 4);
@@ -183,7 +175,7 @@ fn several(setting: &Setting, accelerators: u32) -> anyhow::Result<Vec<Row>> {
         if !strategy.uses_devices() {
             scenario.devices.clear();
         }
-        engine::run(&scenario, 0)
+        meetpoint_sim::run(&scenario, 0)
     };
     let alone = run(StrategyName::HostOnly, true)?;
     let mut rows = Vec::new();
@@ -213,7 +205,7 @@ fn several(setting: &Setting, accelerators: u32) -> anyhow::Result<Vec<Row>> {
 }
 
 /// One line a setting, the strategies beside each other; gains in throughput over the host alone.
-pub(crate) fn grid(rows: &[Row]) -> Grid {
+pub fn grid(rows: &[Row]) -> Grid {
     let head = [
         "kind",
         "recipe",
