@@ -7,8 +7,8 @@ use super::json::non_finite;
 use super::{ContentKind, Entry, Item, UnusedLabel};
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch,
-    StringArray, StructArray, UInt64Array,
+    ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int64Array, ListArray, NullArray,
+    RecordBatch, StringArray, StructArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_format::dataset::schema::{KIND_KEY, LABELS_KEY};
@@ -37,9 +37,19 @@ pub(super) enum Shape {
     Float,
     Text,
     Binary(ContentKind),
-    List(Box<Shape>),
+    List(Box<Shape>, Length),
     /// Fields in order of first appearance.
     Struct(Vec<(String, Shape)>),
+}
+
+/// How many items the lists of a column have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// No list so far.
+    Unknown,
+    /// All of them this many.
+    Same(usize),
+    Different,
 }
 
 /// A cell of a column.
@@ -130,10 +140,15 @@ impl Shape {
 
     fn absorb_list(&mut self, items: &[Value], depth: usize) -> Result<(), String> {
         if *self == Self::Null {
-            *self = Self::List(Box::new(Self::Null));
+            *self = Self::a_list();
         }
-        let Self::List(item) = self else {
-            return Err(differs(self, &Self::List(Box::new(Self::Null))));
+        let Self::List(item, length) = self else {
+            return Err(differs(self, &Self::a_list()));
+        };
+        *length = match *length {
+            Length::Unknown => Length::Same(items.len()),
+            Length::Same(same) if same == items.len() => Length::Same(same),
+            Length::Same(_) | Length::Different => Length::Different,
         };
         items.iter().try_for_each(|value| {
             item.absorb_at(value, depth + 1).map_err(|problem| format!("in a list: {problem}"))
@@ -177,8 +192,31 @@ impl Shape {
             Self::Float => "a number",
             Self::Text => "a text",
             Self::Binary(_) => "bytes",
-            Self::List(_) => "a list",
+            Self::List(..) => "a list",
             Self::Struct(_) => "an object",
+        }
+    }
+
+    fn a_list() -> Self {
+        Self::List(Box::new(Self::Null), Length::Unknown)
+    }
+
+    /// The number of items, where lists of it that are items themselves are of one length: rows of
+    /// numbers, such as boxes, which then have a form in a batch.
+    fn row_length(&self) -> Option<i32> {
+        let Self::List(item, Length::Same(length @ 1..)) = self else { return None };
+        let is_number = matches!(**item, Self::Bool | Self::Int | Self::Unsigned | Self::Float);
+        let is_row = is_number || item.row_length().is_some();
+        i32::try_from(*length).ok().filter(|_| is_row)
+    }
+
+    /// Its Arrow type as that of the items of a list.
+    fn item_type(&self) -> DataType {
+        match (self, self.row_length()) {
+            (Self::List(item, _), Some(length)) => {
+                DataType::FixedSizeList(item_field(item), length)
+            }
+            _ => self.data_type(),
         }
     }
 
@@ -191,7 +229,7 @@ impl Shape {
             Self::Unsigned => DataType::UInt64,
             Self::Float => DataType::Float64,
             Self::Binary(_) => DataType::Binary,
-            Self::List(item) => DataType::List(item_field(item)),
+            Self::List(item, _) => DataType::List(item_field(item)),
             Self::Struct(fields) if fields.is_empty() => DataType::Null,
             Self::Struct(fields) => DataType::Struct(struct_fields(fields)),
         }
@@ -225,7 +263,7 @@ fn differs(expected: &Shape, found: &Shape) -> String {
 }
 
 fn item_field(item: &Shape) -> Arc<Field> {
-    Arc::new(Field::new("item", item.data_type(), true))
+    Arc::new(Field::new("item", item.item_type(), true))
 }
 
 fn struct_fields(fields: &[(String, Shape)]) -> Fields {
@@ -260,7 +298,7 @@ fn column(shape: &Shape, cells: &[Datum<'_>]) -> Result<ArrayRef, String> {
             }
             Arc::new(builder.finish())
         }
-        Shape::List(item) => Arc::new(lists(item, cells, shape)?),
+        Shape::List(item, _) => Arc::new(lists(item, cells, shape)?),
         Shape::Struct(fields) if fields.is_empty() => Arc::new(NullArray::new(cells.len())),
         Shape::Struct(fields) => Arc::new(structs(fields, cells, shape)?),
     })
@@ -317,10 +355,48 @@ fn lists(item: &Shape, cells: &[Datum<'_>], shape: &Shape) -> Result<ListArray, 
         lengths.push(values.len());
         valid.push(!matches!(cell, Datum::Null));
     }
-    let items = column(item, &items)?;
+    let items = items_of(item, &items)?;
     let offsets = arrow_buffer::OffsetBuffer::from_lengths(lengths);
     let valid = Some(arrow_buffer::NullBuffer::from(valid));
     ListArray::try_new(item_field(item), offsets, items, valid).map_err(|error| error.to_string())
+}
+
+/// The items of lists as a column.
+fn items_of(item: &Shape, cells: &[Datum<'_>]) -> Result<ArrayRef, String> {
+    match (item, item.row_length()) {
+        (Shape::List(inner, _), Some(length)) => {
+            Ok(Arc::new(rows_of_one_length(inner, length, cells, item)?))
+        }
+        _ => column(item, cells),
+    }
+}
+
+fn rows_of_one_length(
+    item: &Shape,
+    length: i32,
+    cells: &[Datum<'_>],
+    shape: &Shape,
+) -> Result<FixedSizeListArray, String> {
+    let count = usize::try_from(length).expect("a length is not negative");
+    let (mut items, mut valid) = (Vec::new(), Vec::new());
+    for cell in cells {
+        match cell {
+            Datum::Null => items.extend(std::iter::repeat_n(Datum::Null, count)),
+            Datum::Json(Value::Array(values)) if values.len() == count => {
+                items.extend(values.iter().map(Datum::of));
+            }
+            Datum::Json(Value::Array(values)) => {
+                let found = values.len();
+                return Err(format!("a list of {found} values, where others have {count}"));
+            }
+            _ => return Err(differs(shape, &Shape::Text)),
+        }
+        valid.push(!matches!(cell, Datum::Null));
+    }
+    let items = items_of(item, &items)?;
+    let valid = Some(arrow_buffer::NullBuffer::from(valid));
+    FixedSizeListArray::try_new(item_field(item), length, items, valid)
+        .map_err(|error| error.to_string())
 }
 
 fn structs(
@@ -513,6 +589,29 @@ mod tests {
         assert_eq!(found[1], Value::Null);
         assert_eq!(found[2], json!({"a": null, "b": "x"}));
         assert_eq!(found[3], json!({"a": [], "b": null}));
+    }
+
+    #[test]
+    fn inner_lists_of_numbers_that_are_all_of_one_length_have_a_form_in_a_batch() {
+        let type_of = |rows: &[Value]| array_of(rows).unwrap().data_type().to_string();
+        let boxes = [json!([[0.5, 1, 2, 3], [4, 5, 6, 7]]), json!([]), Value::Null];
+        assert_eq!(type_of(&boxes), "List(FixedSizeList(4 x Float64))");
+        let lists = array_of(&boxes).unwrap();
+        let first = lists.as_list::<i32>().value(0);
+        let second = first.as_fixed_size_list().value(1);
+        assert_eq!(second.as_primitive::<types::Float64Type>().values(), &[4.0, 5.0, 6.0, 7.0]);
+        assert!(lists.as_list::<i32>().value(1).is_empty() && lists.is_null(2));
+        let matrices = [json!([[[1, 2]], [[3, 4]]])];
+        assert_eq!(type_of(&matrices), "List(FixedSizeList(1 x FixedSizeList(2 x Int64)))");
+        // Polygons, empty lists and texts stay lists of lists.
+        assert_eq!(type_of(&[json!([[1, 2], [3]])]), "List(List(Int64))");
+        assert_eq!(type_of(&[json!([[1, 2]]), json!([[]])]), "List(List(Int64))");
+        assert_eq!(type_of(&[json!([["a", "b"]])]), "List(List(Utf8))");
+        assert_eq!(type_of(&[json!([1, 2]), json!([3, 4])]), "List(Int64)");
+        let later = [json!([[1, 2]]), json!([[3]])];
+        let cells: Vec<_> = later.iter().map(Datum::of).collect();
+        let problem = column(&shape_of(&later[..1]).unwrap(), &cells).unwrap_err();
+        assert!(problem.contains("a list of 1 values, where others have 2"), "{problem}");
     }
 
     /// Rows of one random type.

@@ -59,7 +59,7 @@ impl Column {
             | Shape::Bool
             | Shape::Unsigned
             | Shape::Binary(_)
-            | Shape::List(_)
+            | Shape::List(..)
             | Shape::Struct(_) => false,
         }
     }
