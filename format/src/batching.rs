@@ -127,6 +127,8 @@ struct Place {
     device: u16,
     /// Which of the device's batches, over all ranks.
     of_device: u64,
+    /// Which of the batches of all ranks and devices.
+    number: u64,
 }
 
 impl Batching {
@@ -336,6 +338,12 @@ impl Batching {
         u32::try_from(len).expect("a batch is no longer than batch_size")
     }
 
+    /// Number of a batch among those of all ranks and devices, which keys its random parameters; a
+    /// batch that is repeated has that of the one it repeats. Panics where there is no such batch.
+    pub fn number(&self, batch: u32) -> u64 {
+        self.place(batch).expect("the epoch has the batch").number
+    }
+
     /// Place in the row of all batches; beyond its end for one that is repeated. For one device.
     fn place_of(&self, batch: u32) -> u64 {
         u64::from(batch) * u64::from(self.rank.ranks) + u64::from(self.rank.rank)
@@ -346,8 +354,8 @@ impl Batching {
             return None;
         }
         let Some(interleave) = &self.plan.interleave else {
-            let of_device = self.place_of(batch) % self.plan.total;
-            return Some(Place { device: 0, of_device });
+            let number = self.place_of(batch) % self.plan.total;
+            return Some(Place { device: 0, of_device: number, number });
         };
         let (device, n) = interleave.holder(batch.into());
         let share = &self.plan.shares[usize::from(device)];
@@ -355,7 +363,7 @@ impl Batching {
             Some(repeated) if n == share.own => repeated,
             _ => share.first + n * u64::from(self.rank.ranks),
         };
-        Some(Place { device, of_device: in_row - share.begin })
+        Some(Place { device, of_device: in_row - share.begin, number: in_row })
     }
 }
 

@@ -6,8 +6,14 @@
 //! picture between two stages), `frame` (pixels around a picture), `warp` (positions of any kind),
 //! `points` (what moves with pixels), `targets` (masks, boxes and keypoints), `colour` (changes of
 //! its colours), `random` (random parameters and noise), `finished` (a whole tensor), `operations`
-//! (the execution of each operation), [`SamplePreparer`] (a recipe applied to a sample).
+//! (the execution of each operation), [`SamplePreparer`] (a recipe applied to a sample),
+//! `mixing` with `blend` (samples of a batch mixed with one another), [`BatchMixer`] (a recipe
+//! applied to a batch).
 
+mod batch;
+#[cfg(test)]
+mod batch_tests;
+mod blend;
 mod canvas;
 mod colour;
 mod contain;
@@ -22,6 +28,7 @@ mod frame;
 mod golden;
 #[cfg(test)]
 mod interrupt_tests;
+mod mixing;
 mod operations;
 mod pixels;
 mod planes;
@@ -34,6 +41,7 @@ mod targets;
 pub mod tensor;
 mod warp;
 
+pub use batch::{BatchId, BatchMixer, BatchTensors};
 pub use contain::{ContainedPanic, contain_panic, note_contained};
 pub use decode::{
     Encoded, ImageFormat, ImageInfo, Picture, Region, decode_bytes, decode_into, probe,

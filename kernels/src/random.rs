@@ -82,6 +82,23 @@ pub(crate) fn gamma(shape: f64, draws: &mut Draws) -> f64 {
     }
 }
 
+/// Numbers whose sum is 1, by a Dirichlet distribution. They are equal where all gamma numbers are
+/// 0, as those of a small shape may be.
+pub(crate) fn dirichlet(alpha: f64, count: u32, draws: &mut Draws) -> Vec<f64> {
+    let numbers: Vec<f64> = (0..count).map(|_| gamma(alpha, draws)).collect();
+    let sum: f64 = numbers.iter().sum();
+    if sum == 0.0 {
+        return vec![1.0 / f64::from(count); numbers.len()];
+    }
+    numbers.into_iter().map(|number| number / sum).collect()
+}
+
+/// A number from 0 to 1 by a beta distribution of two equal shapes: the first of a Dirichlet
+/// distribution of two numbers.
+pub(crate) fn beta(alpha: f64, draws: &mut Draws) -> f64 {
+    dirichlet(alpha, 2, draws)[0]
+}
+
 /// A polynomial of degree 7, the highest coefficient first, by Horner's rule. Products and sums are
 /// rounded one by one: a fused multiply-add would differ.
 fn polynomial(coefficients: &[f64; 8], at: f64) -> f64 {

@@ -39,6 +39,13 @@ pub enum RefusedBecause {
         /// Its position in the recipe, counted from 1.
         position: usize,
     },
+    /// An operation up to here is on batches, of which no sample holds the result.
+    OnBatches {
+        /// Its name.
+        by: &'static str,
+        /// Its position in the recipe, counted from 1.
+        position: usize,
+    },
     /// The result of an operation up to here depends on a crop or resize after the cut.
     LooksAhead {
         /// Its name.
@@ -120,6 +127,9 @@ fn refusal(recipe: &Recipe, count: usize) -> Option<RefusedBecause> {
     {
         let by = before[index].name();
         return Some(RefusedBecause::Targets { by, position: index + 1 });
+    }
+    if let Some(index) = before.iter().position(Operation::is_on_batches) {
+        return Some(RefusedBecause::OnBatches { by: before[index].name(), position: index + 1 });
     }
     let index = before.iter().position(Operation::looks_ahead)?;
     let by = before[index].name();

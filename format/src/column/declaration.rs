@@ -2,7 +2,7 @@
 
 use super::limits::{AXES_MAX, COLUMNS_MAX};
 use super::{ColumnError, ElementType};
-use crate::recipe::TensorSpec;
+use crate::recipe::{SoftLabels, TensorSpec};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -99,7 +99,8 @@ impl fmt::Display for ColumnKind {
 pub enum ColumnSource {
     /// The content of the sample, prepared by the recipe.
     Image,
-    /// The label: an index into the dataset's label names, -1 where the sample has none.
+    /// The label: an index into the dataset's label names, -1 where the sample has none; or a row
+    /// of float32.
     Label,
     /// The key.
     Key,
@@ -143,6 +144,13 @@ impl Column {
     pub fn label() -> Self {
         let kind = ColumnKind::Tensor { element: ElementType::Int64, shape: Vec::new() };
         Self { name: Self::LABEL.to_owned(), kind, source: ColumnSource::Label }
+    }
+
+    /// Labels as rows of float32, which an operation on batches has made of them.
+    pub fn soft_label(labels: SoftLabels) -> Self {
+        let kind =
+            ColumnKind::Tensor { element: ElementType::Float32, shape: vec![labels.classes] };
+        Self { kind, ..Self::label() }
     }
 
     /// Keys.

@@ -15,7 +15,7 @@ impl BatchColumns {
     /// content), `label`, `key`, `sample`, or a further column of the dataset.
     ///
     /// `spec` is the recipe's result. Columns that are targets of the recipe hold what it makes of
-    /// them.
+    /// them, and labels what its operations on batches make of them.
     pub fn select(
         names: &[String],
         dataset: &Columns,
@@ -64,7 +64,7 @@ fn column(
     let fields = dataset.extra.fields();
     match name {
         Column::IMAGE => return Ok(Column::image(spec)),
-        Column::LABEL => return Ok(Column::label()),
+        Column::LABEL => return Ok(recipe.labels().map_or_else(Column::label, Column::soft_label)),
         Column::KEY => return Ok(Column::key()),
         Column::SAMPLE if fields.iter().any(|field| field.name() == name) => {
             return Err(ColumnError::Ambiguous { name: name.to_owned() });

@@ -94,7 +94,7 @@ pub enum Place {
     /// Nowhere by itself: it contains operations and decides for each sample which of them are
     /// executed, and in which order.
     Choice,
-    /// On a whole batch, after its samples. No operation is executed there yet.
+    /// On a whole batch, after its samples.
     Batch,
 }
 
@@ -108,6 +108,8 @@ pub enum ValueKind {
     Image,
     /// Elements of a type and order of axes.
     Tensor,
+    /// The tensors of all samples of a batch, with their labels as rows of float32.
+    Batch,
 }
 
 impl ValueKind {
@@ -117,6 +119,7 @@ impl ValueKind {
             Self::Encoded => "encoded",
             Self::Image => "image",
             Self::Tensor => "tensor",
+            Self::Batch => "batch",
         }
     }
 }
@@ -140,6 +143,8 @@ impl Takes {
         Self { kind: ValueKind::Tensor, dtypes: &["uint8", "float16", "float32"] };
     /// A tensor of a float type.
     pub const FLOATS: Self = Self { kind: ValueKind::Tensor, dtypes: &["float16", "float32"] };
+    /// A batch of any element type.
+    pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::TENSOR };
 }
 
 /// Type of an output.
@@ -165,6 +170,8 @@ impl Gives {
     };
     /// A tensor with type, size and channels of the input.
     pub const TENSOR: Self = Self { kind: ValueKind::Tensor, ..Self::IMAGE };
+    /// A batch whose tensors have type, size and channels of the input.
+    pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::IMAGE };
 }
 
 /// How a property of the output follows.

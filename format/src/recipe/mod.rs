@@ -55,7 +55,7 @@ pub use declaration::{
 };
 pub use error::{OperationPlace, RecipeError, Subject};
 pub use operations::*;
-pub use sample_type::{PIXELS_MAX, SampleType, TensorSpec};
+pub use sample_type::{PIXELS_MAX, SampleType, SoftLabels, TensorSpec};
 pub use schema::{
     Schema, TextTable, keys_table, operations_table, schema, target_keys_table, targets_table,
 };
@@ -64,9 +64,9 @@ pub use targets::{
 };
 pub use value::{Described, Value};
 pub use vocabulary::{
-    AugmentPolicy, BoxFormat, Dtype, ErasingMode, Fill, Interpolation, Layout, MaskType, OnError,
-    OutsidePoint, Padding, PaddingMode, PerChannel, Scale, Size, TimmInterpolation,
-    WarpInterpolation,
+    AugmentPolicy, BoxFormat, CutBox, Dtype, ErasingMode, Fill, Interpolation, Layout, MaskType,
+    MixMode, MixPartner, OnError, OutsidePoint, Padding, PaddingMode, PerChannel, Scale, Size,
+    TimmInterpolation, WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.
@@ -142,6 +142,17 @@ impl Recipe {
     /// The targets, in alphabetical order of their columns.
     pub fn targets(&self) -> &[Target] {
         &self.targets
+    }
+
+    /// The operations on samples, which come first, and those on batches.
+    pub fn split(&self) -> (&[Operation], &[Operation]) {
+        let on_batches = self.operations.iter().position(Operation::is_on_batches);
+        self.operations.split_at(on_batches.unwrap_or(self.operations.len()))
+    }
+
+    /// What labels become, where the recipe has operations on batches.
+    pub fn labels(&self) -> Option<SoftLabels> {
+        self.result.labels
     }
 
     /// The canonical form: JSON with sorted keys, every default spelled out; docs/formats.md has

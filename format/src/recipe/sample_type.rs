@@ -45,7 +45,7 @@ impl TensorSpec {
 }
 
 /// The type of a sample: what is known of it before its file is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleType {
     /// Kind of value.
     pub kind: ValueKind,
@@ -57,6 +57,8 @@ pub struct SampleType {
     pub dtype: Dtype,
     /// Order of the axes, where an operation has set it.
     pub layout: Option<Layout>,
+    /// What labels become, where an operation on batches has said it.
+    pub labels: Option<SoftLabels>,
 }
 
 impl SampleType {
@@ -67,6 +69,7 @@ impl SampleType {
         channels: CHANNELS,
         dtype: Dtype::Uint8,
         layout: None,
+        labels: None,
     };
 
     /// The tensor of a sample of this height and width.
@@ -74,5 +77,31 @@ impl SampleType {
         let Self { channels, dtype, .. } = *self;
         let layout = self.layout.unwrap_or(Layout::Nhwc);
         TensorSpec { height, width, channels, dtype, layout }
+    }
+}
+
+/// How the label of a sample becomes a row of float32: a share of 1 for each class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SoftLabels {
+    /// Classes: elements of a row.
+    pub classes: u32,
+    /// What is taken from the class of the label and divided among all, from 0 to 1.
+    pub smoothing: f64,
+}
+
+impl SoftLabels {
+    /// The element of every other class: smoothing / classes, rounded to float32.
+    pub fn off(&self) -> f32 {
+        self.share() as f32
+    }
+
+    /// The element of the class of the label: (1 - smoothing) + smoothing / classes, rounded to
+    /// float32.
+    pub fn on(&self) -> f32 {
+        (1.0 - self.smoothing + self.share()) as f32
+    }
+
+    fn share(&self) -> f64 {
+        self.smoothing / f64::from(self.classes)
     }
 }

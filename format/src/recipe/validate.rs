@@ -74,27 +74,45 @@ fn follow(
     for (key, value) in declaration.keys.iter().zip(operation.values()) {
         check_value(key, &value).map_err(of_operation)?;
     }
-    check_input(declaration.takes, sample, giver).map_err(of_operation)?;
-    check_content(operation, *sample, giver)
+    let is_on_batches = operation.is_on_batches();
+    // What contains operations on batches takes what they take.
+    if !is_on_batches || declaration.place == Place::Batch {
+        check_input(declaration.takes, sample, giver).map_err(of_operation)?;
+    }
+    check_content(operation, sample, giver)
         .map_err(|problem| problem.inside(index, declaration.name))?;
     operation.follow(sample).map_err(of_operation)?;
-    sample.kind = declaration.gives.kind;
+    sample.kind = if is_on_batches { ValueKind::Batch } else { declaration.gives.kind };
     sample.size = operation.size(sample.size);
     check_pixels(declaration.keys, sample).map_err(of_operation)
 }
 
 /// Checks the operations that an operation contains: each takes an image and gives one with as many
-/// channels, so that it does not matter to the operations after it which of them are executed.
-fn check_content(operation: &Operation, input: SampleType, giver: &str) -> Result<(), Problem> {
-    let mut sample = input;
+/// channels, so that it does not matter to the operations after it which of them are executed; or
+/// all of them are on batches. Those say what labels become, also where they are not executed.
+fn check_content(
+    operation: &Operation,
+    input: &mut SampleType,
+    giver: &str,
+) -> Result<(), Problem> {
+    let is_on_batches = operation.is_on_batches();
+    let mut sample = *input;
     for (index, inner) in operation.content().iter().enumerate() {
-        if !operation.is_sequence() {
+        let (name, outer) = (inner.name(), operation.name());
+        if inner.is_on_batches() != is_on_batches {
+            let problem = format!("takes no batch, but `{outer}` contains operations on batches");
+            let fault = Fault::new(problem, format!("move it up, before `{outer}`"));
+            return Err(fault.of_operation(index, name));
+        }
+        if !is_on_batches && !operation.is_sequence() {
             // Any of them may be the first.
-            sample = input;
+            sample = *input;
         }
         follow(inner, index, &mut sample, giver)?;
-        let (name, outer) = (inner.name(), operation.name());
-        let fault = if sample.kind != input.kind {
+        let fault = if is_on_batches {
+            input.labels = sample.labels;
+            continue;
+        } else if sample.kind != input.kind {
             let problem = format!("gives a tensor, but `{outer}` contains operations on images");
             Fault::new(problem, format!("move it behind `{outer}`"))
         } else if sample.channels != input.channels {
@@ -187,6 +205,12 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     if wants(ValueKind::Encoded) {
         let remedy = "remove it: a recipe decodes once, at its beginning";
         return Err(Fault::new("the picture is decoded already", remedy));
+    }
+    if sample.kind == ValueKind::Batch {
+        let kinds: Vec<&str> = takes.iter().map(|it| it.kind.name()).collect();
+        let kinds = kinds.join(" or ");
+        let problem = format!("takes {kinds} and cannot follow `{giver}`, which gives a batch");
+        return Err(Fault::new(problem, format!("move it up, before `{giver}`")));
     }
     if sample.kind == ValueKind::Tensor && wants(ValueKind::Image) && !wants(ValueKind::Tensor) {
         let problem = format!("takes an image and cannot follow `{giver}`, which gives a tensor");

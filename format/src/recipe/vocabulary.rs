@@ -48,6 +48,9 @@ named!(ErasingMode { Constant = "const", Rand = "rand", Pixel = "pixel" });
 named!(BoxFormat { Xyxy = "xyxy", Xywh = "xywh", Cxcywh = "cxcywh" });
 named!(MaskType { Uint8 = "uint8", Uint16 = "uint16" });
 named!(OutsidePoint { Clamp = "clamp", Keep = "keep", Zero = "zero" });
+named!(MixMode { Batch = "batch", Elem = "elem", Pair = "pair" });
+named!(MixPartner { Previous = "previous", Mirrored = "mirrored" });
+named!(CutBox { Torchvision = "torchvision", Timm = "timm_1.0.31" });
 named!(OnError { Fail = "fail", Lenient = "lenient" });
 
 /// Element type of a tensor.
@@ -218,6 +221,35 @@ pub enum ErasingMode {
     Rand,
     /// A standard normal number for each element: that of its word in a field that is drawn.
     Pixel,
+}
+
+/// Which samples of a batch are mixed with the same random parameters, by timm's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MixMode {
+    /// All.
+    Batch,
+    /// Each has its own.
+    Elem,
+    /// Each and its mirrored partner.
+    Pair,
+}
+
+/// What a sample of a batch is mixed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MixPartner {
+    /// The sample before it, the first with the last, as in torchvision.
+    Previous,
+    /// The sample as far from the end as it is from the beginning, as in timm.
+    Mirrored,
+}
+
+/// How a rectangle that is pasted follows from lambda, by whose definition it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutBox {
+    /// That of torchvision, and of timm before 1.0.31: sides are even numbers.
+    Torchvision,
+    /// That of timm 1.0.31.
+    Timm,
 }
 
 /// What happens with a damaged JPEG.

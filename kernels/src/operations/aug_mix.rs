@@ -4,7 +4,7 @@ use super::PixelOperation;
 use super::policy::{Space, Step, Style, is_negative};
 use crate::Error;
 use crate::pixels::Pixels;
-use crate::random::gamma;
+use crate::random::dirichlet;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::AugMix;
 
@@ -33,17 +33,6 @@ const LAST_OF_SOME: u32 = 8;
 
 /// Number of the last operation.
 const LAST: u32 = 12;
-
-/// Numbers whose sum is 1, by a Dirichlet distribution. They are equal where all gamma numbers are
-/// 0, as those of a small shape may be.
-fn dirichlet(alpha: f64, count: u32, draws: &mut Draws) -> Vec<f64> {
-    let numbers: Vec<f64> = (0..count).map(|_| gamma(alpha, draws)).collect();
-    let sum: f64 = numbers.iter().sum();
-    if sum == 0.0 {
-        return vec![1.0 / f64::from(count); numbers.len()];
-    }
-    numbers.into_iter().map(|number| number / sum).collect()
-}
 
 impl PixelOperation for AugMix {
     fn is_applied(&self, _draws: &mut Draws) -> bool {
@@ -113,7 +102,7 @@ fn restore(original: &[u8], pixels: &mut Pixels<'_>) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{dirichlet, gamma};
+    use crate::random::{dirichlet, gamma};
     use meetpoint_format::random::{DrawKey, Draws};
 
     #[test]

@@ -16,10 +16,13 @@
 //!    │  Tensor     in place on the whole of it
 //!    ▼
 //! finished tensor
+//!    │  Batch      in place on all samples of a batch, with their labels
+//!    ▼
+//! finished batch
 //! ```
 //!
 //! An operation of the [`Place`] `Choice` contains others: it decides for each sample which of them
-//! are executed.
+//! are executed; or for each batch, where they are on batches.
 
 mod aug_mix;
 mod auto_augment;
@@ -27,6 +30,7 @@ mod blurs;
 mod center_crop;
 mod choice;
 mod color_jitter;
+mod cut_mix;
 mod elastic_transform;
 mod gaussian_noise;
 #[cfg(test)]
@@ -34,7 +38,9 @@ mod geometry_tests;
 #[cfg(test)]
 mod golden_tests;
 mod layout;
+mod mix_up;
 mod normalize;
+mod one_hot;
 mod pad;
 mod policy;
 mod random_affine;
@@ -57,11 +63,13 @@ mod resize;
 mod scale_jitter;
 #[cfg(test)]
 mod tests;
+mod timm_mixup;
 mod timm_rand_augment;
 mod to_dtype;
 
 use crate::Error;
 use crate::finished::FinishedTensor;
+use crate::mixing::MixedBatch;
 use crate::pixels::Pixels;
 use crate::points::Points;
 use crate::stage::{Fit, Stage};
@@ -148,6 +156,12 @@ pub(crate) trait TensorOperation: Debug + Send + Sync {
     fn apply(&self, draws: &mut Draws, tensor: &mut FinishedTensor<'_>) -> Result<(), Error>;
 }
 
+/// An operation on a whole batch.
+pub(crate) trait BatchOperation: Debug + Send + Sync {
+    /// Mixes samples and labels, which are rows of float32 already. `draws` is at its beginning.
+    fn apply(&self, draws: &mut Draws, batch: &mut MixedBatch<'_>) -> Result<(), Error>;
+}
+
 /// An operation that can be executed, in its place.
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -157,6 +171,7 @@ pub(crate) enum Step {
     Picture(Box<dyn PictureOperation>),
     Elements(Box<dyn ElementOperation>),
     Tensor(Box<dyn TensorOperation>),
+    Batch(Box<dyn BatchOperation>),
     Choice {
         choice: Box<dyn Choice>,
         /// Numbers of the operations that it contains.
@@ -176,6 +191,7 @@ impl Step {
             Self::Picture(_) => Place::Picture,
             Self::Elements(_) => Place::Elements,
             Self::Tensor(_) => Place::Tensor,
+            Self::Batch(_) => Place::Batch,
             Self::Choice { .. } => Place::Choice,
         }
     }
@@ -272,5 +288,9 @@ fn of(operation: &Operation) -> Step {
         Operation::Normalize(it) => Step::Elements(Box::new(it)),
         Operation::Layout(it) => Step::Elements(Box::new(it)),
         Operation::RandomErasing(it) => Step::Tensor(Box::new(it)),
+        Operation::MixUp(it) => Step::Batch(Box::new(it)),
+        Operation::CutMix(it) => Step::Batch(Box::new(it)),
+        Operation::TimmMixup(it) => Step::Batch(Box::new(it)),
+        Operation::OneHot(it) => Step::Batch(Box::new(it)),
     }
 }

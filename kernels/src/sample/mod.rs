@@ -26,7 +26,8 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_format::recipe::{Decode, Recipe, SampleType, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
-use plan::{choose, for_each_stage};
+pub(crate) use plan::choose;
+use plan::for_each_stage;
 use turn::Turn;
 
 /// Which sample, for its random parameters: equal ids give equal tensors.
@@ -42,7 +43,7 @@ pub struct SampleId {
 
 impl SampleId {
     /// The stream of random numbers of the operation of a number.
-    fn draws(self, operation: usize) -> Draws {
+    pub(crate) fn draws(self, operation: usize) -> Draws {
         let operation = u32::try_from(operation).expect("a recipe has at most 255 operations");
         let Self { seed, epoch, sample } = self;
         Draws::new(DrawKey { seed, epoch, sample, operation })
@@ -113,7 +114,7 @@ impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
         let mut steps = Vec::new();
-        add_steps(recipe.operations(), &mut steps);
+        add_steps(recipe.split().0, &mut steps);
         let mut decode = Decode::EXACT;
         let mut table = ElementTable::default();
         for step in &steps {
@@ -124,6 +125,7 @@ impl SamplePreparer {
                 | Step::Pixels(_)
                 | Step::Picture(_)
                 | Step::Tensor(_)
+                | Step::Batch(_)
                 | Step::Choice { .. } => (),
             }
         }
@@ -200,7 +202,11 @@ impl SamplePreparer {
                 Step::Pixels(_) | Step::Picture(_) => return true,
                 Step::Geometry(operation) if operation.whole().is_some() => return true,
                 Step::Geometry(_) => on_pictures += 1,
-                Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) | Step::Choice { .. } => (),
+                Step::Decode(_)
+                | Step::Elements(_)
+                | Step::Tensor(_)
+                | Step::Batch(_)
+                | Step::Choice { .. } => (),
             }
         }
         on_pictures > 1
@@ -418,7 +424,11 @@ fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Res
         }
         Step::Picture(operation) => Some(&**operation),
         Step::Geometry(operation) => operation.whole(),
-        Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) | Step::Choice { .. } => None,
+        Step::Decode(_)
+        | Step::Elements(_)
+        | Step::Tensor(_)
+        | Step::Batch(_)
+        | Step::Choice { .. } => None,
     };
     match operation {
         Some(operation) if operation.size(pixels.size(), &mut draws())?.is_some() => {

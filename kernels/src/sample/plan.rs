@@ -9,7 +9,7 @@ use meetpoint_format::random::OPERATIONS_MAX;
 
 /// Appends the numbers of the operations from `first` to before `end` that are executed for a
 /// sample, in their order, those that choose among others replaced by what they choose.
-pub(super) fn choose(
+pub(crate) fn choose(
     steps: &[Step],
     first: usize,
     end: usize,
@@ -103,7 +103,7 @@ fn join(
                     return Ok((index, Fit::Whole));
                 }
             }
-            Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) => (),
+            Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) | Step::Batch(_) => (),
             Step::Choice { .. } => unreachable!("choices were made before"),
         }
     }
@@ -133,7 +133,11 @@ fn follow(
             }
             Step::Picture(operation) => Some(&**operation),
             Step::Geometry(operation) if fit == Fit::Whole && *next == first => operation.whole(),
-            Step::Geometry(_) | Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) => break,
+            Step::Geometry(_)
+            | Step::Decode(_)
+            | Step::Elements(_)
+            | Step::Tensor(_)
+            | Step::Batch(_) => break,
             Step::Choice { .. } => unreachable!("choices were made before"),
         };
         if let Some(operation) = operation {
@@ -166,6 +170,7 @@ fn move_points(
             | Step::Pixels(_)
             | Step::Elements(_)
             | Step::Tensor(_)
+            | Step::Batch(_)
             | Step::Choice { .. } => None,
         };
         if let Some(operation) = operation

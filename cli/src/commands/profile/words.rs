@@ -259,6 +259,10 @@ fn refused_sentences(document: &Document) -> Vec<String> {
                 "Operation {position}, {by}, has random parameters, so that nothing from there on \
                  is prepared offline."
             ),
+            enumerate::RefusedBecause::OnBatches { by, position } => format!(
+                "Operation {position}, {by}, is on batches, so that nothing from there on is \
+                 prepared offline."
+            ),
             enumerate::RefusedBecause::LooksAhead { by, position } => format!(
                 "Operation {position}, {by}, depends on the crop or resize after it, so that the \
                  recipe is not cut between them."

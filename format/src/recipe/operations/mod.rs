@@ -8,6 +8,7 @@ mod aug_mix;
 mod auto_augment;
 mod center_crop;
 mod color_jitter;
+mod cut_mix;
 mod decode;
 mod elastic_transform;
 mod fill;
@@ -15,7 +16,10 @@ mod gaussian_blur;
 mod gaussian_noise;
 mod grayscale;
 mod layout;
+mod mix_up;
+mod mixing;
 mod normalize;
+mod one_hot;
 mod pad;
 mod padding;
 mod pillow_gaussian_blur;
@@ -49,12 +53,13 @@ mod resize;
 mod scale_jitter;
 mod sigmoid_contrast;
 mod three_augment;
+mod timm_mixup;
 mod timm_rand_augment;
 mod to_dtype;
 mod trivial_augment_wide;
 
 use super::Layout;
-use super::declaration::{Declaration, Key, Presence};
+use super::declaration::{Declaration, Key, Place, Presence};
 use super::error::Fault;
 use super::sample_type::SampleType;
 use super::value::{Described, Value, Values};
@@ -64,12 +69,15 @@ pub use aug_mix::AugMix;
 pub use auto_augment::AutoAugment;
 pub use center_crop::CenterCrop;
 pub use color_jitter::ColorJitter;
+pub use cut_mix::CutMix;
 pub use decode::Decode;
 pub use elastic_transform::ElasticTransform;
 pub use gaussian_blur::GaussianBlur;
 pub use gaussian_noise::GaussianNoise;
 pub use grayscale::Grayscale;
+pub use mix_up::MixUp;
 pub use normalize::Normalize;
+pub use one_hot::OneHot;
 pub use pad::Pad;
 pub use pillow_gaussian_blur::PillowGaussianBlur;
 pub use rand_augment::RandAugment;
@@ -102,6 +110,7 @@ pub use resize::Resize;
 pub use scale_jitter::ScaleJitter;
 pub use sigmoid_contrast::SigmoidContrast;
 pub use three_augment::ThreeAugment;
+pub use timm_mixup::TimmMixup;
 pub use timm_rand_augment::TimmRandAugment;
 pub use to_dtype::ToDtype;
 pub use trivial_augment_wide::TrivialAugmentWide;
@@ -289,6 +298,10 @@ operations! {
     Normalize,
     Layout,
     RandomErasing,
+    MixUp,
+    CutMix,
+    TimmMixup,
+    OneHot,
 }
 
 impl Operation {
@@ -314,6 +327,12 @@ impl Operation {
     /// Whether the operations that it contains are executed in their order, one after another.
     pub(super) fn is_sequence(&self) -> bool {
         matches!(self, Self::RandomApply(_))
+    }
+
+    /// Whether it is executed on batches, or contains operations that are.
+    pub fn is_on_batches(&self) -> bool {
+        let of_content = || self.content().iter().any(Self::is_on_batches);
+        self.declaration().place == Place::Batch || of_content()
     }
 
     /// The name in a recipe file.

@@ -1,5 +1,6 @@
 //! Recipes that are read, recipes that are refused, and the texts they are written back to.
 
+mod batches;
 mod declared;
 mod forms;
 mod geometry;

@@ -1,0 +1,107 @@
+//! The operations on batches of a recipe, applied to the samples of a batch that lie in memory.
+
+use crate::mixing::MixedBatch;
+use crate::operations::{Step, add_steps};
+use crate::sample::{SampleId, choose};
+use crate::{Error, Interrupt};
+use meetpoint_format::recipe::{Recipe, SoftLabels, TensorSpec};
+
+/// Which batch, for its random parameters: equal ids give equal batches of equal samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchId {
+    /// Seed of the job.
+    pub seed: u64,
+    /// Epoch, from 0.
+    pub epoch: u32,
+    /// Number of the batch among those of all ranks and devices.
+    pub batch: u64,
+}
+
+/// What an operation on batches changes.
+#[derive(Debug)]
+pub struct BatchTensors<'a> {
+    /// Samples that the batch has.
+    pub samples: usize,
+    /// Their tensors, one after another; empty where batches have none.
+    pub images: &'a mut [u8],
+    /// Their rows of labels, see [`BatchMixer::write_label`]; empty where batches have none.
+    pub labels: &'a mut [u8],
+}
+
+/// Applies the operations on batches of one recipe, reusing its memory: that of one sample.
+#[derive(Debug)]
+pub struct BatchMixer {
+    /// The operations by their numbers: each before those that it contains.
+    steps: Vec<Step>,
+    /// Number of the first on batches.
+    first: usize,
+    /// Numbers of those that are executed on the current batch.
+    chosen: Vec<usize>,
+    spec: TensorSpec,
+    labels: SoftLabels,
+    scratch: Vec<u8>,
+    interrupt: Interrupt,
+}
+
+impl BatchMixer {
+    /// A mixer for samples of `spec`; `None` where the recipe has no operations on batches.
+    pub fn new(recipe: &Recipe, spec: TensorSpec) -> Option<Self> {
+        let labels = recipe.labels()?;
+        let (on_samples, on_batches) = recipe.split();
+        let mut steps = Vec::new();
+        add_steps(on_samples, &mut steps);
+        let first = steps.len();
+        add_steps(on_batches, &mut steps);
+        let (chosen, scratch, interrupt) = Default::default();
+        Some(Self { steps, first, chosen, spec, labels, scratch, interrupt })
+    }
+
+    /// Stops mixing with [`Error::Interrupted`] when it is raised.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// What labels become.
+    pub fn labels(&self) -> SoftLabels {
+        self.labels
+    }
+
+    /// Writes the row of a label: float32, little-endian. Panics where it is not below the number
+    /// of classes, which is the number of elements of the row.
+    pub fn write_label(labels: SoftLabels, label: u32, row: &mut [u8]) {
+        let (elements, _) = row.as_chunks_mut::<4>();
+        elements.fill(labels.off().to_le_bytes());
+        elements[label as usize] = labels.on().to_le_bytes();
+    }
+
+    /// Applies the operations to a batch in place. `pause` is called between samples. After an
+    /// error the content of the batch is open.
+    ///
+    /// # Panics
+    ///
+    /// Where images or labels are there, but not for each sample.
+    pub fn mix(
+        &mut self,
+        BatchId { seed, epoch, batch }: BatchId,
+        BatchTensors { samples, images, labels }: BatchTensors<'_>,
+        pause: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let label_bytes = 4 * self.labels.classes as usize;
+        for (bytes, of_one) in [(images.len(), self.spec.bytes()), (labels.len(), label_bytes)] {
+            assert!(bytes == 0 || bytes == samples * of_one, "each sample has its bytes");
+        }
+        // A batch in the place of a sample: no operation draws for both.
+        let id = SampleId { seed, epoch, sample: batch };
+        self.chosen.clear();
+        choose(&self.steps, self.first, self.steps.len(), id, &mut self.chosen);
+        let (spec, interrupt) = (self.spec, &self.interrupt);
+        let scratch = &mut self.scratch;
+        let mut batch = MixedBatch { spec, samples, images, labels, scratch, interrupt, pause };
+        for number in &self.chosen {
+            if let Step::Batch(operation) = &self.steps[*number] {
+                operation.apply(&mut id.draws(*number), &mut batch)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The weighted sum of two samples, element by element, with the roundings of PyTorch and timm.
+//!
+//! Both products and their sum are rounded to the element type, one after another. Of uint8 they
+//! are float32, and the sum is rounded to a whole number, halves to even.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use meetpoint_format::recipe::Dtype;
+
+/// The weight of a sample or label, and that of its partner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Weights {
+    pub(crate) own: f32,
+    pub(crate) partner: f32,
+}
+
+/// Elements of float16 that are converted at once.
+const BLOCK: usize = 256;
+
+/// From here to twice this, whole numbers are next to each other in float32.
+const WHOLE: f32 = 8_388_608.0;
+
+/// Adds to the elements of a sample those of its partner, weighted.
+pub(crate) fn blend(dtype: Dtype, own: &mut [u8], partner: &[u8], weights: Weights) {
+    match dtype {
+        Dtype::Uint8 => blend_bytes(own, partner, weights),
+        Dtype::Float16 => blend_halves(own, partner, weights),
+        Dtype::Float32 => blend_floats(own, partner, weights),
+    }
+}
+
+fn blend_bytes(own: &mut [u8], partner: &[u8], weights: Weights) {
+    for (own, partner) in own.iter_mut().zip(partner) {
+        let sum = f32::from(*own) * weights.own + f32::from(*partner) * weights.partner;
+        // The sum is at least 0 and rounds to at most 255, which the lowest bits then hold.
+        *own = (sum + WHOLE).to_bits() as u8;
+    }
+}
+
+/// The weighted sum of elements of float32.
+pub(crate) fn blend_floats(own: &mut [u8], partner: &[u8], weights: Weights) {
+    let partner = partner.as_chunks::<4>().0;
+    for (own, partner) in own.as_chunks_mut::<4>().0.iter_mut().zip(partner) {
+        let [first, second] = [*own, *partner].map(f32::from_le_bytes);
+        *own = (first * weights.own + second * weights.partner).to_le_bytes();
+    }
+}
+
+fn blend_halves(own: &mut [u8], partner: &[u8], weights: Weights) {
+    let (mut sums, mut seconds) = ([0.0; BLOCK], [0.0; BLOCK]);
+    for (own, partner) in own.chunks_mut(2 * BLOCK).zip(partner.chunks(2 * BLOCK)) {
+        let count = own.len() / 2;
+        weigh(own, weights.own, &mut sums[..count]);
+        weigh(partner, weights.partner, &mut seconds[..count]);
+        sums.iter_mut().zip(&seconds).for_each(|(sum, second)| *sum += second);
+        let mut halves = [f16::ZERO; BLOCK];
+        halves[..count].convert_from_f32_slice(&sums[..count]);
+        for (bytes, half) in own.as_chunks_mut::<2>().0.iter_mut().zip(halves) {
+            *bytes = half.to_le_bytes();
+        }
+    }
+}
+
+/// Elements of float16 times a weight, rounded to float16.
+fn weigh(bytes: &[u8], weight: f32, products: &mut [f32]) {
+    let mut halves = [f16::ZERO; BLOCK];
+    let halves = &mut halves[..products.len()];
+    for (half, bytes) in halves.iter_mut().zip(bytes.as_chunks::<2>().0) {
+        *half = f16::from_le_bytes(*bytes);
+    }
+    halves.convert_to_f32_slice(products);
+    products.iter_mut().for_each(|product| *product *= weight);
+    halves.convert_from_f32_slice(products);
+    halves.convert_to_f32_slice(products);
+}

@@ -1,0 +1,13 @@
+//! Executes `one_hot`: nothing is left to do, as labels are rows before the first operation.
+
+use super::BatchOperation;
+use crate::Error;
+use crate::mixing::MixedBatch;
+use meetpoint_format::random::Draws;
+use meetpoint_format::recipe::OneHot;
+
+impl BatchOperation for OneHot {
+    fn apply(&self, _draws: &mut Draws, _batch: &mut MixedBatch<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
