@@ -57,6 +57,9 @@ impl ContentsReader {
         let Some(index) = table.columns.position_of(ColumnSource::Label) else {
             return Ok(Vec::new());
         };
+        if self.job.recipe.labels().is_some() {
+            return soft_labels(table.column(index, payload).values());
+        }
         let labels = self.job.dataset.manifest().labels.len();
         let bytes = table.column(index, payload).values();
         let read = |bytes: &[u8]| {
@@ -65,19 +68,30 @@ impl ContentsReader {
             match i32::try_from(got) {
                 Ok(-1) => Ok(None),
                 Ok(label) if known => Ok(Some(label)),
-                _ => Err(LabelError { got, labels }),
+                _ => Err(LabelError::Unknown { got, labels }),
             }
         };
         bytes.chunks_exact(8).map(read).collect()
     }
 }
 
-/// A label that the dataset does not have.
+/// Checks rows of labels, which are no indices.
+fn soft_labels(bytes: &[u8]) -> Result<Vec<Option<i32>>, LabelError> {
+    let elements = bytes.as_chunks::<4>().0.iter().copied().map(f32::from_le_bytes);
+    // Two weights whose exact sum is 1 may exceed it by their rounding.
+    let mut others = elements.filter(|it| !(0.0..=1.0 + 2.0 * f32::EPSILON).contains(it));
+    others.next().map_or(Ok(Vec::new()), |got| Err(LabelError::NoShare { got }))
+}
+
+/// A label that cannot be.
 #[derive(Debug, thiserror::Error)]
-#[error("label {got}, expected -1 or one of the dataset's {labels}")]
-pub(crate) struct LabelError {
-    got: i64,
-    labels: usize,
+pub(crate) enum LabelError {
+    /// One that the dataset does not have.
+    #[error("label {got}, expected -1 or one of the dataset's {labels}")]
+    Unknown { got: i64, labels: usize },
+    /// An element of a row of labels.
+    #[error("{got} in a row of labels, expected a share of 1")]
+    NoShare { got: f32 },
 }
 
 impl std::fmt::Debug for HostPreparer {

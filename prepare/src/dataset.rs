@@ -223,8 +223,15 @@ impl Dataset {
     /// The columns of batches with these names.
     pub fn select(&self, names: &[String], recipe: &Recipe) -> Result<BatchColumns, Error> {
         let spec = recipe.output().ok_or(Error::NoFixedShape)?;
-        BatchColumns::select(names, self.columns(), (recipe, &spec))
-            .map_err(|source| Error::Columns { path: self.path.clone(), source })
+        let columns = BatchColumns::select(names, self.columns(), (recipe, &spec))
+            .map_err(|source| Error::Columns { path: self.path.clone(), source })?;
+        let has_labels = columns.position_of(ColumnSource::Label).is_some();
+        if has_labels && recipe.labels().is_some() && self.manifest().labels.is_empty() {
+            let (_, on_batches) = recipe.split();
+            let operation = on_batches.first().map_or("", |operation| operation.name());
+            return Err(Error::NoLabels { path: self.path.clone(), operation });
+        }
+        Ok(columns)
     }
 
     /// The targets of a recipe that batches with these columns need.

@@ -38,6 +38,8 @@ impl Diagnose for Error {
             Self::Defect { .. } => "defect",
             Self::NoReplacement { .. } => "no_replacement",
             Self::NoFixedShape => "no_fixed_shape",
+            Self::NoLabels { .. } => "no_labels",
+            Self::Label { .. } => "label_not_in_classes",
         }
     }
 
@@ -95,6 +97,17 @@ impl Diagnose for Error {
             Self::SamplerColumn { .. } => {
                 Some("use whole numbers of at most 64 bits with a sign".into())
             }
+            Self::NoLabels { operation, .. } => Some(
+                Remedy::advice(format!("remove `{operation}` and what follows it"))
+                    .or("leave out the column `label`"),
+            ),
+            Self::Label { label: None, .. } => {
+                Some("leave it out by a filter, `label is not null`".into())
+            }
+            Self::Label { label: Some(label), .. } => Some(
+                Remedy::advice(format!("set `num_classes` to {} or more", i64::from(*label) + 1))
+                    .or("leave it out by a filter on `label`"),
+            ),
             Self::NoFixedShape => Some("end the recipe with a crop or an exact resize".into()),
             // Nothing is wrong, or no user's input leads here.
             Self::Interrupted | Self::NoSuchBatch { .. } | Self::OutputTooSmall { .. } => None,

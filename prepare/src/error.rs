@@ -279,6 +279,31 @@ pub enum Error {
     /// The recipe's output depends on the picture, so no batch can be made.
     #[error("the recipe's result has no fixed shape")]
     NoFixedShape,
+    /// A dataset without labels, for a recipe with an operation on labels.
+    #[error("dataset {} has no labels, but the recipe has `{operation}`", path.display())]
+    NoLabels {
+        /// Dataset folder.
+        path: PathBuf,
+        /// The first operation on batches.
+        operation: &'static str,
+    },
+    /// A sample whose label is not one of the classes that the recipe names. The sample is sound.
+    #[error(
+        "{part}, row {row}, key {key}: {}, but `num_classes` of the recipe is {classes}",
+        label.map_or("no label".to_owned(), |label| format!("the label is {label}"))
+    )]
+    Label {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// The label, if it has one.
+        label: Option<i32>,
+        /// Classes of the recipe.
+        classes: u32,
+    },
     /// The options of the sampler are wrong, or do not fit the dataset.
     #[error("sampler: {0}")]
     Sampler(#[from] SamplerError),

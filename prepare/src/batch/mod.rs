@@ -12,13 +12,15 @@ use crate::encoded::decodes_regions;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::{BatchMemory, Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, Entry};
-use meetpoint_format::column::{BatchColumns, ColumnNames, TargetColumn};
+use meetpoint_format::column::{
+    BatchColumns, BatchLayout, ColumnNames, ColumnSource, TargetColumn,
+};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
-    ContainedPanic, Cpu, Encoded, Error as PictureError, Interrupt, SampleId, SamplePreparer,
-    TargetSpec, contain_panic,
+    BatchId, BatchMixer, BatchTensors, ContainedPanic, Cpu, Encoded, Error as PictureError,
+    Interrupt, SampleId, SamplePreparer, TargetSpec, contain_panic,
 };
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
@@ -69,6 +71,8 @@ pub struct CpuPreparer {
     /// Files outside of the parts.
     contents: OpenContents,
     preparer: SamplePreparer,
+    /// Where the recipe has operations on batches.
+    mixer: Option<BatchMixer>,
     interrupt: Interrupt,
     memory: Option<Arc<DecodeMemory>>,
     spec: TensorSpec,
@@ -92,6 +96,7 @@ pub struct CpuPreparer {
 /// Progress within one batch.
 struct InHand<'a> {
     epoch: u32,
+    batch: u32,
     out: &'a mut [u8],
     pace: Pace<'a>,
     stats: PrepareStats,
@@ -121,7 +126,7 @@ impl CpuPreparer {
         let targets = job.dataset.targets(&columns, &job.recipe)?;
         let mut preparer = SamplePreparer::new(&job.recipe, cpu);
         preparer.set_targets(targets.iter().map(target_spec).collect());
-        let table = Table::new(Arc::new(columns), targets);
+        let table = Table::new(Arc::new(columns), (targets, job.recipe.labels()));
         let files = (0..job.dataset.manifest().parts.len())
             .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
@@ -130,6 +135,7 @@ impl CpuPreparer {
         }
         Ok(Self {
             preparer,
+            mixer: BatchMixer::new(&job.recipe, spec),
             interrupt: Interrupt::default(),
             memory: None,
             job,
@@ -207,15 +213,46 @@ impl CpuPreparer {
         Ok(())
     }
 
-    /// Closes a batch up whose samples are all prepared, and writes its further columns.
+    /// Closes a batch up whose samples are all prepared, writes its further columns, and mixes what
+    /// it then holds.
     fn finish(&mut self, hand: &mut InHand<'_>) -> Result<PreparedBatch, Error> {
         if !self.mended.is_empty() {
             self.mended.sort_by_key(|mended| mended.position);
             self.close_up(hand.out);
         }
         let (layout, samples) = self.table.finish(hand.out)?;
+        self.mix(&layout, samples.len(), hand)?;
         let mended = std::mem::take(&mut self.mended);
         Ok(PreparedBatch { layout, samples, mended, stats: hand.stats })
+    }
+
+    /// Executes the operations on batches on the columns that there are.
+    fn mix(
+        &mut self,
+        layout: &BatchLayout,
+        samples: usize,
+        hand: &mut InHand<'_>,
+    ) -> Result<(), Error> {
+        let Some(mixer) = &mut self.mixer else { return Ok(()) };
+        let started = Instant::now();
+        let (images, others) = hand.out.split_at_mut(samples * self.image_bytes);
+        let label = self.table.columns().position_of(ColumnSource::Label);
+        let labels = label.map_or(0..0, |index| {
+            let extent = layout.extent(index);
+            let start = usize::try_from(extent.offset).expect("inside the memory") - images.len();
+            start..start + usize::try_from(extent.bytes).expect("inside the memory")
+        });
+        let labels = &mut others[labels];
+        let batching = &self.job.batching;
+        let (seed, number) = (batching.seed(), batching.number(hand.batch));
+        let id = BatchId { seed, epoch: hand.epoch, batch: number };
+        let (pace, done) = (&mut hand.pace, hand.stats.samples);
+        let is_given_up = &mut hand.is_given_up;
+        let pause = &mut || *is_given_up |= !pace(done);
+        let mixed = mixer.mix(id, BatchTensors { samples, images, labels }, pause);
+        hand.stats.compute_ns += nanoseconds(started.elapsed());
+        // Mixing itself fails only where it is interrupted.
+        if mixed.is_err() || hand.is_given_up { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     /// Takes the columns of all samples, where nothing has to be decoded.
@@ -481,6 +518,9 @@ impl Preparer for CpuPreparer {
 
     fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.preparer.set_interrupt(interrupt.clone());
+        if let Some(mixer) = &mut self.mixer {
+            mixer.set_interrupt(interrupt.clone());
+        }
         self.interrupt = interrupt;
     }
 
@@ -504,6 +544,7 @@ impl Preparer for CpuPreparer {
         self.mended.clear();
         let mut hand = InHand {
             epoch,
+            batch,
             out,
             pace,
             stats: PrepareStats::default(),

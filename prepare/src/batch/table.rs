@@ -6,7 +6,8 @@ use meetpoint_format::column::{
     BatchColumns, BatchLayout, COLUMN_ALIGNMENT, Column, ColumnSource, TargetColumn, append_value,
 };
 use meetpoint_format::dataset::SampleLocation;
-use meetpoint_kernels::SamplePreparer;
+use meetpoint_format::recipe::SoftLabels;
+use meetpoint_kernels::{BatchMixer, SamplePreparer};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub(super) struct Table {
     /// Index of the column with the images.
     image: Option<usize>,
     targets: Vec<Target>,
+    /// What labels become, where they do not stay numbers.
+    soft_labels: Option<SoftLabels>,
     /// Values of the columns that are read from the dataset, by column.
     staged: Vec<Staged>,
     /// The sample that each position holds; `None` for one that was left out.
@@ -75,8 +78,11 @@ impl Staged {
 }
 
 impl Table {
-    /// A table of these columns, some of which need these targets.
-    pub(super) fn new(columns: Arc<BatchColumns>, targets: Vec<TargetColumn>) -> Self {
+    /// A table of these columns, some of which need these targets; and what labels become.
+    pub(super) fn new(
+        columns: Arc<BatchColumns>,
+        (targets, soft_labels): (Vec<TargetColumn>, Option<SoftLabels>),
+    ) -> Self {
         let targets = targets.into_iter().map(|target| {
             let TargetColumn { name, further, stored: kind, filtered, .. } = target;
             let own = columns.position_of(ColumnSource::Target(further));
@@ -86,7 +92,7 @@ impl Table {
         let targets = targets.collect();
         let image = columns.position_of(ColumnSource::Image);
         let staged = columns.as_slice().iter().map(|_| Staged::default()).collect();
-        Self { columns, image, targets, staged, held_at: Vec::new() }
+        Self { columns, image, targets, soft_labels, staged, held_at: Vec::new() }
     }
 
     pub(super) fn columns(&self) -> &Arc<BatchColumns> {
@@ -174,10 +180,13 @@ impl Table {
                     read_further(column, index, place, dataset, &mut staged.bytes)
                         .inspect_err(|_| staged.bytes.truncate(start))?;
                 }
-                ColumnSource::Image
-                | ColumnSource::Label
-                | ColumnSource::Sample
-                | ColumnSource::Target(_) => continue,
+                ColumnSource::Label => {
+                    self.soft_labels.map_or(Ok(()), |labels| {
+                        check_label(labels, (sample, location), dataset)
+                    })?;
+                    continue;
+                }
+                ColumnSource::Image | ColumnSource::Sample | ColumnSource::Target(_) => continue,
             }
             staged.ranges[position] = start..staged.bytes.len();
         }
@@ -219,7 +228,11 @@ impl Table {
             match column.source {
                 ColumnSource::Image => {}
                 ColumnSource::Label => {
-                    numbers(into, held.map(|held| held.label.map_or(-1, i64::from)));
+                    let labels = held.map(|held| held.label);
+                    match self.soft_labels {
+                        Some(soft) => soft_rows(into, soft, labels.flatten()),
+                        None => numbers(into, labels.map(|label| label.map_or(-1, i64::from))),
+                    }
                 }
                 ColumnSource::Sample => numbers(into, held.map(|held| held.sample.cast_signed())),
                 ColumnSource::Key | ColumnSource::Further(_) | ColumnSource::Target(_) => {
@@ -270,6 +283,27 @@ fn write_staged(
 fn numbers(into: &mut [u8], numbers: impl Iterator<Item = i64>) {
     for (into, number) in into.chunks_exact_mut(8).zip(numbers) {
         into.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Refuses a label that is not one of the classes.
+fn check_label(
+    SoftLabels { classes, .. }: SoftLabels,
+    (sample, location): (u64, &SampleLocation),
+    dataset: &Dataset,
+) -> Result<(), Error> {
+    let label = location.label;
+    if label.and_then(|label| u32::try_from(label).ok()).is_some_and(|label| label < classes) {
+        return Ok(());
+    }
+    let (part, row, key) = dataset.place_in_words(sample, location);
+    Err(Error::Label { part, row, key, label, classes })
+}
+
+/// Writes the rows of labels, which have been checked.
+fn soft_rows(into: &mut [u8], soft: SoftLabels, labels: impl Iterator<Item = i32>) {
+    for (row, label) in into.chunks_exact_mut(4 * soft.classes as usize).zip(labels) {
+        BatchMixer::write_label(soft, label.cast_unsigned(), row);
     }
 }
 

@@ -15,14 +15,14 @@ const BATCH: u32 = 6;
 const BATCHES: u32 = 4;
 
 /// Makes a preparer of a job.
-type Make = fn(&Job) -> Box<dyn Preparer>;
+pub(crate) type Make = fn(&Job) -> Box<dyn Preparer>;
 
 fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
     Box::new(CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap())
 }
 
 /// The preparers under test.
-const SUBJECTS: [Make; 4] = [
+pub(crate) const SUBJECTS: [Make; 4] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {
@@ -57,7 +57,7 @@ fn lent(job: &Job, kind: MemoryKind) -> Lent {
 }
 
 /// Prepares a batch, again where the preparer has a fault.
-fn prepare(
+pub(crate) fn prepare(
     preparer: &mut dyn Preparer,
     (epoch, batch): (u32, u32),
     memory: &mut dyn BatchMemory,

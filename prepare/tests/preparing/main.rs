@@ -7,4 +7,5 @@ mod contract;
 mod damage;
 mod faulty;
 mod limits;
+mod mixing;
 mod support;

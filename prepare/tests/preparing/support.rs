@@ -44,6 +44,15 @@ pub(crate) fn picture(sample: u64) -> Vec<u8> {
 
 /// Writes a dataset of two parts; `change` may spoil an image before it is written.
 pub(crate) fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
+    write_labelled(folder, change, (0, |_| None))
+}
+
+/// The same, with so many labels and the label of each sample.
+pub(crate) fn write_labelled(
+    folder: &Path,
+    change: impl Fn(u64, &mut Vec<u8>),
+    (labels, label): (u32, impl Fn(u64) -> Option<i32>),
+) -> Arc<Dataset> {
     let mut parts = Vec::new();
     let (mut image_bytes, mut image_bytes_max) = (0, 0);
     let (mut samples, mut entry_points_bytes) = (0, 0);
@@ -59,7 +68,8 @@ pub(crate) fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Da
             image_bytes += image.len() as u64;
             image_bytes_max = image_bytes_max.max(image.len() as u64);
             let key = format!("{sample}.jpg");
-            encoder.push(Row { key, image, label: None, entry_points, extra: None }).unwrap();
+            let label = label(sample);
+            encoder.push(Row { key, image, label, entry_points, extra: None }).unwrap();
         }
         let part = encoder.finish().unwrap();
         std::fs::write(folder.join(part_name(index)), &part.sink).unwrap();
@@ -75,7 +85,7 @@ pub(crate) fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Da
         samples: SAMPLES,
         image_bytes,
         image_bytes_max,
-        labels: Vec::new(),
+        labels: (0..labels).map(|label| label.to_string()).collect(),
         parts,
         stored: Some(Stored {
             // Files are let pass in any form.
