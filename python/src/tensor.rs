@@ -2,7 +2,9 @@
 
 use crate::dlpack::{self, TypeCode, View};
 use crate::{damage, guarded};
-use meetpoint_format::column::{Column, ColumnBytes, ColumnKind, ElementType, Extent};
+use meetpoint_format::column::{
+    Column, ColumnBytes, ColumnKind, ColumnSource, ElementType, Extent,
+};
 use meetpoint_host::{Batch as HostBatch, MemoryKind, Mended};
 use meetpoint_scheduler::Source;
 use pyo3::IntoPyObjectExt;
@@ -236,6 +238,8 @@ pub(crate) struct Batch {
     samples: Vec<u64>,
     /// `None` where the dataset has none, or where batches have no column with labels.
     labels: Option<Vec<i32>>,
+    /// Where labels are rows of float32.
+    soft_labels: Option<Place>,
     mended: Vec<Mended>,
 }
 
@@ -254,7 +258,16 @@ impl From<HostBatch> for Batch {
             (column.name.clone(), Values::of(&bytes, offset))
         };
         let has_labels = batch.labels().len() == batch.samples().len();
+        let is_soft = |(column, _): &(&Column, &Extent)| {
+            column.source == ColumnSource::Label && column.kind.element() == ElementType::Float32
+        };
+        let soft = batch.columns().iter().zip(batch.layout().extents()).find(is_soft);
+        let soft_labels = soft.and_then(|column| match values(column).1 {
+            Values::Tensor(place) => Some(place),
+            Values::Ragged(..) | Values::Bytes(_) | Values::Text(_) => None,
+        });
         Self {
+            soft_labels,
             columns: batch.columns().iter().zip(batch.layout().extents()).map(values).collect(),
             index: batch.index(),
             epoch: batch.epoch(),
@@ -296,11 +309,14 @@ impl Batch {
 
     #[getter]
     fn has_labels(&self) -> bool {
-        self.labels.is_some()
+        self.labels.is_some() || self.soft_labels.is_some()
     }
 
     #[pyo3(signature = (*, narrow=false))]
     fn labels(&self, narrow: bool) -> Option<Tensor> {
+        if let Some(place) = &self.soft_labels {
+            return Some(self.tensor(place));
+        }
         let labels = self.labels.as_ref()?;
         let axes = vec![i64::try_from(labels.len()).expect("a batch fits memory")];
         let (elements, element) = match narrow {

@@ -55,6 +55,9 @@ EVERY = T.Compose(
         T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
         T.ToImage(),
         T.RandomErasing(0.25, value=(1, 2, 3), max_count=2),
+        T.OneHot(5),
+        T.RandomChoice([T.MixUp(num_classes=5), T.CutMix(alpha=0.5, num_classes=5)]),
+        T.TimmMixup(0.8, 1.0, mode="pair", label_smoothing=0, num_classes=5),
     ]
 )
 

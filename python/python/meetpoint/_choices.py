@@ -1,4 +1,8 @@
-"""Operations that contain others and choose among them for each sample."""
+"""Operations that contain others and choose among them for each sample.
+
+Operations on batches may be contained as well, but only by themselves; the choice is then made for
+each batch.
+"""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class Loader(Measured, Closing, Generic[BatchT]):
 
     Iterating gives ``(images, labels)`` for every batch of an epoch: ``images`` has the shape
     [batch, height, width, 3], or [batch, 3, height, width] where the recipe says so, and the
-    recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), or ``None`` where the dataset has
-    none. Each ``iter()`` begins the next epoch, with an order and draws of its own (the same one
+    recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), float32 [batch, classes] after an
+    operation on batches, or ``None`` where the dataset has none. Each ``iter()`` begins the next epoch, with an order and draws of its own (the same one
     where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its
     own until the last array that shows it is gone.
 

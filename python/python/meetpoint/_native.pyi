@@ -145,7 +145,8 @@ class Batch:
         """Numbers of its samples in the dataset: int64, or int32 where asked and enough."""
 
     def labels(self, *, narrow: bool = False) -> Optional[Tensor]:
-        """[batch], int64, or int32 where ``narrow``; ``None`` where there are none."""
+        """[batch], int64, or int32 where ``narrow``; float32 [batch, classes] after an operation on
+        batches; ``None`` where there are none."""
     @property
     def samples(self) -> List[int]:
         """Numbers of its samples in the dataset."""

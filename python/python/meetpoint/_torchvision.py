@@ -37,6 +37,7 @@ _ON_PICTURES = (
     *_POLICIES,
     *_CHOICES,
 )
+_ON_BATCHES = ("MixUp", "CutMix")
 _EITHER_WAY = ("CenterCrop", "RandomHorizontalFlip", "RandomVerticalFlip")
 _TO_TENSOR = ("ToImage", "PILToTensor", "ToTensor")
 _TO_DTYPE = ("ToDtype", "ConvertImageDtype", "ConvertDtype")
@@ -47,6 +48,7 @@ _KNOWN = (
     *_TO_DTYPE,
     "Normalize",
     "RandomErasing",
+    *_ON_BATCHES,
     "RGB",
     "Identity",
 )
@@ -66,6 +68,8 @@ class _Translation:
         self.refused: List[str] = []
         self.is_tensor = False
         """Whether the picture is a tensor by now; it begins as a PIL image."""
+        self.is_float = False
+        """Whether its elements are floats by now."""
 
     def add(self, it: Any) -> None:
         name = type(it).__name__
@@ -116,13 +120,18 @@ class _Translation:
         elif name in _TO_TENSOR:
             self.made.append(ours.ToTensor() if name == "ToTensor" else ours.ToImage())
             self.is_tensor = True
+            self.is_float = name == "ToTensor"
         elif name in _TO_DTYPE:
-            self.made.append(ours.ToDtype(it.dtype, scale=_scale(it, name)))
+            to_dtype = ours.ToDtype(it.dtype, scale=_scale(it, name))
+            self.made.append(to_dtype)
+            self.is_float = to_dtype._keys["dtype"] != "uint8"
         elif name == "Normalize":
             self.made.append(ours.Normalize(_floats(it.mean), _floats(it.std)))
         elif name == "RandomErasing":
             value = "random" if it.value is None else it.value
             self.made.append(ours.RandomErasing(it.p, it.scale, it.ratio, value=value))
+        elif name in _ON_BATCHES:
+            self.made.append(getattr(ours, name)(alpha=it.alpha, num_classes=it.num_classes))
         # RGB and Identity need no operation: decoded pictures are RGB.
 
     def _add_policy(self, it: Any, name: str) -> None:
@@ -144,8 +153,9 @@ class _Translation:
         contained: List["Transform"] = []
         for transform in it.transforms:
             inner = _Translation()
+            inner.is_tensor, inner.is_float = self.is_tensor, self.is_float
             inner.add(transform)
-            if inner.is_tensor:
+            if inner.is_tensor and not self.is_tensor:
                 inner.refused.append("a conversion to a tensor")
             self.refused.extend(f"{refused} inside of {name}" for refused in inner.refused)
             if len(inner.made) == 1:
@@ -176,6 +186,14 @@ class _Translation:
             return refusal(it, name)
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
+        if name in _ON_BATCHES:
+            return self._refusal_on_batches(it, name)
+        if name in _CHOICES and _is_on_batches(it):
+            if name == "RandomApply":
+                return "contains operations on batches; T.RandomApply makes labels rows in any case"
+            if not all(_is_on_batches(inner) for inner in it.transforms):
+                return "contains operations on batches beside others; take the others out"
+            return None
         if name in _ON_PICTURES and self.is_tensor:
             return "after a conversion to a tensor, where torchvision's result differs; move it up"
         if name in _EITHER_WAY and self.is_tensor:
@@ -189,6 +207,30 @@ class _Translation:
         if name in _TO_DTYPE and isinstance(it.dtype, dict):
             return "with a dtype for each type"
         return refusal(it, name)
+
+    def _refusal_on_batches(self, it: Any, name: str) -> Optional[str]:
+        """Why an operation on batches has no exact translation at its position."""
+        getter = getattr(it._labels_getter, "__name__", "")
+        if getter != "_find_labels_default_heuristic":
+            return "with a labels_getter; labels are the column label"
+        if it.num_classes is None:
+            return "without num_classes, for labels that are rows already; set it"
+        if not self.is_tensor:
+            return "before a conversion to a tensor; move it after ToImage"
+        if name == "MixUp" and not self.is_float:
+            return "on uint8, which torchvision cannot blend; put ToDtype before it"
+        return None
+
+
+def _is_on_batches(it: Any) -> bool:
+    """Whether an object is, or contains, an operation of torchvision on batches."""
+    if isinstance(it, (list, tuple)):
+        contained: List[Any] = list(it)  # pyright: ignore[reportUnknownArgumentType]
+    elif is_of_torchvision(it) and type(it).__name__ in _ON_BATCHES:
+        return True
+    else:
+        contained = list(getattr(it, "transforms", ()))
+    return any(_is_on_batches(inner) for inner in contained)
 
 
 def from_torchvision(compose: object) -> List["Transform"]:

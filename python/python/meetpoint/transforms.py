@@ -29,6 +29,7 @@ from typing import (
 )
 
 from . import _native, _values
+from ._batches import CutMix, MixUp, OneHot, TimmMixup
 from ._choices import RandomApply, RandomChoice, RandomOrder
 from ._colours import (
     AdjustGamma,
@@ -89,6 +90,7 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Compose",
+    "CutMix",
     "Decode",
     "ElasticTransform",
     "GaussianBlur",
@@ -97,7 +99,9 @@ __all__ = [
     "Keypoints",
     "Layout",
     "Mask",
+    "MixUp",
     "Normalize",
+    "OneHot",
     "PILToTensor",
     "Pad",
     "PillowGaussianBlur",
@@ -133,6 +137,7 @@ __all__ = [
     "SigmoidContrast",
     "Target",
     "ThreeAugment",
+    "TimmMixup",
     "TimmRandAugment",
     "ToDtype",
     "ToImage",
@@ -542,6 +547,10 @@ _CLASSES: Dict[str, Type[Transform]] = {
         Normalize,
         Layout,
         RandomErasing,
+        MixUp,
+        CutMix,
+        TimmMixup,
+        OneHot,
     )
 }
 
