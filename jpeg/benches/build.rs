@@ -24,6 +24,6 @@ fn libjpeg_turbo() {
     for path in &library.link_paths {
         println!("cargo::rustc-link-search=native={}", path.display());
     }
-    // Behind the shim, which needs it.
+    // Linked after the shim, which needs it.
     println!("cargo::rustc-link-lib=jpeg");
 }

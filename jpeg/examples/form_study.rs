@@ -12,14 +12,14 @@ use std::error::Error;
 /// Times that each picture is unpacked; the least time counts.
 const TURNS: usize = 5;
 
-/// Place in natural order of each zigzag index.
+/// Natural-order index of each zigzag index.
 const NATURAL: [usize; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
     13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
     52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// Streams of bytes that a layout keeps apart.
+/// Number of separate byte streams of a layout.
 type Streams = Vec<Vec<u8>>;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -153,7 +153,7 @@ fn push_any(streams: &mut Streams, stream: usize, value: i16, halves: bool) {
     }
 }
 
-/// Puts two half bytes of the streams of values into a byte.
+/// Packs two half bytes of the streams of values into a byte.
 fn halve(mut streams: Streams) -> Streams {
     for stream in &mut streams[19..] {
         let pairs = stream.chunks(2);

@@ -1,7 +1,7 @@
 //! Prints the instruction sets whose kernels the tests exercise on this machine, and why others
 //! are skipped.
 //!
-//! The tests loop over the same list, [`Cpu::ALL`], and ask the same question of each.
+//! The tests loop over the same list, [`Cpu::ALL`], and skip the same ones.
 
 use meetpoint_jpeg::Cpu;
 

@@ -1,11 +1,11 @@
 //! The numeric back end as a whole against libjpeg-turbo: from coefficients to pixels.
 
 use super::idct::{self, Dequantiser, Scale};
-use super::upsample::{Place, Side, Upsampling, h1v2, h2v1, h2v2, replicate};
+use super::upsample::{SampleSpan, Side, Upsampling, h1v2, h2v1, h2v2, replicate};
 use super::{Block, QuantTable, colour};
 use crate::{Cpu, golden};
 
-/// Places of the coefficients in the order of a file.
+/// Natural-order index of each zigzag position.
 pub(super) const ZIGZAG: [usize; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
     13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
@@ -95,11 +95,11 @@ impl Decoding {
             0 => (Side::Upper, &from.rows[sample.saturating_sub(1)]),
             _ => (Side::Lower, &from.rows[(sample + 1).min(from.height - 1)]),
         };
-        let place = Place { first: 0, width: from.width };
+        let span = SampleSpan { first: 0, width: from.width };
         match how {
             Upsampling::None => out.copy_from_slice(&near[..columns]),
-            Upsampling::FancyH2V1 => h2v1(self.cpu, near, place, 0..columns, &mut out),
-            Upsampling::FancyH2V2 => h2v2(self.cpu, near, far, place, 0..columns, &mut out),
+            Upsampling::FancyH2V1 => h2v1(self.cpu, near, span, 0..columns, &mut out),
+            Upsampling::FancyH2V2 => h2v2(self.cpu, near, far, span, 0..columns, &mut out),
             Upsampling::FancyH1V2 => {
                 h1v2(self.cpu, &near[..columns], &far[..columns], side, &mut out);
             }

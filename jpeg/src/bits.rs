@@ -1,25 +1,25 @@
 //! Reads bits of entropy-coded data, taking out stuffed bytes and stopping at markers.
 
-/// A reader of one run of entropy-coded data. Behind its end it gives zeros and counts them.
+/// A reader of one run of entropy-coded data. Past the end it reads zeros and counts them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bits<'a> {
     data: &'a [u8],
-    /// What of `data` is not taken in yet.
+    /// The part of `data` that is not loaded yet.
     rest: &'a [u8],
     /// The next bits, the first one being the highest; only the first ones count.
     pub(super) next: u64,
-    /// Its lower six bits say how many of `next` count, its other bits nothing.
+    /// Its lower six bits are the number of valid bits in `next`; the others are meaningless.
     count: u32,
-    /// Zeros among those and before that do not come from the data.
+    /// Number of zero bits read or loaded past the end of the data.
     made_up: u32,
 }
 
-/// Bits that there are at least after [`Bits::refill`].
+/// Minimum number of bits available after [`Bits::refill`].
 pub(super) const REFILLED: u32 = 56;
 
-/// A place in the data, between two bits.
+/// The position of a bit in the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BitPosition {
     /// Offset of the byte that holds the next bit.
     pub(super) offset: usize,
     /// Bits of it that are already read, 0..8.
@@ -27,24 +27,24 @@ pub(super) struct Place {
 }
 
 impl<'a> Bits<'a> {
-    /// A reader that begins at a place in `data`.
-    pub(super) fn new(data: &'a [u8], place: Place) -> Self {
-        let rest = data.get(place.offset..).unwrap_or_default();
+    /// A reader that begins at a position in `data`.
+    pub(super) fn new(data: &'a [u8], position: BitPosition) -> Self {
+        let rest = data.get(position.offset..).unwrap_or_default();
         let mut bits = Self { data, rest, next: 0, count: 0, made_up: 0 };
-        if place.bits > 0 {
+        if position.bits > 0 {
             bits.refill();
-            bits.skip(place.bits);
+            bits.skip(position.bits);
         }
         bits
     }
 
-    /// Takes in data until there are at least [`REFILLED`] bits.
+    /// Loads data until at least [`REFILLED`] bits are available.
     #[inline(always)]
     pub(super) fn refill(&mut self) {
         if let Some(bytes) = self.rest.first_chunk() {
             let bytes = u64::from_be_bytes(*bytes);
             if !has_byte_ff(bytes) {
-                // The bits that come in without being counted come in again next time.
+                // Bits that are loaded but not counted are loaded again next time.
                 self.next |= bytes >> (self.count & 63);
                 self.rest = &self.rest[((!self.count & 63) >> 3) as usize..];
                 self.count |= 56;
@@ -60,7 +60,7 @@ impl<'a> Bits<'a> {
     fn refilled_bytewise(mut self) -> Self {
         self.count &= 63;
         if let Some(bytes) = self.rest.first_chunk() {
-            // Those before the first byte that could be stuffed or begin a marker.
+            // The bytes before the first one that could be stuffed or begin a marker.
             let bytes = u64::from_be_bytes(*bytes);
             let plain = bytes_before_ff(bytes).min((63 - self.count) / 8);
             let kept = bytes & !(u64::MAX >> (8 * plain));
@@ -97,50 +97,50 @@ impl<'a> Bits<'a> {
         0
     }
 
-    /// Moves on by `count` bits, which must be there.
+    /// Advances by `count` bits, which must be available.
     #[inline(always)]
     pub(super) fn skip(&mut self, count: u32) {
-        debug_assert!(count <= self.count(), "bits are taken in before they are read");
+        debug_assert!(count <= self.count(), "bits are loaded before they are read");
         self.skip_low(count);
     }
 
-    /// Moves on by the number in the lower six bits of an entry of a table. No other bits need to
-    /// be taken off it, which is time on the way from one look at the data to the next.
+    /// Advances by the number in the lower six bits of a table entry. The other bits need no
+    /// masking, which would lengthen the dependency from one lookup to the next.
     #[inline(always)]
     pub(super) fn skip_low(&mut self, entry: u32) {
         self.next <<= entry & 63;
         self.count = self.count.wrapping_sub(entry);
     }
 
-    /// Bits that are there, 63 at most.
+    /// Number of available bits, at most 63.
     #[inline(always)]
     pub(super) fn count(&self) -> u32 {
         self.count & 63
     }
 
-    /// Whether more was read than there is.
+    /// Whether more bits were read than the data have.
     pub(super) fn is_overrun(&self) -> bool {
         self.count() < self.made_up
     }
 
-    /// Offset of the byte that is taken in next, about where the reader is.
+    /// Offset of the byte that is loaded next, near the position of the reader.
     pub(super) fn offset(&self) -> usize {
         self.data.len() - self.rest.len()
     }
 
-    /// Where the next bit is. The reader must not be overrun.
-    pub(super) fn place(&self) -> Place {
+    /// The position of the next bit. The reader must not be overrun.
+    pub(super) fn position(&self) -> BitPosition {
         let mut offset = self.offset();
         let unread = self.count() - self.made_up;
         for _ in 0..unread.div_ceil(8) {
             let stuffed = offset >= 2 && self.data[offset - 2..offset] == [0xff, 0];
             offset -= if stuffed { 2 } else { 1 };
         }
-        Place { offset, bits: unread.wrapping_neg() & 7 }
+        BitPosition { offset, bits: unread.wrapping_neg() & 7 }
     }
 
-    /// Passes over a restart marker, which must be the next byte and the `number`th modulo 8.
-    /// False, and nothing changes, when it is not.
+    /// Skips a restart marker, which must come next and have number `number` modulo 8. Otherwise
+    /// returns false and changes nothing.
     pub(super) fn pass_restart(&mut self, number: u32) -> bool {
         if self.is_overrun() || self.count() - self.made_up >= 8 {
             return false;
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const START: Place = Place { offset: 0, bits: 0 };
+    const START: BitPosition = BitPosition { offset: 0, bits: 0 };
 
-    /// Stuffs zeros behind 0xff, as a file does.
+    /// Stuffs zeros after 0xff, as a file does.
     fn stuffed(bytes: &[u8]) -> Vec<u8> {
         bytes
             .iter()
@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn reading_goes_on_at_a_place(
+        fn reading_resumes_at_a_position(
             bytes in any_bytes(), before in prop::collection::vec(0..32_u32, 0..20),
         ) {
             let data = stuffed(&bytes);
@@ -226,7 +226,7 @@ mod tests {
                 take(&mut bits, length);
             }
             if !bits.is_overrun() {
-                let mut again = Bits::new(&data, bits.place());
+                let mut again = Bits::new(&data, bits.position());
                 for _ in 0..80 {
                     prop_assert_eq!(take(&mut again, 7), take(&mut bits, 7));
                 }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_marker_is_passed_only_where_it_stands() {
+    fn a_restart_marker_is_skipped_only_at_its_position() {
         let data = [0x12, 0x7f, 0xff, 0xff, 0xd3, 0x56];
         let mut bits = Bits::new(&data, START);
         assert!(!bits.pass_restart(3), "a whole byte is left");

@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli, RFC 3720 appendix B.4), by which entry points recognise their file.
+//! CRC-32C (Castagnoli, RFC 3720 appendix B.4), which ties entry points to their file.
 
 use crc_fast::{CrcAlgorithm, Digest};
 

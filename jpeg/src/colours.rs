@@ -39,7 +39,7 @@ impl Colours {
         }
     }
 
-    /// Whether so many components can have this meaning.
+    /// Whether this many components can have this meaning.
     pub(crate) fn fits(self, components: usize) -> bool {
         components
             == match self {
@@ -49,8 +49,8 @@ impl Colours {
             }
     }
 
-    /// A row of components to a row of red, green and blue. All rows that there are have the length
-    /// of those planes.
+    /// A row of components to a row of red, green and blue. All rows have the length of those
+    /// planes.
     pub(crate) fn convert(
         self,
         cpu: Cpu,

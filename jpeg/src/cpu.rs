@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cpu {
-    /// What every machine has; the meaning of every kernel.
+    /// Portable Rust for every machine; the reference for every kernel.
     Portable,
     /// x86-64 with AVX2 and what every processor with it has: BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
@@ -19,7 +19,7 @@ pub enum Cpu {
 /// Why code for an instruction set cannot run on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The machine has another architecture than this one.
+    /// The machine has a different architecture.
     Architecture(&'static str),
     /// The processor, or the virtual machine, lacks these features.
     Features(Vec<&'static str>),
@@ -87,13 +87,13 @@ const AVX512: &[Feature] = x86_features!(
 
 const NEON: &[Feature] = aarch64_features!("neon");
 
-/// For each of [`Cpu::ALL`], whether this machine has it: kernels ask once for each row.
+/// For each of [`Cpu::ALL`], whether this machine has it; cached, as kernels check it for each row.
 static AVAILABLE: LazyLock<[bool; Cpu::ALL.len()]> = LazyLock::new(|| {
     Cpu::ALL.map(|cpu| cpu.required().iter().all(|(_, is_detected)| is_detected()))
 });
 
 impl Cpu {
-    /// All that there are kernels for; within an architecture from the simplest to the best.
+    /// All instruction sets with kernels; within an architecture from the simplest to the best.
     pub const ALL: [Self; 4] = [Self::Portable, Self::Avx2, Self::Avx512, Self::Neon];
 
     /// The best that this machine has among those with [`Cpu::evidence`].
@@ -108,7 +108,7 @@ impl Cpu {
         available.filter(|cpu| evidence(*cpu).is_some()).last().unwrap_or(Self::Portable)
     }
 
-    /// All that this machine has, from the simplest to the best.
+    /// All available on this machine, from the simplest to the best.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|cpu| cpu.is_available())
     }
@@ -123,7 +123,7 @@ impl Cpu {
         }
     }
 
-    /// How its kernels were tested. `None` would keep [`Cpu::detect`] from choosing it.
+    /// How its kernels were tested. [`Cpu::detect`] never selects one with `None`.
     ///
     /// The results are in `docs/measurements/2026-11-22-instruction-sets.md`.
     pub fn evidence(self) -> Option<Evidence> {
@@ -168,7 +168,7 @@ impl Cpu {
         (!lacking.is_empty()).then_some(Unavailable::Features(lacking))
     }
 
-    /// Whether code for AVX2 may run where this instruction set is chosen.
+    /// Whether AVX2 code may run when this instruction set is selected.
     #[inline]
     pub fn includes_avx2(self) -> bool {
         matches!(self, Self::Avx2 | Self::Avx512)
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_set_is_available_or_says_why_not() {
+    fn an_instruction_set_is_available_or_has_a_reason() {
         for (index, cpu) in Cpu::ALL.into_iter().enumerate() {
             assert_eq!(cpu as usize, index);
             assert_eq!(cpu.is_available(), cpu.unavailable().is_none(), "{}", cpu.name());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_includes_avx2_requires_all_that_avx2_requires() {
+    fn instruction_sets_that_include_avx2_require_its_features() {
         for cpu in Cpu::ALL.into_iter().filter(|cpu| cpu.includes_avx2()) {
             let missing = Cpu::Avx2.features().find(|avx2| cpu.features().all(|own| own != *avx2));
             assert_eq!(missing, None, "{}", cpu.name());

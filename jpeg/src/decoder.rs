@@ -1,13 +1,14 @@
 //! From a JPEG to the pixels of a region, a stripe at a time.
 //!
-//! Every pixel is that of libjpeg-turbo's default decoder for the whole picture: what a region
-//! needs beyond its edges is decoded with it. Memory is a few rows of MCUs, except for files with
-//! several scans, whose coefficients are all kept.
+//! Every pixel equals that of libjpeg-turbo's default decoder for the whole picture: neighbours
+//! that a region needs beyond its edges are decoded too. Memory is a few rows of MCUs, except for
+//! files with several scans, whose coefficients are all stored.
 
 use super::colour::{Ink, interleave};
 use super::colours::Colours;
 use super::entry_points::{Entry, EntryPoints};
 use super::form::{self, FormError, FormReader, RowScratch};
+use super::form_codec::{form_of, orientation};
 use super::geometry::Need;
 use super::lenient::Lenient;
 use super::limits::check_pixels;
@@ -16,7 +17,6 @@ use super::options::{DecodeOptions, OnDamage};
 use super::pixels::{Conversion, Pixels};
 use super::sequential::{Sequential, TableCache, restart_offsets};
 use super::source::Source;
-use super::stored::{form_of, orientation};
 use crate::{Cpu, Encoded, Error, Interrupt, Picture, Region, Stripe};
 use arrayvec::ArrayVec;
 
@@ -121,7 +121,7 @@ impl Decoder {
         let mut done = 0;
         self.decode_opened(encoded, region, options, &mut |stripe| {
             if done == 0 {
-                // Not before the first rows exist: a header alone allocates nothing.
+                // Allocated with the first rows: a header alone allocates nothing.
                 out.set_size(region.width, region.height);
             }
             let row_bytes = region.width as usize * 3;
@@ -137,8 +137,8 @@ impl Decoder {
     /// Reads the headers of a file or a coefficient form, which [`Decoder::decode_opened`] then
     /// decodes; returns its columns and rows of pixels.
     ///
-    /// A file with entry points was sound when they were made, and that it is the same file is
-    /// checked before it is decoded.
+    /// A file with entry points was sound when they were made; before decoding, the checksum shows
+    /// that it is the same file.
     pub fn open(&mut self, encoded: Encoded<'_>, on_damage: OnDamage) -> Result<(u32, u32), Error> {
         let size = match form_of(encoded.bytes) {
             Some(_) => {
@@ -180,7 +180,7 @@ impl Decoder {
 
     /// Decodes a region of the picture that was opened last, which must lie inside the picture at
     /// the options' scale, and passes it to `sink` in stripes from top to bottom that are as wide
-    /// as the region. After an error the stripes that were passed are useless.
+    /// as the region. After an error, discard the stripes that were passed.
     pub fn decode_opened(
         &mut self,
         encoded: Encoded<'_>,
@@ -203,7 +203,7 @@ impl Decoder {
         match (outcome, options.on_damage) {
             (Err(Error::Damaged { .. }), OnDamage::FillIn) => {
                 self.is_filled_in = true;
-                // What came before the damage is what it would be without.
+                // Rows before the damage are as in an undamaged file.
                 self.fill_in(encoded.bytes, region, options, &mut |stripe| {
                     let above = done.min(stripe.rows);
                     done -= above;
@@ -260,7 +260,7 @@ impl Decoder {
             Conversion { frame: header.frame, quant: header.quant, colours: Colours::of(header) };
         let how = (self.cpu, &self.interrupt);
         if !header.has_one_sequential_scan() {
-            let (coefficients, _) = super::whole::read(file, header, &self.interrupt)?;
+            let (coefficients, _) = super::coefficient_reader::read(file, header, &self.interrupt)?;
             let source = Source::Whole(&coefficients);
             return self.pixels.run(how, &picture, region, &need, source, sink);
         }
@@ -287,7 +287,7 @@ impl Decoder {
         let mut reader = FormReader::open_with(stored, self.cpu, std::mem::take(&mut self.form))?;
         let picture = picture_of(reader.frame());
         if !picture.colours.fits(picture.frame.count) {
-            let reason = "its colours are not those of so many components";
+            let reason = "its colour model does not match its number of components";
             return Err(FormError::Unfit { reason }.into());
         }
         check_region(&picture.frame, region, options)?;

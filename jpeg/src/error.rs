@@ -54,19 +54,19 @@ pub enum Error {
         reason: String,
     },
     /// A file that cannot be rewritten as requested.
-    #[error("the JPEG cannot be rewritten so: {reason}")]
+    #[error("the JPEG cannot be rewritten in this way: {reason}")]
     Rewrite {
         /// Cause.
         reason: &'static str,
     },
-    /// A file whose bytes do not follow from its coefficients: only the file itself holds them.
-    #[error("the JPEG is not what its coefficients lead to from byte {offset} on")]
+    /// A file whose bytes cannot be reproduced from its coefficients.
+    #[error("the JPEG cannot be reproduced from its coefficients: byte {offset} differs")]
     NotReproducible {
         /// First byte that would differ.
         offset: usize,
     },
     /// A skeleton that does not fit the coefficients or is damaged.
-    #[error("the skeleton of a JPEG is of no use: {reason}")]
+    #[error("the skeleton of a JPEG is invalid: {reason}")]
     Skeleton {
         /// Cause.
         reason: &'static str,

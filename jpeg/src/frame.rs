@@ -1,6 +1,6 @@
 //! The frame of a JPEG: its size, its components, and how they divide into MCUs.
 
-/// Most components of a frame that are understood: CMYK has four.
+/// Maximum components of a supported frame: CMYK has four.
 pub const COMPONENTS_MAX: usize = 4;
 
 /// How the coefficients are coded.
@@ -24,7 +24,7 @@ pub(crate) struct Component {
     pub(crate) h: u32,
     /// Vertical sampling factor, 1..=4.
     pub(crate) v: u32,
-    /// Quantisation table that it names, 0..=3.
+    /// Index of its quantisation table, 0..=3.
     pub(crate) table: usize,
     /// Columns of samples that are not padding.
     pub(crate) width: u32,
@@ -45,7 +45,8 @@ impl Component {
 
 /// The frame header.
 ///
-/// A frame of one component has sampling factors 1 whatever the file says: they mean nothing there.
+/// A frame of one component has sampling factors 1 regardless of the file, where they have no
+/// meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Frame {
     pub(crate) coding: Coding,
@@ -67,7 +68,8 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A frame of up to four components, of which identifiers, sampling factors and tables count.
+    /// A frame of up to four components; only their identifiers, sampling factors and tables are
+    /// used.
     pub(crate) fn new(
         coding: Coding,
         (width, height): (u32, u32),

@@ -1,9 +1,9 @@
-//! Which samples, blocks and MCUs the pixels of a region are made of.
+//! Which samples, blocks and MCUs the pixels of a region depend on.
 
 use super::damaged;
 use super::markers::{COMPONENTS_MAX, Component, Frame};
 use super::options::{DecodeOptions, DecodeScale};
-use super::upsample::{Place, Upsampling};
+use super::upsample::{SampleSpan, Upsampling};
 use crate::{Error, Region};
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ComponentNeed {
     pub(super) upsampling: Upsampling,
-    /// Samples that a block becomes, a side.
+    /// Samples per side of a transformed block.
     pub(super) scale: DecodeScale,
     /// Columns of the component that are not padding.
     pub(super) width: u32,
@@ -36,8 +36,8 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// What the pixels of a region inside the frame are made of. The region is one of the picture
-    /// at the options' scale.
+    /// What the pixels of a region inside the frame depend on. The region is in pixels of the
+    /// picture at the options' scale.
     pub(super) fn of(
         frame: &Frame,
         region: Region,
@@ -63,7 +63,7 @@ impl Need {
         self.components.iter().flatten()
     }
 
-    /// What it needs of one component, if there is one.
+    /// What it needs of one component, if the frame has it.
     pub(super) fn component(&self, index: usize) -> Option<&ComponentNeed> {
         self.components[index].as_ref()
     }
@@ -77,7 +77,7 @@ fn component_need(
 ) -> Result<ComponentNeed, Error> {
     let side = options.scale.side();
     let scale = component_scale(frame, component, options.scale);
-    // From here on a sampling factor counts samples, of a picture that is as large as its result.
+    // From here on, sampling factors count samples of the scaled picture.
     let (h, v) = (component.h * scale.side(), component.v * scale.side());
     let (h_max, v_max) = (frame.h_max * side, frame.v_max * side);
     let width = (frame.width * h).div_ceil(frame.h_max * 8);
@@ -85,13 +85,13 @@ fn component_need(
     // At one sample a block, libjpeg never interpolates.
     let smooth = options.scale != DecodeScale::One;
     let upsampling = Upsampling::choose(h, v, h_max, v_max, width, smooth)
-        .ok_or_else(|| damaged(0, "its sampling factors are no multiples of each other"))?;
+        .ok_or_else(|| damaged(0, "its sampling factors are not multiples of each other"))?;
     let (across, down) = upsampling.factors();
     let columns = region.x..region.x + region.width;
     let columns = match upsampling {
         Upsampling::FancyH2V1 | Upsampling::FancyH2V2 => {
             let columns = columns.start as usize..columns.end as usize;
-            let needed = Place::needed(width as usize, columns);
+            let needed = SampleSpan::needed(width as usize, columns);
             needed.start as u32..needed.end as u32
         }
         _ => columns.start / across..columns.end.div_ceil(across),

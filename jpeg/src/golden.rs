@@ -1,4 +1,4 @@
-//! What tests compare with: lines written by the scripts of `tests/golden`, and input pictures.
+//! Expected values of tests: lines written by the scripts of `tests/golden`, and input pictures.
 
 use crate::{Cpu, Picture};
 use sha2::{Digest, Sha256};
@@ -54,7 +54,7 @@ fn noise(seed: u32, count: u32) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Every instruction set that this machine has; stderr names the others and says why.
+/// Every instruction set that this machine has; stderr names the others with the reason.
 #[expect(clippy::print_stderr, reason = "a skipped instruction set must be seen")]
 pub(crate) fn instruction_sets() -> Vec<Cpu> {
     for (cpu, reason) in Cpu::ALL.iter().filter_map(|cpu| Some((cpu, cpu.unavailable()?))) {

@@ -1,28 +1,28 @@
-//! Huffman tables in the form in which they decode.
+//! Huffman tables as lookup tables for decoding.
 //!
-//! A code of up to [`PEEK_BITS`] bits is found by one look at that many bits of the data. For AC
-//! coefficients one look often gives two symbols at once, each with its value bits.
+//! A code of up to [`PEEK_BITS`] bits is found by one lookup of that many bits of the data. For AC
+//! coefficients one lookup often yields two symbols, each with its value bits.
 
 use super::markers::HuffmanSpec;
 
-/// Bits that one look takes in.
+/// Bits of a lookup.
 pub(super) const PEEK_BITS: u32 = 11;
 
 const LOOKS: usize = 1 << PEEK_BITS;
 
-/// Bits that a look at a DC difference takes in: the codes of 8-bit samples have no more in most
-/// files, and a small table leaves the nearest cache to others.
+/// Bits of a lookup of a DC difference: in most files the codes of 8-bit samples are no longer, and
+/// a small table leaves room in the L1 cache.
 pub(super) const DC_PEEK_BITS: u32 = 9;
 
 const DC_LOOKS: usize = 1 << DC_PEEK_BITS;
 
-/// Codes as lookups that find one symbol at a time.
+/// Lookup tables that find one symbol at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Codes {
     /// By the next bits: length of the code and symbol, `length << 8 | symbol`; 0 for longer codes
-    /// and for bits that begin no code.
+    /// and for invalid bits.
     looks: Box<[u16; LOOKS]>,
-    /// By length: the first code behind those of that length, moved to the top of 16 bits.
+    /// By length: the first code after those of that length, moved to the top of 16 bits.
     ends: [u32; 17],
     /// By length: index of the symbol less the code.
     offsets: [i32; 17],
@@ -37,7 +37,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Takes the codes of a table.
+    /// Loads the codes of a table.
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.looks.fill(0);
         self.symbols = spec.symbols;
@@ -60,8 +60,8 @@ impl Codes {
         });
     }
 
-    /// Length and symbol of the code that the bits begin with, the first bit being the highest;
-    /// `None` where there is none.
+    /// Length and symbol of the code at the start of the bits, the first bit being the highest;
+    /// `None` for an invalid code.
     #[inline(always)]
     pub(super) fn find(&self, bits: u64) -> Option<(u32, u8)> {
         let look = self.looks[(bits >> (64 - PEEK_BITS)) as usize];
@@ -85,7 +85,7 @@ pub(super) fn extend(bits: u64, size: u32) -> i32 {
     raw + (is_negative & (1 - (1 << size)))
 }
 
-/// Added to a position by the end of a block. Other symbols lead to 78 at most.
+/// Added to a position by the end of a block. Other symbols reach 78 at most.
 pub(super) const END_OF_BLOCK: u32 = 96;
 
 /// Calls `with` for each code of a table, its length and its symbol (T.81 C.2).
@@ -111,7 +111,7 @@ pub(super) struct AcTable {
     /// bits  0..6   bits of the data that they take
     ///       6..12  from the position of the last coefficient before to the first value
     ///      12..19  from the first value to the second; 95 or 96 at the end of a block; 0 for one
-    ///              symbol, whose second value is of no account
+    ///              symbol, whose second value is meaningless
     ///      19..26  first value
     ///      26..32  second value
     /// ```
@@ -125,16 +125,16 @@ pub(super) struct AcTable {
     ///      20..24  bits of the code
     /// ```
     pub(super) looks: Box<[u32; LOOKS]>,
-    /// By a 1 and the bits that a first symbol leaves of a look: what a second symbol adds to it, 0
-    /// for none.
+    /// Indexed by a 1 and the bits of a lookup after the first symbol: what a second symbol adds to
+    /// the entry, 0 for none.
     seconds: Box<[u32; LOOKS]>,
 }
 
-/// A look that finds no symbol with its value: it leads behind the end of any block, so that one
-/// comparison finds this and symbols that fill a block.
+/// A lookup that finds no symbol with its value. It advances past the end of any block, so that one
+/// comparison finds this case and symbols that fill a block.
 const TOO_LONG: u32 = 63 << 6;
 
-/// A code that a look finds without the value behind it.
+/// A code that a lookup finds without the value after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bare {
     /// Zeros before the value.
@@ -146,7 +146,7 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// What a look found, if it was this.
+    /// Decodes a table entry, if it is of this type.
     #[inline(always)]
     pub(super) fn of(look: u32) -> Option<Self> {
         let bare = Self { zeros: look >> 12 & 15, size: look >> 16 & 15, code: look >> 20 & 15 };
@@ -159,7 +159,7 @@ impl Bare {
     }
 }
 
-/// Most bits of the first value in a look, and of the second.
+/// Most bits of the first value in a lookup, and of the second.
 const VALUE_BITS_MAX: [u32; 2] = [6, 5];
 
 impl Default for AcTable {
@@ -170,9 +170,9 @@ impl Default for AcTable {
 }
 
 impl AcTable {
-    /// Finds what second symbols add to a look.
+    /// Computes what second symbols add to an entry.
     fn fill_seconds(&mut self, spec: &HuffmanSpec) {
-        /// Bits that there are at most behind a first symbol.
+        /// Most bits that a first symbol leaves.
         const BITS: u32 = PEEK_BITS - 1;
         let (less, most) = self.seconds.split_at_mut(1 << BITS);
         most.fill(0);
@@ -189,7 +189,7 @@ impl AcTable {
                 looks.fill((length + size) | step << 12 | (value(raw, size) as u32) << 26);
             }
         });
-        // Of fewer bits, those symbols that fit.
+        // With fewer bits, only the symbols that fit.
         let fitting = |look: u32, bits: u32| if look & 63 <= bits { look } else { 0 };
         halve(most, &mut less[1 << (BITS - 1)..], |look| fitting(look, BITS - 1));
         for bits in (0..BITS - 1).rev() {
@@ -199,7 +199,7 @@ impl AcTable {
     }
 }
 
-/// Every second entry of a table, `with` something done to it.
+/// Every second entry of a table, mapped by `with`.
 fn halve(from: &[u32], to: &mut [u32], with: impl Fn(u32) -> u32) {
     for (pair, to) in from.as_chunks::<2>().0.iter().zip(to) {
         *to = with(pair[0]);
@@ -246,25 +246,25 @@ fn look(bits: u32, zeros: u32, step: u32, first: i32, second: i32) -> u32 {
     bits | (zeros + 1) << 6 | step << 12 | (first as u32 & 127) << 19 | (second as u32) << 26
 }
 
-/// From the last coefficient to the first value of a look.
+/// Distance from the last coefficient to the first value of a lookup.
 #[inline(always)]
 pub(super) fn first_step(look: u32) -> u32 {
     look >> 6 & 63
 }
 
-/// From the first value of a look to the second.
+/// Distance from the first value of a lookup to the second.
 #[inline(always)]
 pub(super) fn second_step(look: u32) -> u32 {
     look >> 12 & 127
 }
 
-/// The first value of a look.
+/// The first value of a lookup.
 #[inline(always)]
 pub(super) fn first_value(look: u32) -> i32 {
     (look << 6) as i32 >> 25
 }
 
-/// The second value of a look.
+/// The second value of a lookup.
 #[inline(always)]
 pub(super) fn second_value(look: u32) -> i32 {
     look as i32 >> 26
@@ -305,41 +305,41 @@ impl Table for DcTable {
     }
 }
 
-/// The difference that the bits begin with, of which a look in [`DcTable::looks`] found the code.
+/// The difference at the start of the bits, whose code a lookup in [`DcTable::looks`] found.
 #[inline(always)]
 pub(super) fn difference(look: u16, bits: u64) -> i32 {
     let (size, code) = (u32::from(look >> 6 & 15), u32::from(look >> 10 & 15));
     extend(bits << code, size)
 }
 
-/// The value that `size` bits say.
+/// The value of `size` bits.
 fn value(raw: u32, size: u32) -> i32 {
     extend(u64::from(raw) << (63 - size) << 1, size)
 }
 
-/// A table that is made from what a file says.
+/// A table that is built from a specification in a file.
 pub(super) trait Table: Default {
-    /// Becomes the table of `spec`.
+    /// Rebuilds the table from `spec`.
     fn fill(&mut self, spec: &HuffmanSpec);
 }
 
-/// Tables of one kind that were in use lately: making one takes some microseconds, and the files of
-/// a dataset share a few.
+/// A cache of the latest tables of one kind: building one takes microseconds, and the files of a
+/// dataset share a few.
 #[derive(Debug, Default)]
 pub(super) struct Recent<T> {
     /// The latest are the last.
     tables: Vec<(HuffmanSpec, T)>,
 }
 
-/// Tables of each kind that are kept.
-const KEPT_MAX: usize = 8;
+/// Tables of each kind that are cached.
+const CACHED_MAX: usize = 8;
 
 impl<T: Table> Recent<T> {
-    /// Has the table of `spec`, making it in place of the oldest one if need be.
+    /// Ensures that the table of `spec` is cached; a new one replaces the oldest.
     pub(super) fn ensure(&mut self, spec: &HuffmanSpec) {
         match self.tables.iter().position(|(known, _)| known == spec) {
             Some(index) => self.tables[index..].rotate_left(1),
-            None if self.tables.len() < KEPT_MAX => {
+            None if self.tables.len() < CACHED_MAX => {
                 let mut table = T::default();
                 table.fill(spec);
                 self.tables.push((*spec, table));
@@ -354,8 +354,8 @@ impl<T: Table> Recent<T> {
         }
     }
 
-    /// The table of `spec`, which must be there: it is if no more than [`KEPT_MAX`] others were
-    /// asked for since.
+    /// The table of `spec`, which must be cached: at most [`CACHED_MAX`] others may have been added
+    /// since.
     pub(super) fn of(&self, spec: &HuffmanSpec) -> &T {
         let known = self.tables.iter().rev().find(|(known, _)| known == spec);
         &known.expect("the tables of a scan, four of a kind at most, are made together").1
@@ -385,7 +385,7 @@ mod tests {
         ]
     }
 
-    /// Codes by counting upwards as T.81 C.2 tells it, compared bit by bit.
+    /// Assigns codes by counting upwards as in T.81 C.2, and compares bit by bit.
     fn find_slowly(spec: &HuffmanSpec, bits: u64) -> Option<(u32, u8)> {
         let mut found = None;
         for_each_code(spec, |code, length, symbol| {
@@ -411,7 +411,7 @@ mod tests {
         for spec in specs() {
             let mut codes = Codes::default();
             codes.fill(&spec);
-            // Miri, which is some hundred times slower, takes some.
+            // Miri, which is a hundred times slower, tries only some.
             for first in (0..1_u64 << 16).step_by(if cfg!(miri) { 251 } else { 1 }) {
                 let bits = first << 48 | 0x1234_5678_9abc;
                 assert_eq!(codes.find(bits), find_slowly(&spec, bits), "{first:016b}");
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_says_what_its_codes_say_one_by_one() {
+    fn a_lookup_equals_its_codes_decoded_one_by_one() {
         for spec in specs() {
             let mut table = AcTable::default();
             table.fill(&spec);
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_a_dc_difference_says_what_its_code_says() {
+    fn a_lookup_of_a_dc_difference_equals_its_decoded_code() {
         let spec = specs()[0];
         let mut table = DcTable::default();
         table.fill(&spec);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn values_extend_as_the_standard_says() {
+    fn values_extend_as_in_the_standard() {
         // T.81 Table F.1 and Figure F.12.
         let cases =
             [(0, 0, 0), (1, 0, -1), (1, 1, 1), (2, 0, -3), (2, 1, -2), (2, 2, 2), (2, 3, 3)];
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_tables_are_kept() {
+    fn the_latest_tables_are_cached() {
         let with = |last: u8| {
             let mut spec = specs()[0];
             spec.symbols[11] = last;
@@ -510,7 +510,7 @@ mod tests {
         for last in 0..20 {
             recent.ensure(&with(last));
             recent.ensure(&with(0));
-            assert!(recent.tables.len() <= KEPT_MAX);
+            assert!(recent.tables.len() <= CACHED_MAX);
             for known in [0, last, last.saturating_sub(1)] {
                 let bits = 0b1_1111_1110 << 55;
                 assert_eq!(recent.of(&with(known)).codes.find(bits), Some((9, known)));

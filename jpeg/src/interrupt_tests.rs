@@ -1,4 +1,4 @@
-//! Interrupts reach every computation, and soon.
+//! Interrupts stop every computation promptly.
 
 use super::{
     DecodeOptions, Decoder, Form, OnDamage, Process, Rewrite, Spacing, entry_points_until,
@@ -29,7 +29,7 @@ fn cut(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// An interrupt that is raised once it was polled so often, and the number of polls.
+/// An interrupt that is raised after a number of polls, and the number of polls.
 fn after(polls: usize) -> (Interrupt, Arc<AtomicUsize>) {
     let polled = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&polled);
@@ -47,7 +47,7 @@ fn decode(file: &[u8], on_damage: OnDamage, interrupt: Interrupt) -> Result<(), 
     decoder.decode_into(Encoded::from(file), None, &options, &mut Picture::default())
 }
 
-/// A computation by its name, and the fewest polls that it may do with.
+/// A computation, its name and its minimum number of polls.
 type Work = (&'static str, usize, Box<dyn Fn(Interrupt) -> Result<(), Error>>);
 
 fn every_work() -> Vec<Work> {
@@ -56,7 +56,7 @@ fn every_work() -> Vec<Work> {
     let mut add = |name, polls, work: Box<dyn Fn(Interrupt) -> Result<(), Error>>| {
         all.push((name, polls, work));
     };
-    // Every progressive file here has a scan of DC and one of AC for each component at least.
+    // Every progressive file here has at least a scan of DC and one of AC for each component.
     let scans = 1 + 3;
     let files = [
         ("a baseline picture", baseline.clone(), MCU_ROWS),
@@ -143,7 +143,7 @@ fn no_stripe_comes_once_the_interrupt_is_raised() {
 }
 
 #[test]
-fn rows_above_a_region_are_passed_over_with_polls() {
+fn skipping_rows_above_a_region_polls() {
     let file = jpeg(false);
     let bottom = Region { x: 0, y: SIDE - 1, width: 8, height: 1 };
     let (never, polled) = after(usize::MAX);

@@ -88,6 +88,7 @@
 mod backend_tests;
 mod bits;
 mod checksum;
+mod coefficient_reader;
 mod coefficients;
 mod colour;
 mod colours;
@@ -97,6 +98,7 @@ pub mod entry_points;
 mod error;
 mod exif;
 pub mod form;
+mod form_codec;
 mod frame;
 mod geometry;
 #[cfg(test)]
@@ -126,22 +128,24 @@ mod skeleton;
 mod source;
 mod standard;
 mod steps;
-mod stored;
 mod stripe;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod unsupported;
 mod upsample;
-mod whole;
 mod window;
 
+pub use coefficient_reader::read_coefficients;
 pub use coefficients::{Block, CoefficientPlane, Coefficients, QuantTable};
 pub use cpu::{Cpu, Evidence, Unavailable};
 pub use decoder::{Decoder, decode};
 pub use entry_points::{Spacing, entry_points, entry_points_until};
 pub use error::Error;
 pub use form::{Form, FormError};
+pub use form_codec::{
+    form_of, from_form, from_form_until, is_progressive, orientation, size, to_form, to_form_until,
+};
 pub use interrupt::Interrupt;
 pub use limits::PIXELS_MAX;
 pub use memory::decode_bytes;
@@ -149,12 +153,8 @@ pub use options::{DecodeOptions, DecodeScale, OnDamage};
 pub use picture::{Encoded, Picture, Region};
 pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite, rewrite_until};
 pub use skeleton::{Skeleton, assemble, dismantle};
-pub use stored::{
-    form_of, from_form, from_form_until, is_progressive, orientation, size, to_form, to_form_until,
-};
 pub use stripe::{ROW_SLACK, Stripe};
 pub use summary::JpegSummary;
-pub use whole::read_coefficients;
 
 use error::damaged;
 use limits::check_pixels;

@@ -1,4 +1,4 @@
-//! Files that make a decoder work or remember more than their size deserves.
+//! Files that would cost a decoder more time or memory than their size justifies.
 
 use super::markers::{Header, SCANS_MAX, SEGMENTS_MAX, code};
 use super::{DecodeOptions, Form, read_coefficients, to_form};
@@ -48,7 +48,7 @@ fn only_the_huffman_tables_that_scans_use_are_retained() {
 }
 
 #[test]
-fn a_file_has_at_most_so_many_segments() {
+fn a_file_with_too_many_segments_is_refused() {
     let file = jpeg(false);
     let comment = || std::iter::repeat(vec![0xff, code::COM, 0, 2]);
     let free = SEGMENTS_MAX - header(&file).unwrap().segments.len();
@@ -58,7 +58,7 @@ fn a_file_has_at_most_so_many_segments() {
     let refused = Error::TooMany { what: "segments", limit: SEGMENTS_MAX };
     assert_eq!(header(&more).unwrap_err(), refused);
     assert_eq!(to_form(&more, Form::Fast).unwrap_err(), refused);
-    // There is nothing that could be filled in.
+    // Nothing could be filled in.
     let options = DecodeOptions { on_damage: OnDamage::FillIn, ..DecodeOptions::default() };
     let mut decoder = Decoder::with_cpu(Cpu::Portable);
     let decode = |file: &[u8]| {
@@ -68,7 +68,7 @@ fn a_file_has_at_most_so_many_segments() {
 }
 
 #[test]
-fn a_file_has_at_most_so_many_scans() {
+fn a_file_with_too_many_scans_is_refused() {
     let file = jpeg(true);
     let parsed = header(&file).unwrap();
     let scan_header = parsed.segments.iter().rfind(|segment| segment.marker == code::SOS).unwrap();
@@ -83,7 +83,7 @@ fn a_file_has_at_most_so_many_scans() {
     let more = with_scans(SCANS_MAX + 1);
     assert_eq!(header(&more).unwrap_err(), refused);
     assert_eq!(read_coefficients(&more).unwrap_err(), refused);
-    // A file that is damaged in front of its scans is read by other code.
+    // A file that is damaged before its scans is read by other code.
     let width = [&[0xff, code::DQT, 0, 131, 0x23][..], &[1; 128]].concat();
     let damaged = with_segments(&more, std::iter::once(width));
     assert!(matches!(header(&damaged), Err(Error::Damaged { .. })));

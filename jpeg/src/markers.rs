@@ -1,7 +1,7 @@
-//! What the markers of a JPEG say: frame, tables, scans, and where everything lies.
+//! Parses the markers of a JPEG: frame, tables, scans, and the offsets of all parts.
 //!
-//! Marker codes and syntax: ITU-T T.81, Annex B. Bytes between segments and fill bytes are passed
-//! over, as libjpeg does; a file without its end marker is refused.
+//! Marker codes and syntax: ITU-T T.81, Annex B. Bytes between segments and fill bytes are skipped,
+//! as in libjpeg; a file without its end marker is refused.
 
 use super::exif::orientation;
 pub(crate) use super::frame::{COMPONENTS_MAX, Coding, Component, Frame};
@@ -10,7 +10,7 @@ use super::{QuantTable, damaged, unsupported};
 use crate::Error;
 use std::ops::Range;
 
-/// Marker codes, the byte behind 0xff.
+/// Marker codes, the byte after 0xff.
 pub(crate) mod code {
     pub(crate) const TEM: u8 = 0x01;
     pub(crate) const SOF0: u8 = 0xc0;
@@ -40,8 +40,8 @@ pub(crate) mod code {
 }
 use code::*;
 
-/// Most scans of a file; encoders write about ten. Each one goes through the blocks of the whole
-/// picture, and may take next to no bytes.
+/// Most scans of a file; encoders write about ten. Each one covers the blocks of the whole picture,
+/// and may take hardly any bytes.
 pub(crate) const SCANS_MAX: usize = 100;
 
 /// Most segments of a file: enough for the tables of [`SCANS_MAX`] scans, and for 256 MiB of
@@ -99,11 +99,11 @@ pub(crate) struct Segment {
     pub(crate) marker: u8,
     /// From the last 0xff before the marker to the end of its content.
     pub(crate) bytes: Range<usize>,
-    /// The content behind the length.
+    /// The content after the length.
     pub(crate) content: Range<usize>,
 }
 
-/// What all the markers say. Reused from file to file.
+/// The parsed markers. Reused from file to file.
 #[derive(Debug, Default)]
 pub(crate) struct Header {
     pub(crate) frame: Frame,
@@ -120,13 +120,13 @@ pub(crate) struct Header {
     pub(crate) adobe: Option<u8>,
     /// Exif orientation, 1..=8.
     pub(crate) orientation: Option<u8>,
-    /// Offset behind the end marker.
+    /// Offset after the end marker.
     pub(crate) end: usize,
     /// Huffman tables in effect while parsing, by class (DC, AC) and destination.
     huffman_now: [[Option<TableInEffect>; 4]; 2],
     quant_now: [Option<QuantTable>; 4],
     restart_now: u32,
-    /// How much of the file is looked at.
+    /// How much of the file is parsed.
     reach: Reach,
 }
 
@@ -138,17 +138,17 @@ struct TableInEffect {
     index: Option<usize>,
 }
 
-/// How much of a file [`Header`] looks at.
+/// How much of a file [`Header`] parses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Reach {
     /// All of it.
     #[default]
     File,
-    /// All up to the frame header.
+    /// Up to the frame header.
     Frame,
-    /// All up to the first scan header.
+    /// Up to the first scan header.
     Scan,
-    /// All up to the data of the first scan, if that is sequential, of all components and without
+    /// Up to the data of the first scan, if that is sequential, of all components and without
     /// restart markers.
     Data,
 }
@@ -167,16 +167,16 @@ impl Header {
         self.walk(file)
     }
 
-    /// Parses a file of which is known that it is whole and, if its first scan is of all
-    /// components, has no other. The data of such a scan are taken to reach to the end of the file,
-    /// and nobody looks through them for their end.
+    /// Parses a file that is known to be complete and, if its first scan has all components, to
+    /// have no other scan. The data of such a scan are assumed to extend to the end of the file,
+    /// without a search for their end.
     pub(crate) fn parse_known(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
         self.reach = Reach::Data;
         self.walk(file)
     }
 
-    /// Parses a file up to the frame header: [`Header::frame`] is all that is then of use.
+    /// Parses a file up to the frame header: only [`Header::frame`] is valid then.
     pub(crate) fn parse_frame_only(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
         self.reach = Reach::Frame;
@@ -206,7 +206,7 @@ impl Header {
         let mut at = 2;
         loop {
             let (marker, behind) = next_marker(file, at)
-                .ok_or_else(|| damaged(file.len(), "it breaks off: the end marker is missing"))?;
+                .ok_or_else(|| damaged(file.len(), "it is truncated: the end marker is missing"))?;
             at = behind;
             match marker {
                 RST0..=RST7 | TEM => continue,
@@ -264,7 +264,7 @@ impl Header {
                         return self.check_complete();
                     }
                 }
-                // What a picture means is settled when its first scan begins.
+                // The colours of a picture are determined when its first scan begins.
                 _ if !self.scans.is_empty() => (),
                 APP0 => self.jfif |= bytes.len() >= 14 && bytes.starts_with(b"JFIF\0"),
                 APP1 => self.orientation = self.orientation.or_else(|| orientation(bytes)),
@@ -356,7 +356,7 @@ impl Header {
                 && (high == 0 || high == low + 1)
                 && (first == 0 || count == 1)
         } else {
-            true // As libjpeg: a sequential scan is whole whatever these say.
+            true // As in libjpeg, a sequential scan is complete whatever these parameters are.
         };
         if !possible {
             return Err(damaged(at, "a scan header has impossible progression parameters"));
@@ -370,7 +370,7 @@ impl Header {
                 return Err(damaged(at, "a scan names a component twice"));
             }
             let mut table = |class: usize, index: u8| {
-                let missing = || damaged(at, "a scan names a Huffman table that is not there");
+                let missing = || damaged(at, "a scan names a missing Huffman table");
                 let index = self.table(class, usize::from(index)).ok_or_else(missing)?;
                 let fault = fault(&self.huffman[index], class);
                 fault.map_or(Ok(index), |reason| Err(damaged(at, reason)))
@@ -384,8 +384,7 @@ impl Header {
             };
             if self.quant[component].is_none() {
                 let table = self.quant_now[self.frame.components()[component].table];
-                let table =
-                    table.ok_or_else(|| damaged(at, "a quantisation table is not there"))?;
+                let table = table.ok_or_else(|| damaged(at, "a quantisation table is missing"))?;
                 self.quant[component] = Some(table);
             }
         }
@@ -425,7 +424,7 @@ impl Header {
     /// blocks: in a sequential one a bit for DC and one for the AC coefficients.
     pub(crate) fn check_data(&self) -> Result<(), Error> {
         for scan in &self.scans {
-            // Blocks without AC coefficients cost no bit each in a progressive file.
+            // Blocks without AC coefficients may cost no bits in a progressive file.
             let progressive = self.frame.coding == Coding::Progressive;
             let bits = if progressive { u64::from(scan.first == 0) } else { 2 };
             let component = |part: &ScanComponent| &self.frame.components()[part.component];
@@ -444,7 +443,7 @@ impl Header {
             let bytes = scan.data.len();
             if (bytes as u64) < needed {
                 let problem = format_args!(
-                    "it breaks off: a scan has {bytes} bytes, at least {needed} are needed"
+                    "it is truncated: a scan has {bytes} bytes, at least {needed} are needed"
                 );
                 return Err(damaged(scan.data.start, problem));
             }
@@ -452,15 +451,15 @@ impl Header {
         Ok(())
     }
 
-    /// Refuses a progressive file that ends before its lowest frequencies are all there. libjpeg
-    /// decodes one, and smooths what it shows (jdcoefct.c, `smoothing_ok`).
+    /// Refuses a progressive file that lacks some of its lowest frequencies. libjpeg decodes it
+    /// with smoothing (jdcoefct.c, `smoothing_ok`).
     pub(crate) fn check_progress(&self) -> Result<(), Error> {
-        /// Zigzag positions that smoothing looks at, DC left out.
+        /// Zigzag positions that smoothing uses, without DC.
         const LOW: std::ops::RangeInclusive<usize> = 1..=9;
         if self.frame.coding != Coding::Progressive {
             return Ok(());
         }
-        // For each position the bits that are still to come, 16 before the first scan.
+        // For each position the bits that are still missing, 16 before the first scan.
         let mut missing = [[16; 64]; COMPONENTS_MAX];
         for scan in &self.scans {
             for part in scan.components() {
@@ -472,21 +471,21 @@ impl Header {
         if missing[..self.frame.count].iter().all(is_complete) {
             return Ok(());
         }
-        Err(damaged(self.end - 2, "it breaks off: a progressive file without all of its scans"))
+        Err(damaged(self.end - 2, "it is truncated: a progressive file without all of its scans"))
     }
 
-    /// Every component must have been in a scan.
+    /// Every component must have a scan.
     fn check_complete(&self) -> Result<(), Error> {
         let missing = self.quant[..self.frame.count].iter().any(Option::is_none);
         if missing { Err(damaged(self.end - 2, "a component has no scan")) } else { Ok(()) }
     }
 }
 
-/// What is wrong with a table of a class, 0 for DC. As in libjpeg, that does not matter as long as
-/// no scan uses it.
+/// What is wrong with a table of a class, 0 for DC. As in libjpeg, this does not matter while no
+/// scan uses it.
 fn fault(spec: &HuffmanSpec, class: usize) -> Option<&'static str> {
     if !fits(&spec.counts) {
-        Some("a Huffman table has more codes than bits can tell apart")
+        Some("a Huffman table has more codes than its lengths allow")
     } else if class == 0 && spec.symbols.iter().any(|size| *size > 15) {
         Some("a Huffman table for DC has a size above 15")
     } else {
@@ -494,7 +493,7 @@ fn fault(spec: &HuffmanSpec, class: usize) -> Option<&'static str> {
     }
 }
 
-/// Whether codes of these lengths can be told apart and leave that of all ones free (T.81 C.2).
+/// Whether codes of these lengths are unambiguous and leave the code of all ones free (T.81 C.2).
 fn fits(counts: &[u8; 16]) -> bool {
     let mut code = 0_u32;
     counts.iter().enumerate().all(|(length, count)| {
@@ -505,7 +504,7 @@ fn fits(counts: &[u8; 16]) -> bool {
     })
 }
 
-/// The first marker at or after an offset and the offset behind it.
+/// The first marker at or after an offset and the offset after it.
 fn next_marker(file: &[u8], from: usize) -> Option<(u8, usize)> {
     let mut at = from;
     loop {
@@ -517,32 +516,32 @@ fn next_marker(file: &[u8], from: usize) -> Option<(u8, usize)> {
     }
 }
 
-/// The content of the segment whose length stands at an offset.
+/// The content of the segment whose length field is at an offset.
 fn segment_content(file: &[u8], at: usize) -> Result<Range<usize>, Error> {
     let length = file.get(at..at + 2).map(|b| usize::from(b[0]) << 8 | usize::from(b[1]));
     match length {
         Some(0 | 1) => Err(damaged(at, "a segment is shorter than its own length field")),
         Some(length) if at + length <= file.len() => Ok(at + 2..at + length),
-        _ => Err(damaged(at, "it breaks off inside a segment")),
+        _ => Err(damaged(at, "it is truncated inside a segment")),
     }
 }
 
 /// Offset of the 0xff of the marker that ends the entropy-coded data which begin at `from`.
 ///
-/// Fill bytes stand before markers alone. libjpeg takes them before a stuffed byte too, but then
-/// what it decodes depends on how it has got there.
+/// Fill bytes are allowed only before markers. libjpeg also accepts them before a stuffed byte, but
+/// what it decodes then depends on its internal state.
 fn end_of_scan(file: &[u8], from: usize) -> Result<usize, Error> {
     for at in memchr::memchr_iter(0xff, &file[from..]) {
         match file.get(from + at + 1) {
             Some(0 | RST0..=RST7) => (),
-            // A fill byte; the second one begins what counts.
+            // A fill byte; continue at the second one.
             Some(0xff) if file.get(from + at + 2) != Some(&0) => (),
             Some(0xff) => return Err(damaged(from + at, "a fill byte stands in a scan's data")),
             Some(_) => return Ok(from + at),
             None => break,
         }
     }
-    Err(damaged(file.len(), "it breaks off: the end marker is missing"))
+    Err(damaged(file.len(), "it is truncated: the end marker is missing"))
 }
 
 fn frame(marker: u8, bytes: &[u8], at: usize) -> Result<Frame, Error> {

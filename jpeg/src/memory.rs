@@ -1,12 +1,12 @@
-//! How much memory decoding a JPEG takes, by its headers alone.
+//! How much memory decoding a JPEG takes, computed from its headers.
 
 use super::lenient::Lenient;
 use super::markers::Header;
 use super::{Block, form, form_of};
 use crate::{Error, OnDamage};
 
-/// Bytes for each column of a row of MCUs on its way from coefficients to pixels: the blocks of the
-/// row (at most 10 a MCU), samples of each component, and pixels.
+/// Bytes for each column of a row of MCUs between coefficients and pixels: the blocks of the row
+/// (at most 10 per MCU), samples of each component, and pixels.
 const ROW_BYTES_PER_COLUMN: u64 = 256;
 
 /// Most bytes of memory that decoding a file or a coefficient form allocates besides the pixels, by
@@ -32,7 +32,7 @@ fn file_decode_bytes(file: &[u8], on_damage: OnDamage) -> Result<u64, Error> {
     if has_one_scan {
         return Ok(rows);
     }
-    // All coefficients, and the data of a scan freed from stuffing.
+    // All coefficients, and the data of a scan without stuffed bytes.
     let components = frame.components().iter();
     let blocks = components.map(|c| u64::from(c.blocks_wide) * u64::from(c.blocks_high));
     Ok(rows + blocks.sum::<u64>() * size_of::<Block>() as u64 + file.len() as u64)
@@ -67,10 +67,10 @@ mod tests {
         let coefficients = (400 + 2 * 100) * 128;
         let bytes = rows + coefficients + progressive.len() as u64;
         assert_eq!(decode_bytes(&progressive, OnDamage::Fail), Ok(bytes));
-        // Headers are all that it looks at.
+        // It reads only headers.
         assert_eq!(decode_bytes(&baseline[..baseline.len() / 2], OnDamage::Fail), Ok(rows));
         let mut damaged = progressive;
-        // A table of a width that there is not, which libjpeg reads all the same.
+        // A table of an invalid width, which libjpeg reads nevertheless.
         let table = [&[0xff, 0xdb, 0, 131, 0x23][..], &[1; 128]].concat();
         damaged.splice(2..2, table);
         assert!(matches!(decode_bytes(&damaged, OnDamage::Fail), Err(Error::Damaged { .. })));

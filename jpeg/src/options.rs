@@ -2,7 +2,7 @@
 
 use super::idct;
 
-/// Samples that a block of 8x8 becomes, a side.
+/// Samples per side that an 8x8 block is decoded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum DecodeScale {
     /// An eighth of the resolution.
@@ -32,7 +32,7 @@ impl DecodeScale {
         (u64::from(length) * u64::from(self.side())).div_ceil(8) as u32
     }
 
-    /// The smallest one that leaves at least `to` of `from` pixels, a side each.
+    /// The smallest scale that leaves at least `to` of `from` pixels per side.
     pub fn for_target(from: (u32, u32), to: (u32, u32)) -> Self {
         let leaves = |scale: &Self| {
             let enough =
@@ -42,7 +42,7 @@ impl DecodeScale {
         [Self::One, Self::Two, Self::Four].into_iter().find(leaves).unwrap_or(Self::Eight)
     }
 
-    /// The same number as a transform, where it is one to fewer samples.
+    /// The scaled transform, unless it is full resolution.
     pub(super) fn transform(self) -> Option<idct::Scale> {
         match self {
             Self::One => Some(idct::Scale::One),
@@ -78,7 +78,7 @@ mod tests {
     use super::DecodeScale;
 
     #[test]
-    fn a_scale_leaves_enough_and_not_twice_as_much() {
+    fn a_scale_leaves_enough_pixels_and_less_than_twice_as_many() {
         for (from, to, side) in [
             ((224, 224), (224, 224), 8),
             ((447, 500), (224, 224), 8),

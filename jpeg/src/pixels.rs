@@ -8,16 +8,16 @@ use super::markers::{COMPONENTS_MAX, Frame};
 use super::merged::{self, Chroma};
 use super::rows::BlockRows;
 use super::source::Source;
-use super::upsample::{self, Place, Side, Upsampling};
+use super::upsample::{self, SampleSpan, Side, Upsampling};
 use super::window::Window;
 use crate::stripe::{ROW_SLACK, Stripe};
 use crate::{Cpu, Error, Interrupt, Region};
 use std::ops::Range;
 
-/// Bytes before the first row that waits to be handed over, of which one may be written.
+/// Bytes before the first pending row, one of which may be written.
 const PLANE_MARGIN: usize = 32;
 
-/// What of a file says how coefficients become pixels.
+/// The parts of a file that define how coefficients become pixels.
 pub(super) struct Conversion {
     pub(super) frame: Frame,
     pub(super) quant: [Option<QuantTable>; COMPONENTS_MAX],
@@ -29,16 +29,16 @@ pub(super) struct Conversion {
 pub(super) struct Pixels {
     rows: BlockRows,
     windows: [Window; COMPONENTS_MAX],
-    /// Where a row of each component is brought to full resolution.
+    /// A row of each component at full resolution.
     full: [Vec<u8>; COMPONENTS_MAX],
-    /// Rows that wait to be handed over, red, green and blue.
+    /// Rows not yet passed to the caller: red, green and blue.
     planes: [Vec<u8>; 3],
     stride: usize,
 }
 
 impl Pixels {
-    /// Decodes a region and hands it over from top to bottom. Polls the interrupt before each row
-    /// of MCUs.
+    /// Decodes a region and passes it to the caller from top to bottom. Polls the interrupt before
+    /// each row of MCUs.
     pub(super) fn run(
         &mut self,
         (cpu, interrupt): (Cpu, &Interrupt),
@@ -79,7 +79,7 @@ impl Pixels {
         Ok(())
     }
 
-    /// The first row of pixels that needs rows of samples which are not there yet.
+    /// The first row of pixels that needs rows of samples that are not decoded yet.
     fn ready(&self, need: &Need) -> usize {
         let ready = |(window, need): (&Window, &ComponentNeed)| {
             let below = usize::from(need.upsampling.needs_context_rows());
@@ -103,7 +103,7 @@ impl Pixels {
         }
     }
 
-    /// Makes rows of pixels and hands them over.
+    /// Computes rows of pixels and passes them on.
     fn hand_over(
         &mut self,
         cpu: Cpu,
@@ -120,7 +120,8 @@ impl Pixels {
             if merged::is_for(cpu)
                 && let Some(chroma) = halved_chroma(&self.windows, picture, need, y)
             {
-                // Of a sample at an end, the column that is not wanted is made too.
+                // At both ends, the whole sample is computed, including a column outside the
+                // region.
                 let start = region.x as usize / 2 * 2;
                 let end = (region.x as usize + width).next_multiple_of(2);
                 let luma = start - self.windows[0].first_column();
@@ -178,7 +179,7 @@ fn halved_chroma<'a>(
     Some(Chroma { near: rows(near), far, first: windows[1].first_column() })
 }
 
-/// The row of a component that a row of pixels lies in, and the next nearest one.
+/// The row of a component that contains a row of pixels, and the next nearest one.
 fn nearest_rows(need: &ComponentNeed, y: usize) -> [usize; 2] {
     let near = y / need.upsampling.factors().1 as usize;
     [near, if y.is_multiple_of(2) { near.saturating_sub(1) } else { near + 1 }]
@@ -196,14 +197,14 @@ fn full_row<'a>(
     let columns = region.x as usize..(region.x + region.width) as usize;
     let first = window.first_column();
     let into = &mut into[..columns.len()];
-    let place = Place { first, width: need.width as usize };
+    let span = SampleSpan { first, width: need.width as usize };
     let is_upper = y.is_multiple_of(2);
     let [near, far] = nearest_rows(need, y);
     match need.upsampling {
         Upsampling::None => return &window.row(y)[columns.start - first..columns.end - first],
-        Upsampling::FancyH2V1 => upsample::h2v1(cpu, window.row(near), place, columns, into),
+        Upsampling::FancyH2V1 => upsample::h2v1(cpu, window.row(near), span, columns, into),
         Upsampling::FancyH2V2 => {
-            upsample::h2v2(cpu, window.row(near), window.row(far), place, columns, into);
+            upsample::h2v2(cpu, window.row(near), window.row(far), span, columns, into);
         }
         Upsampling::FancyH1V2 => {
             let side = if is_upper { Side::Upper } else { Side::Lower };

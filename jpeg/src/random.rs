@@ -1,8 +1,8 @@
-//! Random coefficients, and files that hold them, for the tests of what reads and writes them.
+//! Random coefficients, and files that contain them, for tests of readers and writers.
 
+use super::coefficient_reader::{order, zeros};
 use super::markers::{Header, code};
 use super::skeleton::Skeleton;
-use super::whole::{order, zeros};
 use super::{Coefficients, assemble};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ pub(super) struct Shape {
     sampling: Vec<(u8, u8)>,
     script: Script,
     restart_interval: u16,
-    /// What the coefficients are drawn from.
+    /// The distribution of the coefficients.
     seed: u64,
     /// Of 64 coefficients, about how many are not zero.
     density: u64,
@@ -29,7 +29,7 @@ enum Script {
     Bitwise,
 }
 
-/// Any shape that the format allows and that is quick to try.
+/// Any shape that the format allows and that is small enough for tests.
 pub(super) fn shape() -> impl Strategy<Value = Shape> {
     let samplings = prop_oneof![
         Just(vec![(1, 1)]),

@@ -15,7 +15,7 @@ pub(crate) struct ComponentRows {
 }
 
 impl ComponentRows {
-    /// Takes a size, keeping what memory it has. What the blocks are is left open.
+    /// Changes the size and retains the memory. The content of the blocks is unspecified.
     fn set_size(&mut self, wide: usize, high: usize) {
         self.wide = wide;
         self.high = high;
@@ -34,13 +34,13 @@ impl ComponentRows {
         (&self.blocks[range.clone()], &self.extents[range])
     }
 
-    /// A row of blocks with their extents, to be written.
+    /// A row of blocks with their extents, mutable.
     pub(crate) fn row_mut(&mut self, row: usize) -> (&mut [Block], &mut [u8]) {
         let range = row * self.wide..(row + 1) * self.wide;
         (&mut self.blocks[range.clone()], &mut self.extents[range])
     }
 
-    /// All blocks, row by row, with their extents, to be written.
+    /// All blocks, row by row, with their extents, mutable.
     pub(crate) fn all_mut(&mut self) -> (&mut [Block], &mut [u8]) {
         (&mut self.blocks, &mut self.extents)
     }
@@ -59,7 +59,7 @@ pub(crate) struct BlockRows {
 }
 
 impl BlockRows {
-    /// Takes the size of `mcus` columns of MCUs.
+    /// Resizes to `mcus` columns of MCUs.
     pub(crate) fn set_size(&mut self, frame: &Frame, mcus: u32) {
         for (rows, component) in self.components.iter_mut().zip(frame.components()) {
             rows.set_size((mcus * component.h) as usize, component.v as usize);
@@ -71,12 +71,12 @@ impl BlockRows {
         &self.components[index]
     }
 
-    /// The blocks of all components, of those behind the last one none.
+    /// The blocks of all components; none for absent components.
     pub(crate) fn components_mut(&mut self) -> &mut [ComponentRows; COMPONENTS_MAX] {
         &mut self.components
     }
 
-    /// A component's blocks, to be written.
+    /// A component's blocks, mutable.
     #[inline(always)]
     pub(crate) fn component_mut(&mut self, index: usize) -> &mut ComponentRows {
         &mut self.components[index]

@@ -1,7 +1,7 @@
 //! Decodes the coefficients of a sequential scan, MCU row by MCU row, whole rows or parts of them.
 #![expect(unsafe_code, reason = "a call behind a CPU check")]
 
-use super::bits::{Bits, Place, REFILLED};
+use super::bits::{BitPosition, Bits, REFILLED};
 use super::entry_points::EntryPoints;
 use super::huffman::{
     AcTable, Bare, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, difference, extend,
@@ -17,23 +17,23 @@ use std::ops::Range;
 /// Most blocks of an MCU (T.81 B.2.3).
 const UNITS_MAX: usize = 10;
 
-/// Looks at the data between two refills.
+/// Lookups between two refills.
 const LOOKS_PER_REFILL: u32 = 4;
 const _: () = assert!(LOOKS_PER_REFILL * PEEK_BITS <= REFILLED, "a refill lasts for all");
 
-/// Looks behind a DC difference of not more than [`DIFFERENCE_BITS`] before the next refill.
+/// Lookups between a DC difference of at most [`DIFFERENCE_BITS`] and the next refill.
 const FIRST_LOOKS: u32 = 3;
 
-/// Most bits of code and difference that leave enough of a refill for the first looks. Those of
-/// 8-bit samples have no more if their code is found by a look.
+/// Most bits of code and difference that leave enough of a refill for the first lookups. 8-bit
+/// samples need no more if their code is found by a lookup.
 const DIFFERENCE_BITS: u32 = REFILLED - FIRST_LOOKS * PEEK_BITS;
 
 /// Most bits of a code and its value.
 const SYMBOL_BITS_MAX: u32 = 16 + 15;
 
-/// Natural order by zigzag position. Positions behind the last one lead to the last one: what is
-/// written there belongs to a block that is refused, or is the zero of an end of block, which
-/// stands before anything was written there.
+/// Natural order by zigzag position. Positions past the last one map to the last one: what is
+/// written there belongs to a block that is refused, or is the zero of an end of block, written
+/// before any other value.
 static NATURAL_AND_BEYOND: [u8; 256] = {
     let mut order = [63; 256];
     let mut at = 0;
@@ -44,7 +44,7 @@ static NATURAL_AND_BEYOND: [u8; 256] = {
     order
 };
 
-/// Huffman tables of the files that came before.
+/// Huffman tables of previous files.
 #[derive(Debug, Default)]
 pub(super) struct TableCache {
     dc: Recent<DcTable>,
@@ -65,7 +65,7 @@ struct Unit<'a> {
     row: usize,
 }
 
-/// Where in the data and among the MCUs a scan is being read.
+/// The position of a scan in the data and among the MCUs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     bits: Bits<'a>,
@@ -88,7 +88,7 @@ pub(super) struct Sequential<'a> {
     restart_interval: u32,
     cursor: Cursor<'a>,
     entry_points: Option<EntryPoints<'a>>,
-    /// Offsets in `data` behind each restart marker.
+    /// Offsets in `data` after each restart marker.
     restarts: &'a [u32],
 }
 
@@ -125,7 +125,7 @@ impl<'a> Sequential<'a> {
             }
         }
         let data = &file[scan.data.clone()];
-        let bits = Bits::new(data, Place { offset: 0, bits: 0 });
+        let bits = Bits::new(data, BitPosition { offset: 0, bits: 0 });
         Self {
             cpu,
             interrupt,
@@ -140,7 +140,7 @@ impl<'a> Sequential<'a> {
         }
     }
 
-    /// Decodes some MCUs of a row into `rows`, which has room for them.
+    /// Decodes some MCUs of a row into `rows`, which has their size.
     pub(super) fn row(
         &mut self,
         mcu_row: u32,
@@ -154,13 +154,13 @@ impl<'a> Sequential<'a> {
         self.run(to, rows)
     }
 
-    /// Where the scan stands, and the DC values there.
-    pub(super) fn position(&self) -> (Place, [i32; COMPONENTS_MAX]) {
-        let place = self.cursor.bits.place();
-        (Place { offset: self.data_at + place.offset, ..place }, self.cursor.dc)
+    /// The position of the scan, and the DC values there.
+    pub(super) fn position(&self) -> (BitPosition, [i32; COMPONENTS_MAX]) {
+        let position = self.cursor.bits.position();
+        (BitPosition { offset: self.data_at + position.offset, ..position }, self.cursor.dc)
     }
 
-    /// Passes over MCUs up to one. Polls the interrupt as often as there are MCUs in a row.
+    /// Skips MCUs up to one. Polls the interrupt once per row of MCUs.
     pub(super) fn pass(&mut self, to: u32) -> Result<(), Error> {
         while self.cursor.mcu < to {
             self.interrupt.check()?;
@@ -170,29 +170,29 @@ impl<'a> Sequential<'a> {
         Ok(())
     }
 
-    /// Jumps to the last place at or before an MCU where decoding can begin, if it lies ahead.
+    /// Jumps to the last position at or before an MCU where decoding can begin, if it lies ahead.
     fn seek(&mut self, mcu: u32) {
         if let Some(entry) = self.entry_points.and_then(|points| points.before(mcu))
             && entry.mcu > self.cursor.mcu
         {
-            // Behind the end there is nothing, which is found when it is read.
-            let offset = entry.place.offset.saturating_sub(self.data_at).min(self.data.len());
-            let bits = Bits::new(self.data, Place { offset, ..entry.place });
+            // An offset past the end is found when it is read.
+            let offset = entry.position.offset.saturating_sub(self.data_at).min(self.data.len());
+            let bits = Bits::new(self.data, BitPosition { offset, ..entry.position });
             self.cursor = Cursor { bits, mcu: entry.mcu, dc: entry.dc.map(i32::from) };
         }
         if let Some(intervals) = mcu.checked_div(self.restart_interval)
             && let Some(index) = (intervals as usize).min(self.restarts.len()).checked_sub(1)
             && (index as u32 + 1) * self.restart_interval > self.cursor.mcu
         {
-            // The marker itself is passed by `run`.
-            let place = Place { offset: self.restarts[index] as usize, bits: 0 };
+            // `run` skips the marker itself.
+            let position = BitPosition { offset: self.restarts[index] as usize, bits: 0 };
             let mcu = (index as u32 + 1) * self.restart_interval;
-            let bits = Bits::new(self.data, place);
+            let bits = Bits::new(self.data, position);
             self.cursor = Cursor { bits, mcu, dc: [0; COMPONENTS_MAX] };
         }
     }
 
-    /// Decodes up to an MCU, into `target`, whose first MCU is that where the cursor is.
+    /// Decodes up to an MCU, into `target`, whose first MCU is at the cursor.
     fn run(&mut self, to: u32, target: &mut impl Target) -> Result<(), Error> {
         match self.cpu {
             #[cfg(target_arch = "x86_64")]
@@ -220,7 +220,8 @@ impl<'a> Sequential<'a> {
                 }
                 until = to.min((intervals + 1).saturating_mul(self.restart_interval));
             }
-            // Apart from the DC values, which are indexed, the bits can stay in registers.
+            // Separate from the DC values, which are indexed, so that the bits can stay in
+            // registers.
             let Cursor { mut bits, mcu, mut dc } = self.cursor;
             for mcu in mcu..until {
                 let done = self.mcu((mcu - origin) as usize, &mut bits, &mut dc, target);
@@ -266,10 +267,11 @@ impl<'a> Sequential<'a> {
 
 /// Where decoded blocks go.
 trait Target {
-    /// What takes the coefficients of a block.
+    /// The receiver of the coefficients of a block.
     type Values: Values;
 
-    /// A zeroed block of a component, and where the zigzag position of its last coefficient goes.
+    /// A zeroed block of a component, and where to store the zigzag position of its last
+    /// coefficient.
     fn block(
         &mut self,
         component: usize,
@@ -278,12 +280,12 @@ trait Target {
     ) -> (&mut Self::Values, &mut u8);
 }
 
-/// Takes the coefficients of a block that are not zero.
+/// Receives the non-zero coefficients of a block.
 trait Values {
     /// The DC coefficient.
     fn put_mean(&mut self, value: i16);
 
-    /// The coefficient of a zigzag position; behind the last one, what it is is of no account.
+    /// The coefficient of a zigzag position; past the last one, its value is ignored.
     fn put(&mut self, zigzag: u32, value: i16);
 }
 
@@ -312,14 +314,14 @@ impl Values for Block {
     }
 }
 
-/// Takes blocks that nobody wants.
+/// Discards blocks.
 #[derive(Default)]
 struct Passed {
     block: Unwanted,
     extent: u8,
 }
 
-/// A block that nobody wants.
+/// A discarded block.
 #[derive(Default)]
 struct Unwanted;
 
@@ -340,7 +342,7 @@ impl Values for Unwanted {
     fn put(&mut self, _: u32, _: i16) {}
 }
 
-/// Decodes a block (T.81 F.2.2) into zeros; gives the zigzag position of its last coefficient, or
+/// Decodes a block (T.81 F.2.2) into zeros; returns the zigzag position of its last coefficient, or
 /// a later one.
 #[inline(always)]
 fn decode_block(
@@ -378,8 +380,8 @@ fn decode_block(
     }
 }
 
-/// Decodes the AC symbols of so many looks at the data, for which there are enough bits; less where
-/// a look does not do or the block ends. Gives whether it ends.
+/// Decodes the AC symbols of `COUNT` lookups, for which enough bits are loaded; fewer if a lookup
+/// fails or the block ends. Returns whether it ends.
 #[inline(always)]
 fn take_looks<const COUNT: u32>(
     bits: &mut Bits<'_>,
@@ -390,7 +392,7 @@ fn take_looks<const COUNT: u32>(
     for _ in 0..COUNT {
         let look = table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
         let first = *last + first_step(look);
-        // A symbol that fills the block must not take the next one with it, which is of the next
+        // A symbol that fills the block must not include the next one, which belongs to the next
         // block.
         if first >= 63 {
             *last = decode_one(bits, (table, look), *last, block)?;
@@ -398,7 +400,7 @@ fn take_looks<const COUNT: u32>(
         }
         let second = first + second_step(look);
         bits.skip_low(look);
-        // In this order: if there is only one symbol, both go to the same place.
+        // In this order: if there is only one symbol, both are written to the same position.
         block.put(second, second_value(look) as i16);
         block.put(first, first_value(look) as i16);
         *last = second;
@@ -409,7 +411,7 @@ fn take_looks<const COUNT: u32>(
     Ok(false)
 }
 
-/// Decodes a DC difference whose code is too long for a look.
+/// Decodes a DC difference whose code is too long for a lookup.
 #[inline(always)]
 fn decode_long_difference(bits: &mut Bits<'_>, table: &DcTable) -> Result<i32, &'static str> {
     let (length, size) = table.codes.find(bits.next).ok_or(NO_CODE)?;
@@ -420,7 +422,8 @@ fn decode_long_difference(bits: &mut Bits<'_>, table: &DcTable) -> Result<i32, &
     Ok(difference)
 }
 
-/// Decodes one AC symbol behind a position; gives its own. The look is that at the next bits.
+/// Decodes one AC symbol after a position; returns its position. `look` is the entry for the next
+/// bits.
 #[inline(always)]
 fn decode_one(
     bits: &mut Bits<'_>,
@@ -432,10 +435,10 @@ fn decode_one(
         bits.refill();
     }
     if let Some(Bare { zeros, size, code }) = Bare::of(look) {
-        let place = last + 1 + zeros;
-        block.put(place, extend(bits.next << code, size) as i16);
+        let position = last + 1 + zeros;
+        block.put(position, extend(bits.next << code, size) as i16);
         bits.skip_low(look);
-        return Ok(place);
+        return Ok(position);
     }
     let (length, symbol) = table.codes.find(bits.next).ok_or(NO_CODE)?;
     bits.skip(length);
@@ -443,16 +446,16 @@ fn decode_one(
     if size == 0 && zeros != 15 {
         return Ok(last + END_OF_BLOCK);
     }
-    let place = last + 1 + zeros;
-    block.put(place, extend(bits.next, size) as i16);
+    let position = last + 1 + zeros;
+    block.put(position, extend(bits.next, size) as i16);
     bits.skip(size);
-    Ok(place)
+    Ok(position)
 }
 
 const NO_CODE: &str = "the bits begin no Huffman code";
 
-/// Offsets of the restart markers of the only scan, from the beginning of its data; empty where
-/// there are to be none. Their number and order must be right, since each stands for its place.
+/// Offsets of the restart markers of the only scan, from the beginning of its data; empty without a
+/// restart interval. Their number and order must be right, since each marks a position.
 pub(super) fn restart_offsets(
     file: &[u8],
     header: &Header,
@@ -465,7 +468,7 @@ pub(super) fn restart_offsets(
     let data = &file[scan.data.clone()];
     for at in memchr::memchr_iter(0xff, data) {
         if let Some(marker @ 0xd0..=0xd7) = data.get(at + 1) {
-            // A region passes over most of them: nobody else would see that one is out of turn.
+            // Decoding a region skips most of them, so markers out of order are found only here.
             if usize::from(marker & 7) != offsets.len() & 7 {
                 let problem = "a restart marker is not where it should be";
                 return Err(damaged(scan.data.start + at, problem));

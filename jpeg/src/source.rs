@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A source of coefficients, row of MCUs by row of MCUs from top to bottom.
 #[expect(clippy::large_enum_variant, reason = "there is one for each picture, on the stack")]
 pub(super) enum Source<'a, 'b> {
-    /// Entropy-coded data, as they come.
+    /// Entropy-coded data, decoded in order.
     Sequential(Sequential<'a>),
     /// All coefficients of the picture.
     Whole(&'a Coefficients),

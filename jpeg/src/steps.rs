@@ -1,4 +1,4 @@
-//! How vector code goes along a row.
+//! How vector code steps along a row.
 
 /// The first elements of the steps of `STEP` elements that cover `count` of them, at least `STEP`:
 /// the last step ends with the row and may overlap the one before.

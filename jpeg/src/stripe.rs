@@ -25,7 +25,7 @@ impl<'a> Stripe<'a> {
         &self.planes[plane][y * self.stride..][..self.width + ROW_SLACK]
     }
 
-    /// The same without its first rows.
+    /// The stripe without its first rows.
     pub(crate) fn below(self, rows: usize) -> Self {
         let planes = self.planes.map(|plane| &plane[rows * self.stride..]);
         Self { planes, rows: self.rows - rows, ..self }

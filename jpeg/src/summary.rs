@@ -1,4 +1,4 @@
-//! What the frame header of a JPEG says, for those who count and do not decode.
+//! A summary of a JPEG's frame header, for statistics without decoding.
 
 use super::frame::{Coding, Frame};
 use super::markers::Header;
@@ -15,7 +15,7 @@ pub struct JpegSummary {
 }
 
 impl JpegSummary {
-    /// Of a file, or of the file that a coefficient form was made from; only headers are read.
+    /// Reads the headers of a file or of a coefficient form.
     pub fn of(stored: &[u8]) -> Result<Self, Error> {
         let mut header = Header::default();
         if form_of(stored).is_some() {

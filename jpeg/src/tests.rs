@@ -1,5 +1,5 @@
-//! Regions and entry points against whole pictures. What whole pictures are is held against
-//! libjpeg-turbo by tests/corpus.rs.
+//! Compares regions and entry points with whole pictures; tests/corpus.rs compares whole pictures
+//! with libjpeg-turbo.
 
 use super::markers::Header;
 use super::{
@@ -113,7 +113,7 @@ fn any_case() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
-    fn a_region_is_a_part_of_the_whole(case in any_case(), spacing in 0..6_u16) {
+    fn a_region_equals_that_part_of_the_whole(case in any_case(), spacing in 0..6_u16) {
         let file = case.file();
         let exact = DecodeOptions::default();
         let mut portable = Decoder::with_cpu(Cpu::Portable);
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn a_region_at_a_lower_resolution_is_a_part_of_the_whole(
+    fn a_region_at_a_lower_resolution_equals_that_part_of_the_whole(
         case in any_case(), scale in 0..4_usize,
     ) {
         let file = case.file();
@@ -176,7 +176,7 @@ proptest! {
         damaged[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(refused(&file, &damaged));
         prop_assert!(refused(&file, &points[..at % points.len()]) || at % points.len() == 0);
-        // A comment behind the start marker moves everything and changes no pixel.
+        // A comment after the start marker shifts all offsets and changes no pixel.
         let other = [&file[..2], &[0xff, 0xfe, 0, 3, at as u8], &file[2..]].concat();
         prop_assert!(refused(&other, &points));
     }
@@ -204,7 +204,7 @@ fn damaged_files_give_an_error_or_pixels() {
             let mut file = file.clone();
             file[bit / 8] ^= 1 << (bit % 8);
             drop(decode(&mut decoder, Encoded::from(&file), case.whole(), &options));
-            // As if the damage had not been noticed.
+            // As if the damage had not been detected.
             let sum = crate::checksum::crc32c(&case.file());
             let encoded = Encoded { bytes: &file, entry_points: &points, crc32c: Some(sum) };
             drop(decode(&mut decoder, encoded, case.region, &options));
@@ -237,7 +237,7 @@ fn a_progressive_file_without_all_scans_is_refused() {
     let options = DecodeOptions::default();
     let error = decode(&mut decoder, Encoded::from(&cut), case.region, &options).unwrap_err();
     assert!(error.to_string().contains("without all of its scans"), "{error}");
-    // Stored otherwise it would decode, to other pixels than libjpeg's.
+    // As a coefficient form it would decode, to other pixels than libjpeg's.
     assert!(to_form(&cut, Form::Fast).is_err());
     let baseline = Rewrite {
         restarts: Restarts::Keep,

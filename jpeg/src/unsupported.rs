@@ -4,7 +4,7 @@
 pub(super) const ARITHMETIC: &str = "arithmetic coding is not supported; rewrite the file without \
      loss with \"jpegtran -copy all -optimize -outfile NEW.jpg OLD.jpg\"";
 
-/// Frames of another precision.
+/// Frames of a precision other than 8 bits.
 pub(super) const NOT_8_BITS: &str = "only 8 bits a sample are supported; convert the file to a \
      JPEG of 8 bits or to a PNG, with \"magick OLD.jpg -depth 8 NEW.png\" for example";
 

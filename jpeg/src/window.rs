@@ -8,14 +8,14 @@ use super::upsample::Upsampling;
 use crate::Cpu;
 use std::ops::Range;
 
-/// Bytes behind the end of a row that may be read.
+/// Bytes after the end of a row that may be read.
 const SLACK: usize = 64;
 
-/// Rows that stay when the next ones come: those that interpolation still looks at.
-const KEPT_MAX: usize = 2;
+/// Rows that stay when the next ones are added: those that interpolation still needs.
+const RETAINED_MAX: usize = 2;
 
-/// Bytes before a row: the last of them repeats the first sample of the component, where it has the
-/// triangle filter along its rows. The sample behind the last one repeats that.
+/// Bytes before a row. With the triangle filter along rows, the last of them repeats the first
+/// sample of the component, and the sample after the last one repeats that one.
 const MARGIN: usize = 32;
 
 /// A window of rows.
@@ -23,22 +23,22 @@ const MARGIN: usize = 32;
 pub(super) struct Window {
     samples: Vec<u8>,
     stride: usize,
-    /// Column of the picture's component where the window begins.
+    /// Column of the component where the window begins.
     first_column: usize,
     /// Rows in the window, as rows of the component.
     rows: Range<usize>,
     /// Rows of the component that are not padding.
     height: usize,
-    /// Where its last samples are repeated, if they are: a column of the window.
+    /// The column of the window where its last samples are repeated, if they are.
     end: Option<usize>,
 }
 
 impl Window {
-    /// Takes the size for some columns of MCUs, keeping what memory it has.
+    /// Resizes for some columns of MCUs, retaining its memory.
     pub(super) fn start(&mut self, need: &ComponentNeed, mcu_columns: &Range<u32>, row: u32) {
         let (mcu_wide, mcu_high) = need.mcu;
         let wide = ((mcu_columns.end - mcu_columns.start) * mcu_wide) as usize;
-        let high = mcu_high as usize + KEPT_MAX;
+        let high = mcu_high as usize + RETAINED_MAX;
         self.stride = MARGIN + wide.next_multiple_of(SLACK) + SLACK;
         self.first_column = (mcu_columns.start * mcu_wide) as usize;
         self.height = need.height as usize;
@@ -52,7 +52,7 @@ impl Window {
         }
     }
 
-    /// Adds the rows of the next row of MCUs. Rows before `keep_from` go.
+    /// Adds the rows of the next row of MCUs. Rows before `keep_from` are dropped.
     pub(super) fn add(
         &mut self,
         cpu: Cpu,
@@ -63,7 +63,7 @@ impl Window {
     ) {
         let side = need.scale.side();
         let kept = self.rows.end - keep_from.clamp(self.rows.start, self.rows.end);
-        debug_assert!(kept <= KEPT_MAX, "interpolation looks at {KEPT_MAX} rows at most");
+        debug_assert!(kept <= RETAINED_MAX, "interpolation needs at most {RETAINED_MAX} rows");
         let from = (self.rows.len() - kept) * self.stride;
         self.samples.copy_within(from..from + kept * self.stride, 0);
         self.rows.start = self.rows.end - kept;
@@ -100,7 +100,7 @@ impl Window {
         self.first_column
     }
 
-    /// Row behind the last one.
+    /// Row after the last one.
     pub(super) fn end(&self) -> usize {
         self.rows.end
     }
@@ -111,8 +111,8 @@ impl Window {
         &self.row_with_ends(row)[1..]
     }
 
-    /// The same row from one sample earlier. Where the component has the triangle filter along its
-    /// rows, its first and its last sample are there twice.
+    /// The row from one sample earlier. With the triangle filter along its rows, the first and the
+    /// last sample of the component are repeated.
     #[inline]
     pub(super) fn row_with_ends(&self, row: usize) -> &[u8] {
         let row = row.min(self.height - 1) - self.rows.start;

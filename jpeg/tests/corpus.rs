@@ -1,8 +1,7 @@
-//! Small JPEGs of every kind decode to the very bytes that libjpeg-turbo gives, whole and by
-//! region.
+//! Small JPEGs of every kind decode to the bytes of libjpeg-turbo, whole and by region.
 //!
-//! golden/jpeg/make.py made the files and the list of what they decode to, and explains both. A
-//! test names every file that fails, not only the first.
+//! golden/jpeg/make.py writes the files and the list of expected results, and explains both. A test
+//! names every file that fails, not only the first.
 
 use meetpoint_jpeg::{
     Cpu, DecodeOptions, DecodeScale, Decoder, Encoded, Error, Form, OnDamage, Picture, Region,
@@ -20,14 +19,14 @@ struct Entry {
     size: (u32, u32),
     /// SHA-256 of the whole picture.
     whole: String,
-    /// Regions and how the SHA-256 of each begins.
+    /// Regions and the prefix of the SHA-256 of each.
     regions: Vec<(Region, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Rgb,
-    /// Coefficients of no picture, as libjpeg-turbo's SIMD code takes them.
+    /// Coefficients that no picture has, as libjpeg-turbo's SIMD code transforms them.
     Simd,
     Error,
     /// Damaged: an error, or filled in.
@@ -125,7 +124,7 @@ fn assert_none(faults: &[String]) {
 }
 
 #[test]
-fn every_file_has_the_size_that_libjpeg_says() {
+fn every_file_has_the_size_that_libjpeg_reports() {
     assert_none(&faults(Kind::Rgb, |entry, encoded| match size(encoded) {
         Ok(size) if size == entry.size => None,
         other => Some(format!("{other:?}")),
@@ -149,23 +148,23 @@ fn regions_equal_those_of_libjpeg() {
 }
 
 #[test]
-fn coefficients_of_no_picture_give_what_the_simd_code_of_libjpeg_gives() {
+fn impossible_coefficients_equal_the_simd_code_of_libjpeg() {
     assert_none(&faults(Kind::Simd, |entry, encoded| fault(encoded, None, &entry.whole)));
 }
 
 #[test]
-fn files_that_are_damaged_or_of_another_kind_are_refused() {
+fn damaged_and_unsupported_files_are_refused() {
     assert_none(&faults(Kind::Error, |_, encoded| {
         let mut out = Picture::default();
         let result = Decoder::new().decode_into(encoded.into(), None, &EXACT, &mut out);
-        result.is_ok().then(|| format!("taken, {}x{}", out.width, out.height))
+        result.is_ok().then(|| format!("accepted, {}x{}", out.width, out.height))
     }));
 }
 
 const LENIENT: DecodeOptions = DecodeOptions { on_damage: OnDamage::FillIn, ..EXACT };
 
 #[test]
-fn damaged_files_are_filled_in_as_libjpeg_fills_them_in() {
+fn damaged_files_are_filled_in_as_by_libjpeg() {
     let mut refused = 0;
     assert_none(&faults(Kind::Filled, |entry, encoded| {
         let mut out = Picture::default();
@@ -180,11 +179,11 @@ fn damaged_files_are_filled_in_as_libjpeg_fills_them_in() {
             Some(format!("{region:?}: {fault}"))
         })
     }));
-    assert!(refused > 30, "{refused} are refused where nobody asks for more");
+    assert!(refused > 30, "{refused} are refused by default");
 }
 
 #[test]
-fn what_libjpeg_gives_up_on_is_refused_even_so() {
+fn files_that_libjpeg_gives_up_on_are_refused() {
     assert_none(&faults(Kind::Lost, |_, encoded| {
         let mut out = Picture::default();
         let result = Decoder::new().decode_into(encoded.into(), None, &LENIENT, &mut out);
@@ -203,10 +202,10 @@ fn a_sound_file_is_not_filled_in() {
     }));
 }
 
-/// The coefficient forms of a file decode to the same pixels, whole and in parts, and give the file
-/// back byte for byte.
+/// The coefficient forms of a file decode to the same pixels, whole and in parts, and restore the
+/// file byte for byte.
 #[test]
-fn coefficient_forms_are_as_good_as_their_file() {
+fn coefficient_forms_are_equivalent_to_their_file() {
     let mut kept = Vec::new();
     let faults = faults(Kind::Rgb, |entry, encoded| {
         [Form::Fast, Form::Compact].into_iter().find_map(|form| {
@@ -219,7 +218,7 @@ fn coefficient_forms_are_as_good_as_their_file() {
                 Err(error) => return Some(format!("{form:?}: {error}")),
             };
             if from_form(&stored).as_deref() != Ok(encoded) {
-                return Some(format!("{form:?}: another file comes back"));
+                return Some(format!("{form:?}: another file is restored"));
             }
             let parts = entry.regions.iter().map(|(region, expected)| (Some(*region), expected));
             std::iter::once((None, &entry.whole)).chain(parts).find_map(|(region, expected)| {
@@ -228,7 +227,7 @@ fn coefficient_forms_are_as_good_as_their_file() {
         })
     });
     assert_none(&faults);
-    // Nothing but the file itself says how many fill bytes there are before a restart marker.
+    // The number of fill bytes before a restart marker is not stored in a form.
     let odd = "fill-bytes".to_owned();
     assert_eq!(kept, [(odd.clone(), Form::Fast), (odd, Form::Compact)]);
 }

@@ -1,7 +1,7 @@
-//! Holds what the kernels enable, and the committed results of testing them, against what
-//! [`Cpu`] declares.
+//! Compares the features that kernels enable, and the committed test results, with what [`Cpu`]
+//! declares.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+#![expect(clippy::unwrap_used, reason = "failing a test")]
 
 use meetpoint_jpeg::Cpu;
 use std::collections::BTreeSet;

@@ -1,15 +1,15 @@
-//! The closed forms that strategies share: how long an epoch takes, from t_c, t_g and t_s. Each
-//! strategy's own is in its file.
+//! Closed forms that strategies share: the duration of an epoch from t_c, t_g and t_s. Forms of a
+//! single strategy are in its file.
 //!
-//! Formulas of DDLP (arXiv 2407.00005) as derived in the design, for constant times. With no
-//! background worker t_c is preparation and step in series. With workers of combined period p, t_c
-//! is the steady interval max(p, t_t), and stands for p below: where t_t is larger, the accelerator
-//! bounds the epoch either way. Ends of the epoch (first and last batches) are left out.
+//! Formulas of DDLP (arXiv 2407.00005) for constant times. With no background worker t_c is
+//! preparation and step in series. With workers of combined period p, t_c is the steady interval
+//! max(p, t_t), and replaces p below: where t_t is larger, the accelerator bounds the epoch either
+//! way. The first and last batches of the epoch are ignored.
 
 use crate::terms::Costs;
 use crate::types::Profile;
 
-/// What a prediction is made from.
+/// The inputs of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inputs {
     /// N.
@@ -31,7 +31,7 @@ pub struct Prediction {
     pub device_batches: f64,
     /// What bounds it.
     pub regime: Regime,
-    /// The form that was evaluated, for readers.
+    /// The form that was evaluated, as text.
     pub formula: &'static str,
 }
 
@@ -59,10 +59,10 @@ pub enum NotApplicable {
     /// A time is not known.
     #[error("{0} is not known")]
     Unknown(&'static str),
-    /// The balance of `wrr` supposes t_g < t_c.
+    /// The balance of `wrr` requires t_g < t_c.
     #[error("a step on a device batch (t_g) takes no less than on a host batch (t_c)")]
     NoGainPerBatch,
-    /// A strategy whose time follows from no formula of these constants.
+    /// A strategy whose time is not a function of these constants.
     #[error("{strategy} has no closed form")]
     NoForm {
         /// Its name.
@@ -73,7 +73,7 @@ pub enum NotApplicable {
     SpoolTooSmall {
         /// n_s.
         part: u32,
-        /// As given.
+        /// The configured value.
         slots: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! The configuration of an epoch: its strategy, and the terms on which it is run.
+//! The configuration of an epoch: its strategy and its terms.
 
 use crate::learned::Learned;
 use crate::record::Record;
@@ -12,7 +12,7 @@ mod check;
 pub struct Config {
     /// N, at least 1.
     pub batches: u32,
-    /// Who decides.
+    /// The strategy.
     pub strategy: AnyStrategy,
     /// Most host batches claimed and not consumed: workers + prefetch; 1 without workers.
     pub host_ahead: u32,
@@ -26,15 +26,15 @@ pub struct Config {
     pub stall_timeout_ns: u64,
     /// After this many stalls a device gets no more work in the epoch.
     pub stalls_max: u32,
-    /// Batches of each source that are measured where a strategy needs times that are not known.
+    /// Batches of each source that are measured if a strategy needs unknown times.
     pub profile_batches: u32,
-    /// What is known from before.
+    /// Times from earlier epochs.
     pub learned: Learned,
     /// Replays a recorded epoch; the record must be one of the strategy.
     pub replay: Option<Record>,
-    /// 1: decides alone. More: the source of each step is agreed on by all ranks (C5).
+    /// 1: Number of ranks. With more than one, all ranks agree on the source of each step (C5).
     pub ranks: u32,
-    /// What things cost, for [`crate::Auto`] with a goal other than throughput.
+    /// Power consumption, for [`crate::Auto`] with a goal other than throughput.
     pub costs: Option<Costs>,
 }
 

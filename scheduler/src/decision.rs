@@ -10,8 +10,8 @@ pub enum HostDecision {
     Prepare(BatchIndex),
     /// Nothing now; ask again after the next event.
     Idle,
-    /// Nothing more in this epoch (as far as is known: a device loss gives work back, so a driver
-    /// that keeps workers asks again after each event until the accelerator is done).
+    /// No more work is known for this epoch. A lost device returns its work, so a driver that
+    /// retains its workers asks again after each event until the accelerator is done.
     Done,
 }
 
@@ -20,7 +20,7 @@ pub enum HostDecision {
 pub enum DeviceDecision {
     /// Append these batches to its queue under this generation; they are claimed.
     Work(WorkRun, Generation),
-    /// Drop everything and go on under this generation.
+    /// Drop everything and continue under this generation.
     Revoke(Generation),
     /// Nothing now.
     Idle,

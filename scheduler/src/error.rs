@@ -1,4 +1,4 @@
-//! Configurations that cannot be run.
+//! Errors of configurations that cannot be run.
 
 use crate::strategies::name::StrategyName;
 
@@ -9,26 +9,26 @@ pub enum Error {
     /// No batches.
     #[error("an epoch needs at least one batch")]
     NoBatches,
-    /// More devices than this version drives.
-    #[error("{asked} devices asked for, this version drives at most {limit}")]
+    /// More devices than this version supports.
+    #[error("{asked} devices requested, at most {limit} supported")]
     TooManyDevices {
-        /// Asked for.
+        /// Requested.
         asked: usize,
-        /// Driven.
+        /// Supported.
         limit: usize,
     },
-    /// Holders for another number of devices.
+    /// Holders for a different number of devices.
     #[error("batches are held by {holders} devices, and {devices} are configured")]
     HoldersCount {
-        /// As the holders say.
+        /// According to the holders.
         holders: usize,
-        /// As configured.
+        /// According to the configuration.
         devices: usize,
     },
-    /// Holders of another number of batches.
+    /// Holders of a different number of batches.
     #[error("the devices hold {held} batches together, the epoch has {batches}")]
     HeldCount {
-        /// As the holders say.
+        /// According to the holders.
         held: u64,
         /// N.
         batches: u32,
@@ -46,7 +46,7 @@ pub enum Error {
         /// N.
         batches: u32,
     },
-    /// A strategy that needs a device, without one.
+    /// A strategy that needs a device, without a device.
     #[error("strategy {strategy} needs a device")]
     NeedsDevice {
         /// Its name.

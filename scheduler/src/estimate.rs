@@ -1,14 +1,14 @@
 //! Times measured within the epoch: how long a step, a device batch, a preparation takes.
 //!
-//! What is followed is the last few samples without their extremes: exact on constant input, and
-//! one batch that took a hundred times as long moves nothing.
+//! Estimates follow the last few samples without their extremes: they are exact on constant input,
+//! and a single outlier has no effect.
 
 use crate::types::{Source, Time};
 
-/// Samples that the recent mean goes over.
+/// Number of samples in the recent mean.
 const WINDOW: usize = 16;
 
-/// Of the window, this part is left out at either end (one in eight, none of fewer).
+/// One sample in this many is dropped at either end of the sorted window.
 const TRIM: usize = 8;
 
 /// Mean over everything and a recent trimmed mean of one kind of interval.
@@ -17,7 +17,7 @@ pub(crate) struct Estimate {
     count: u32,
     sum_ns: u64,
     recent_ns: u64,
-    /// The window by age; the next sample goes to `count % WINDOW`.
+    /// The window by age; the next sample is stored at `count % WINDOW`.
     window: [u64; WINDOW],
     /// The window by size.
     sorted: [u64; WINDOW],
@@ -66,25 +66,25 @@ pub(crate) struct Steps {
     /// From one step's end to the next, over a host batch that followed a host batch. After a
     /// device batch the interval is shorter when workers prepare in the background.
     host_after_host: Estimate,
-    /// The same over any host batch: stands in where host batches never follow each other.
+    /// The same over any host batch: used where host batches never follow each other.
     host_any: Estimate,
     /// From consuming a host batch to the end of its step: the step alone.
     train: Estimate,
     /// From consuming a device batch to the end of its step.
     device: Estimate,
-    /// From claiming a host batch to its being ready, one claim sampled at a time.
+    /// From claiming a host batch until it is ready, one claim sampled at a time.
     preparation: Estimate,
     sampled: Option<(u32, Time)>,
     begun: Option<Time>,
     running: Option<(Source, Time)>,
     previous: Option<Source>,
-    /// In this interval the accelerator waited for a device: it says nothing of the host.
+    /// In this interval the accelerator waited for a device, so it does not measure the host.
     waited: bool,
 }
 
 impl Steps {
-    /// The accelerator is free. `background`: host batches are prepared while it works, so that
-    /// its first interval is the filling of the pipeline and not a step.
+    /// The accelerator is free. `background`: host batches are prepared while it works, so its
+    /// first interval fills the pipeline and is not a step.
     pub(crate) fn accelerator_ready(&mut self, now: Time, background: bool) {
         if let (Some(begun), Some((source, consumed_at))) = (self.begun, self.running.take()) {
             let step_ns = now.saturating_sub(consumed_at);
@@ -111,7 +111,7 @@ impl Steps {
         self.waited = false;
     }
 
-    /// When the step that is under way began, if it is on a device batch.
+    /// When the current step began, if it is on a device batch.
     pub(crate) fn on_device_since(&self) -> Option<Time> {
         self.running.and_then(|(source, since)| (source != Source::Host).then_some(since))
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_outlier_in_eight_moves_nothing() {
+    fn one_outlier_in_eight_has_no_effect() {
         let mut estimate = Estimate::default();
         for at in 0..200 {
             estimate.add(if at % 8 == 3 { 100_000 } else { 1_000 });
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_kept_sorted() {
+    fn the_window_stays_sorted() {
         let mut estimate = Estimate::default();
         let mut samples = Vec::new();
         let mut value = 12_345_u64;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_told_apart_by_source() {
+    fn steps_are_measured_by_source() {
         let mut steps = Steps::default();
         let mut now = 0;
         for (source, wait, step) in [
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_in_which_a_device_was_waited_for_says_nothing_of_the_host() {
+    fn an_interval_with_a_wait_for_a_device_does_not_measure_the_host() {
         let mut steps = Steps::default();
         for (now, wait) in [(0, false), (100, false), (200, true), (9_000, false)] {
             steps.accelerator_ready(now, false);

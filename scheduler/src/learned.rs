@@ -1,9 +1,9 @@
-//! What one epoch learned, for the next to begin with.
+//! Times learned in one epoch, as a start for the next.
 
 use crate::types::Profile;
 
-/// Times of one batch, in nanoseconds; 0 where not known. A prior: what is measured within the
-/// epoch displaces it.
+/// Times of one batch, in nanoseconds; 0 where not known. A prior: measurements within the epoch
+/// replace it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Learned {
     /// t_c: one step on a batch that the host prepares.
@@ -12,14 +12,13 @@ pub struct Learned {
     pub ready_ns: u64,
     /// Preparation of one host batch by one worker, begin to end.
     pub preparation_ns: u64,
-    /// t_s of each device: one batch at it. May be shorter than the devices are many.
+    /// t_s of each device: one batch at it. May be shorter than the number of devices.
     pub device_ns: Vec<u64>,
-    /// What all ranks know of all of them: the same at each. `None` with one rank, and where a
-    /// time is not known at some rank.
+    /// Times common to all ranks. `None` with one rank, and if some rank lacks a time.
     pub common: Option<Common>,
 }
 
-/// Of several ranks, the slowest's times of one batch in nanoseconds, and the least spool.
+/// Among several ranks, the slowest times of one batch in nanoseconds, and the smallest spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Common {
     /// t_c.
@@ -40,7 +39,7 @@ impl Common {
     /// A time that is not known; longer than any other.
     const UNKNOWN_NS: u64 = u64::MAX;
 
-    /// Of a rank that knows nothing.
+    /// For a rank that knows nothing.
     pub(crate) const UNKNOWN: Self = Self {
         host_ns: Self::UNKNOWN_NS,
         ready_ns: Self::UNKNOWN_NS,
@@ -57,7 +56,7 @@ impl Common {
         Self { host_ns, ready_ns, device_ns: known(self.device_ns), ..self }
     }
 
-    /// Of both together.
+    /// Combines both.
     pub(crate) fn combine(self, other: Self) -> Self {
         Self {
             host_ns: self.host_ns.max(other.host_ns),
@@ -82,12 +81,12 @@ impl Common {
 }
 
 impl Learned {
-    /// Nothing.
+    /// Nothing known.
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// From t_c, t_s of each of so many like devices, and t_g.
+    /// From t_c, t_s of each of `devices` equal devices, and t_g.
     pub fn from_profile(profile: &Profile, devices: usize) -> Self {
         Self {
             host_ns: profile.host_ns,

@@ -1,4 +1,4 @@
-//! The state of every batch of an epoch: who holds it, under which generation, and how far it is.
+//! The state of every batch of an epoch: its holder, its generation and its progress.
 //!
 //! ```text
 //!          host                  ┌────────────────────────────► Ready ──► Consumed
@@ -8,9 +8,9 @@
 //!   └─────────┴────────────┴────────────┴──────────────────────────┘  taken back
 //! ```
 //!
-//! Only batches that are under way have an entry, so that memory goes with what is open and not
-//! with N: a batch without an entry is either untouched (see `parts`) or consumed. A wrong
-//! transition is a defect of the scheduler and panics; wrong *reports* are sorted out before.
+//! Only open batches have an entry, so memory is proportional to open batches and not to N: a batch
+//! without an entry is either untouched (see `parts`) or consumed. A wrong transition is a defect
+//! of the scheduler and panics; wrong *reports* are rejected before.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -19,7 +19,7 @@ use crate::parts::Parts;
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId, Generation, Source};
 
-/// How far a batch is.
+/// The progress of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Free,
@@ -30,17 +30,17 @@ pub(crate) enum State {
     Consumed,
 }
 
-/// A batch that is under way.
+/// An open batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) source: Source,
     pub(crate) generation: Generation,
     pub(crate) state: State,
-    /// A device held it before.
+    /// Whether a device held it before.
     pub(crate) redone: bool,
 }
 
-/// Spreads batch indices; nobody chooses them to collide.
+/// Spreads batch indices, which are not chosen by an attacker.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spread(u64);
 
@@ -61,7 +61,7 @@ impl Hasher for Spread {
     }
 }
 
-/// Entries for which room is made beforehand, at most.
+/// Maximum initial capacity.
 const OPEN_MAX: usize = 1 << 16;
 
 #[derive(Debug, Clone)]
@@ -71,13 +71,13 @@ pub(crate) struct Ledger {
     batches: u32,
     /// Batches that the host claimed and that are not consumed.
     host_open: u32,
-    /// Of these, the ready ones.
+    /// The ready ones among these.
     host_ready: u32,
     /// Batches that devices claimed and did not publish.
     device_claimed: u32,
     /// Published or being fetched.
     device_published: u32,
-    /// Of devices, ready.
+    /// Ready batches of devices.
     device_ready: u32,
     consumed_by_host: u32,
     consumed_by_device: u32,
@@ -87,8 +87,8 @@ impl Ledger {
     pub(crate) fn new(terms: &Terms) -> Self {
         let slots = terms.devices.iter().map(|device| device.spool_slots as usize + 1);
         let most = slots.fold(terms.host_ahead as usize, usize::saturating_add);
-        // Twice what can be open: a table that is more than half full may grow to shed the marks
-        // of removed entries.
+        // Twice the maximum of open batches: a table more than half full may grow to drop the
+        // tombstones of removed entries.
         let room = most.min(terms.batches as usize).min(OPEN_MAX) * 2 + 16;
         Self {
             open: HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),
@@ -108,7 +108,7 @@ impl Ledger {
         self.batches
     }
 
-    /// How many were never claimed.
+    /// Number of batches that were never claimed.
     pub(crate) fn untouched(&self) -> u32 {
         self.parts.untouched()
     }
@@ -160,7 +160,7 @@ impl Ledger {
         self.open.get(&batch.0).copied()
     }
 
-    /// Those under way, in no order.
+    /// Open batches, unordered.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (BatchIndex, Entry)> + '_ {
         self.open.iter().map(|(batch, entry)| (BatchIndex(*batch), *entry))
     }
@@ -173,7 +173,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a device holds it, or did and gave it back.
+    /// Whether a device holds or held it.
     pub(crate) fn is_device_s(&self, batch: BatchIndex) -> bool {
         self.open.get(&batch.0).is_some_and(|entry| entry.source != Source::Host)
     }
@@ -234,8 +234,8 @@ impl Ledger {
 
     /// Held by a device → Free.
     pub(crate) fn take_back(&mut self, batch: BatchIndex) {
-        let entry = self.open.get_mut(&batch.0).expect("only what is held is taken back");
-        assert_ne!(entry.source, Source::Host, "the host's batches stay its own");
+        let entry = self.open.get_mut(&batch.0).expect("only a held batch is taken back");
+        assert_ne!(entry.source, Source::Host, "the host's batches are not taken back");
         match entry.state {
             State::Claimed => self.device_claimed -= 1,
             State::Published | State::Fetching => self.device_published -= 1,
@@ -249,7 +249,7 @@ impl Ledger {
     /// Ready → Consumed.
     pub(crate) fn consume(&mut self, batch: BatchIndex) -> Source {
         self.step(batch, State::Ready, State::Consumed);
-        let source = self.open.remove(&batch.0).expect("it was just seen").source;
+        let source = self.open.remove(&batch.0).expect("the entry exists").source;
         match source {
             Source::Host => {
                 self.host_open -= 1;
@@ -265,7 +265,7 @@ impl Ledger {
     }
 
     fn step(&mut self, batch: BatchIndex, from: State, to: State) {
-        let entry = self.open.get_mut(&batch.0).expect("only what is held goes on");
+        let entry = self.open.get_mut(&batch.0).expect("only a held batch changes state");
         assert_eq!(entry.state, from, "batch {} cannot become {to:?}", batch.0);
         entry.state = to;
     }

@@ -27,7 +27,7 @@
 //!     costs: None,
 //! })?;
 //!
-//! // Everything here takes no time at all: work is reported as soon as it is assigned.
+//! // Nothing takes time here: work is reported as soon as it is assigned.
 //! let (device, now) = (DeviceId(0), 0);
 //! let mut consumed = Vec::new();
 //! epoch.accelerator_ready(now);
@@ -57,9 +57,9 @@
 //! # Ok::<(), meetpoint_scheduler::Error>(())
 //! ```
 //!
-//! In reading order: [`types`] (the words), [`Config`] and [`Terms`], [`Epoch`] (events in,
-//! decisions out), `ledger` (the state of what is under way, over `parts`), `strategies` (one file
-//! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Picked`], [`closed_forms`].
+//! In reading order: [`types`] (the vocabulary), [`Config`] and [`Terms`], [`Epoch`] (events in,
+//! decisions out), `ledger` (the state of open batches, over `parts`), `strategies` (one file
+//! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Selection`], [`closed_forms`].
 
 pub mod closed_forms;
 mod config;
@@ -86,8 +86,8 @@ pub use ranks::{Agreement, Proposal};
 pub use record::{NoRecord, Record};
 pub use strategies::{
     AnyStrategy, Auto, DeviceOnly, DeviceUse, Goal, HostOnly, Level, Mte, MteFeedback, OptionSpec,
-    Order, Picked, RecordKind, Share, Split, Strategy, StrategyName, StrategyOption,
-    StrategyOptions, Tail, Takes, UnknownStrategy, Value, Whole, Why, Windowed, WrongOption, Wrr,
+    Order, Reason, RecordKind, Selection, Share, Split, Strategy, StrategyName, StrategyOption,
+    StrategyOptions, Tail, Takes, UnknownStrategy, Value, Whole, Windowed, WrongOption, Wrr,
     WrrFrozen,
 };
 pub use terms::{Costs, DeviceConfig, Holders, Interleave, Terms};

@@ -1,38 +1,38 @@
-//! Which batches nobody has touched: the ends that approach each other, once per part.
+//! The untouched batches: two ends that approach each other, once per part.
 //!
 //! A part is what one device holds (or everything, where every device can prepare every batch).
-//! Batches of a part are numbered 0..count in ascending order. Untouched are those from `front` on
-//! that lie in no stretch; a stretch is a run that was claimed above the front.
+//! Batches of a part are numbered 0..count in ascending order. Batches from `front` on outside of
+//! stretches are untouched; a stretch is a run that was claimed above the front.
 //!
 //! ```text
 //! 0 ········ front            back                      count
 //! claimed    │ untouched …    │ claimed (a stretch)     │
 //! ```
 //!
-//! There is one stretch where claims come from the back alone, one a window where they come from
-//! the back of windows, and a few more where batches were prepared for an earlier epoch.
+//! There is one stretch if claims come only from the back, one per window if they come from the
+//! back of windows, and a few more if batches were prepared in an earlier epoch.
 
 use std::collections::VecDeque;
 
 use crate::terms::{Holders, Terms};
 use crate::types::{BatchIndex, DeviceId};
 
-/// Room for stretches made beforehand.
+/// Initial capacity for stretches.
 const STRETCHES: usize = 4;
 
-/// Room for given-back batches of a part made beforehand.
+/// Initial capacity for returned batches of a part.
 const FREED: usize = 32;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     count: u32,
     front: u32,
-    /// `start..end`, ascending, apart from each other and from the front.
+    /// `start..end`, ascending, separate from each other and from the front.
     stretches: VecDeque<(u32, u32)>,
     untouched: u32,
     /// Claimed by the host while untouched.
     host_claimed: u32,
-    /// Given back and not claimed since, ascending.
+    /// Returned and not claimed since, ascending.
     freed: VecDeque<u32>,
     noticed: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Parts {
     batches: u32,
     untouched: u32,
     freed: u32,
-    /// Parts in which something changed since the strategy last looked.
+    /// Parts that changed since the strategy last read them.
     notices: Vec<u16>,
 }
 
@@ -85,17 +85,17 @@ impl Parts {
         &self.parts[part]
     }
 
-    /// Whether every device draws from the same part.
+    /// Whether all devices take batches from the same part.
     pub(crate) fn shared(&self) -> bool {
         matches!(self.holders, Holders::Shared)
     }
 
-    /// The part that a device draws from.
+    /// The part from which a device takes batches.
     pub(crate) fn of(&self, device: DeviceId) -> usize {
         if self.shared() { 0 } else { usize::from(device.0) }
     }
 
-    /// The part of a batch, and its number in it.
+    /// The part of a batch, and its index in the part.
     pub(crate) fn locate(&self, batch: BatchIndex) -> (usize, u32) {
         match &self.holders {
             Holders::Shared => (0, batch.0),
@@ -117,7 +117,7 @@ impl Parts {
         }
     }
 
-    /// How many batches of a part lie below a batch.
+    /// Number of batches of a part below a batch.
     pub(crate) fn below(&self, part: usize, batch: u32) -> u32 {
         if self.shared() {
             return batch.min(self.batches);
@@ -138,7 +138,7 @@ impl Parts {
         self.untouched
     }
 
-    /// Given back and not claimed since.
+    /// Returned and not claimed since.
     pub(crate) fn freed(&self) -> u32 {
         self.freed
     }
@@ -148,7 +148,7 @@ impl Parts {
         self.parts[part].is_untouched(n)
     }
 
-    /// Whether an untouched batch of a part lies below a batch.
+    /// Whether a part has an untouched batch below a batch.
     pub(crate) fn any_untouched_below(&self, part: usize, batch: BatchIndex) -> bool {
         let of = &self.parts[part];
         of.untouched > 0 && self.batch(part, of.front) < batch
@@ -166,7 +166,7 @@ impl Parts {
         self.notice(at);
     }
 
-    /// A claimed batch is given back.
+    /// Returns a claimed batch.
     pub(crate) fn free(&mut self, batch: BatchIndex) {
         let (at, n) = self.locate(batch);
         let freed = &mut self.parts[at].freed;
@@ -176,18 +176,18 @@ impl Parts {
         self.notice(at);
     }
 
-    /// A batch that was given back is claimed.
+    /// Claims a returned batch.
     pub(crate) fn reclaim(&mut self, batch: BatchIndex) {
         let (at, n) = self.locate(batch);
         let freed = &mut self.parts[at].freed;
         let place = freed.partition_point(|&other| other < n);
         let gone = freed.remove(place);
-        assert_eq!(gone, Some(n), "batch {} was not given back", batch.0);
+        assert_eq!(gone, Some(n), "batch {} was not returned", batch.0);
         self.freed -= 1;
         self.notice(at);
     }
 
-    /// Something about a part changed.
+    /// Marks a part as changed.
     pub(crate) fn notice(&mut self, part: usize) {
         if !self.parts[part].noticed {
             self.parts[part].noticed = true;
@@ -195,7 +195,7 @@ impl Parts {
         }
     }
 
-    /// A part in which something changed since it was last asked.
+    /// Takes a part that changed since the last call.
     pub(crate) fn next_notice(&mut self) -> Option<usize> {
         let part = usize::from(self.notices.pop()?);
         self.parts[part].noticed = false;
@@ -208,7 +208,7 @@ impl Part {
         self.count
     }
 
-    /// The lowest untouched one, or `count`.
+    /// The lowest untouched batch, or `count`.
     pub(crate) fn front(&self) -> u32 {
         self.front
     }
@@ -221,7 +221,7 @@ impl Part {
         self.host_claimed
     }
 
-    /// Lowest and highest that were given back.
+    /// The lowest and the highest returned batch.
     pub(crate) fn freed_ends(&self) -> Option<(u32, u32)> {
         Some((*self.freed.front()?, *self.freed.back()?))
     }
@@ -235,12 +235,12 @@ impl Part {
         above && !self.stretches.iter().any(|&(start, end)| (start..end).contains(&n))
     }
 
-    /// The lowest that was claimed above the front; `count` without any.
+    /// The lowest batch claimed above the front; `count` if there is none.
     pub(crate) fn back(&self) -> u32 {
         self.stretches.front().map_or(self.count, |&(start, _)| start)
     }
 
-    /// The highest run of untouched ones in `floor..end`, as (first, past the last).
+    /// The highest run of untouched batches in `floor..end`, as (first, past the last).
     pub(crate) fn highest_run(&self, floor: u32, end: u32) -> (u32, u32) {
         let floor = floor.max(self.front);
         let mut end = end.min(self.count);
@@ -256,7 +256,7 @@ impl Part {
         (floor.min(end), end)
     }
 
-    /// The run of untouched ones at the front, as (first, past the last).
+    /// The run of untouched batches at the front, as (first, past the last).
     pub(crate) fn lowest_run(&self) -> (u32, u32) {
         (self.front, self.back())
     }
@@ -280,7 +280,7 @@ impl Part {
             }
         }
         while self.stretches.front().is_some_and(|&(start, _)| start == self.front) {
-            let (_, end) = self.stretches.pop_front().expect("it was just seen");
+            let (_, end) = self.stretches.pop_front().expect("the stretch exists");
             self.front = end;
         }
     }

@@ -1,17 +1,16 @@
-//! What ranks agree on before each step, so that all take the same kind of source (C5).
+//! The agreement of ranks before each step, so that all take the same kind of source (C5).
 
 use crate::learned::Common;
 
-/// What one rank could do in a step, or several together. To be carried to all ranks, combined
-/// with theirs in any order, and handed back with [`crate::Epoch::agreed`].
+/// The proposal of one rank for a step, or of several ranks combined. Send it to all ranks, combine
+/// it with theirs in any order, and pass the result to [`crate::Epoch::agreed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Proposal {
-    /// Lowest and highest step (batches consumed) of those combined: equal, or ranks are out of
-    /// step.
+    /// Lowest and highest step (batches consumed) of the combined ranks; they must be equal.
     pub(crate) step: [u32; 2],
     /// Every rank has a device batch ready that may come next.
     pub(crate) device_ready: bool,
-    /// Every rank would leave the host's part now.
+    /// Every rank would end the host's part now.
     pub(crate) switch: bool,
     /// Every rank knows its share.
     pub(crate) share_known: bool,
@@ -21,15 +20,16 @@ pub struct Proposal {
     pub(crate) device_claimed: u32,
     /// Most batches that a host has claimed.
     pub(crate) host_claimed: u32,
-    /// Least number of batches that the devices of a rank published or could.
+    /// Minimum over ranks of the batches that their devices published or could publish.
     pub(crate) device_total: u32,
     /// Longest times: t_c, t_g, t_s of all devices together.
     pub(crate) times_ns: [u64; 3],
-    /// Longest that a rank waited for its devices: since the agreement before, and for this one.
+    /// Longest time that a rank waited for its devices: since the previous agreement, and for this
+    /// one.
     pub(crate) waited_ns: [u64; 2],
-    /// Some rank leaves its devices, and with it all.
+    /// Some rank abandons its devices, and so all do.
     pub(crate) without_devices: bool,
-    /// What ranks know, under `auto`: the next epoch's pick is made by it.
+    /// The times of the ranks, under `auto`, which select the next epoch's strategy.
     pub(crate) known: Common,
 }
 
@@ -38,10 +38,10 @@ pub struct Proposal {
 pub struct Agreement(pub(crate) Proposal);
 
 impl Proposal {
-    /// Words of its encoding.
+    /// Number of words of its encoding.
     pub const WORDS: usize = 14;
 
-    /// Both together. Associative and commutative.
+    /// Combines both. Associative and commutative.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         let longest = |at: usize| self.times_ns[at].max(other.times_ns[at]);
@@ -61,12 +61,12 @@ impl Proposal {
         }
     }
 
-    /// All ranks' proposals were combined into this.
+    /// The agreement, once the proposals of all ranks are combined.
     pub fn agreement(self) -> Agreement {
         Agreement(self)
     }
 
-    /// For a transport.
+    /// Encodes for a transport.
     pub fn to_words(self) -> [u64; Self::WORDS] {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let flags = u32::from(self.device_ready)

@@ -1,4 +1,5 @@
-//! What replays an epoch: the sequence of batches is a function of it, the seed and the epoch.
+//! The record that replays an epoch: the sequence of batches is a function of it, the seed and the
+//! epoch.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,19 +8,19 @@ use crate::strategies::{RecordKind, StrategyName};
 
 /// A few integers from which the order of an epoch follows exactly (C3).
 ///
-/// In text `STRATEGY:N,N,…`, as `mte:812` or `mte-feedback:4100`. What the numbers are is said by
-/// the strategy's [`RecordKind`].
+/// In text `STRATEGY:N,N,…`, as `mte:812` or `mte-feedback:4100`. The strategy's [`RecordKind`]
+/// defines the meaning of the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
     strategy: StrategyName,
     numbers: Vec<u64>,
 }
 
-/// Numbers of a record of [`RecordKind::Turns`] before the shares: host steps at first, t_c, t_g,
-/// t_s of all devices together, slack.
+/// Count of numbers before the shares in a record of [`RecordKind::Turns`]: initial host steps,
+/// t_c, t_g, t_s of all devices together, slack.
 const TURNS_NUMBERS: usize = 5;
 
-/// A text that is not a record.
+/// The text is not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a record of an epoch; one looks like \"mte:812\"")]
 pub struct NoRecord {
@@ -36,7 +37,7 @@ impl Record {
         &self.numbers
     }
 
-    /// How many numbers come before the shares.
+    /// Count of numbers before the shares.
     pub(crate) fn numbers_before_shares(&self) -> usize {
         match self.strategy.record() {
             RecordKind::None | RecordKind::Shares => 0,
@@ -44,8 +45,8 @@ impl Record {
         }
     }
 
-    /// The devices' share where it is all that the record holds, and the devices have one
-    /// together; `None` for any other record.
+    /// The devices' share if the record contains only one common share; `None` for any other
+    /// record.
     pub fn share(&self) -> Option<u64> {
         match (self.strategy.record(), &self.numbers[..]) {
             (RecordKind::Shares, [share]) => Some(*share),
@@ -53,8 +54,8 @@ impl Record {
         }
     }
 
-    /// What replays the rest of an epoch of `batches` batches once the first `consumed` of its
-    /// order are consumed; `None` where a record of the rest says more than the rest's length.
+    /// The record that replays the rest of an epoch of `batches` batches after the first `consumed`
+    /// of its order; `None` if more than the rest's length is needed.
     pub fn rest(&self, batches: u32, consumed: u32) -> Option<Self> {
         let left = batches.saturating_sub(consumed);
         Some(Self::new(self.strategy, vec![self.share()?.min(left.into())]))
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_as_it_is_written() {
+    fn records_round_trip_through_text() {
         for text in ["mte:812", "mte:812,0,7", "mte-feedback:4100", "wrr-frozen:3,10,4,20,2,812"] {
             assert_eq!(text.parse::<Record>().unwrap().to_string(), text);
         }

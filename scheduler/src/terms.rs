@@ -1,4 +1,4 @@
-//! The terms of an epoch: what strategies go by, whichever of them decides.
+//! The terms of an epoch: the configuration that every strategy uses.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ pub struct Terms {
     pub stall_timeout_ns: u64,
     /// After this many stalls a device gets no more work in the epoch.
     pub stalls_max: u32,
-    /// Batches of each source that are measured where times are needed and not known.
+    /// Batches of each source that are measured if unknown times are needed.
     pub profile_batches: u32,
-    /// What is known from before.
+    /// Times from earlier epochs.
     pub learned: Learned,
     /// The numbers of the record that the epoch replays.
     pub replay: Option<Vec<u64>>,
     /// Ranks that agree on the source of each step.
     pub ranks: u32,
-    /// What things cost.
+    /// Power consumption.
     pub costs: Option<Costs>,
 }
 
@@ -42,7 +42,7 @@ pub struct DeviceConfig {
     pub ahead: u32,
     /// Slots of its spool: most of its batches claimed, published or ready and not consumed.
     pub spool_slots: u32,
-    /// Number of its first generation; higher than any used before on its link.
+    /// Its first generation; higher than any used before on its link.
     pub first_generation: u32,
 }
 
@@ -52,18 +52,19 @@ pub enum Holders {
     /// Every device can prepare every batch: they share one back pointer.
     #[default]
     Shared,
-    /// Each batch is held by one device, which has a back pointer of its own over what it holds.
-    /// A [`crate::WorkRun`] then always is of one batch.
+    /// Each batch is held by one device, which has its own back pointer over the batches it holds.
+    /// A [`crate::WorkRun`] then always has one batch.
     Interleaved(Arc<dyn Interleave>),
 }
 
 /// A fixed assignment of batches to devices. Pure; takes O(devices) time at most.
 pub trait Interleave: Debug + Send + Sync {
-    /// How many devices hold batches.
+    /// Number of devices that hold batches.
     fn devices(&self) -> u16;
-    /// Batches that a device holds. The sum over all devices is [`crate::Config::batches`].
+    /// Number of batches that a device holds. The sum over all devices is
+    /// [`crate::Config::batches`].
     fn count(&self, device: DeviceId) -> u32;
-    /// Who holds a batch, and the ordinal of the batch among those of its holder, from 0.
+    /// The holder of a batch, and the batch's ordinal among those of its holder, from 0.
     fn holder(&self, batch: BatchIndex) -> (DeviceId, u32);
     /// The n-th batch that a device holds, ascending with n: the inverse of `holder`.
     fn nth(&self, device: DeviceId, n: u32) -> BatchIndex;
@@ -72,11 +73,11 @@ pub trait Interleave: Debug + Send + Sync {
 /// Power, in microwatts, by which energy is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
-    /// Drawn as long as the epoch lasts, whatever happens (idle power of everything in it).
+    /// Base power during the epoch: idle power of everything in it.
     pub base_uw: u64,
-    /// More than idle, for a core of the host that prepares.
+    /// Power above idle of a host core that prepares.
     pub host_core_uw: u64,
-    /// More than idle, for a device that prepares.
+    /// Power above idle of a device that prepares.
     pub device_uw: u64,
 }
 

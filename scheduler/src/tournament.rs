@@ -1,7 +1,7 @@
-//! Who is first among many whose keys change one at a time: the least key, found in O(1), changed
+//! A tournament tree: the smallest of many keys that change one at a time, found in O(1), changed
 //! in O(log n).
 
-/// A key that is never first while another is there.
+/// A key that loses against any other.
 pub(crate) const NONE: u64 = u64::MAX;
 
 /// Keys of players 0..n; ties go to the lower number.

@@ -1,6 +1,6 @@
-//! The words of the scheduler: indices, time, sources, decisions.
+//! The vocabulary of the scheduler: indices, time, sources, results of reports.
 
-/// Nanoseconds since the driver's own zero. Never goes back.
+/// Nanoseconds since an origin chosen by the driver. Monotonic.
 pub type Time = u64;
 
 /// A batch of an epoch, from 0.
@@ -15,7 +15,7 @@ pub struct Generation(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
-/// Who prepared a batch.
+/// The end that prepared a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The host's CPU.
@@ -31,7 +31,7 @@ pub struct WorkRun {
     pub first: BatchIndex,
     /// How many, at least 1.
     pub count: u32,
-    /// Whether indices fall.
+    /// Whether indices descend.
     pub descending: bool,
 }
 
@@ -43,12 +43,12 @@ impl WorkRun {
     }
 }
 
-/// What a report led to.
+/// The effect of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Taken.
+    /// Accepted.
     Accepted,
-    /// Of no effect; whatever it speaks of must be dropped (a slot: released).
+    /// No effect; the reported batch must be dropped (its slot released).
     Void(VoidReason),
 }
 
@@ -63,9 +63,9 @@ pub enum VoidReason {
     OutOfRange,
     /// The device was given up for this epoch.
     DeviceLost,
-    /// It came too late, or its place is taken: only for [`crate::Epoch::preloaded`].
+    /// It came too late, or its position is taken: only for [`crate::Epoch::preloaded`].
     NoPlace,
-    /// It is of another step than this rank's: ranks are out of step.
+    /// It belongs to another step than this rank's: ranks are out of step.
     WrongStep,
 }
 

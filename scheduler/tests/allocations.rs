@@ -1,4 +1,4 @@
-//! Decisions and events allocate nothing: counted, not believed.
+//! Counts allocations: decisions and events allocate nothing.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,13 +17,13 @@ thread_local! {
     static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged; the counter is a constant-
+// SAFETY: every call is passed to the system's allocator unchanged; the counter is a constant-
 // initialised thread local without a destructor, which itself never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         BYTES.set(BYTES.get() + layout.size());
-        // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
+        // SAFETY: the caller upholds the contract of `alloc`, which is that of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -60,7 +60,7 @@ fn config(strategy: AnyStrategy) -> Config {
     }
 }
 
-/// A fixed-size queue of what the device was granted.
+/// A fixed-size queue of the batches granted to the device.
 struct Queue {
     batches: [(BatchIndex, Generation); 16],
     len: usize,
@@ -102,7 +102,7 @@ fn work_through(epoch: &mut Epoch) -> u32 {
     for round in 0_u64.. {
         now += TICK_NS;
         take_decisions(epoch, now, &mut queue);
-        // Every now and then the device says nothing for longer than a stall.
+        // Now and then the device is silent for longer than a stall.
         let silent = round % 500 > 430;
         if silent {
             epoch.tick(now);
@@ -162,7 +162,7 @@ fn strategies() -> [AnyStrategy; 12] {
 }
 
 #[test]
-fn nothing_is_allocated_after_the_epoch_was_made() {
+fn nothing_is_allocated_after_the_epoch_was_created() {
     for strategy in strategies() {
         let mut epoch = Epoch::new(config(strategy)).expect("it can be run");
         let before = ALLOCATIONS.get();
@@ -175,13 +175,14 @@ fn nothing_is_allocated_after_the_epoch_was_made() {
             assert!(summary.void_reports > 0, "{summary:?}");
         }
     }
-    // The counter counts.
+    // The counter works.
     let before = ALLOCATIONS.get();
     drop(std::hint::black_box(Box::new(1_u8)));
     assert_eq!(ALLOCATIONS.get() - before, 1);
 }
 
-/// Memory goes with devices and open batches: the same for ten thousand and for ten million.
+/// Memory is proportional to devices and open batches: equal for ten thousand and for ten million
+/// batches.
 #[test]
 fn an_epoch_takes_no_more_memory_for_more_batches() {
     let bytes = |strategy, batches| {

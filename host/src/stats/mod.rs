@@ -11,7 +11,7 @@ pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
 use meetpoint_format::wire;
 use meetpoint_prepare::MemoryKind;
-use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Picked, Record, Source};
+use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Record, Selection, Source};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
 
@@ -237,7 +237,7 @@ pub struct Schedule {
     pub record: Option<Record>,
     /// What `auto` picked, and why.
     #[serde(serialize_with = "as_text")]
-    pub picked: Option<Picked>,
+    pub picked: Option<Selection>,
     /// What the next epoch begins with.
     #[serde(skip)]
     pub learned: Learned,

@@ -1,4 +1,4 @@
-//! Time that a thread spent computing, which does not count what others did meanwhile.
+//! CPU time of a thread, which excludes other threads and processes.
 
 use rustix::time::{ClockId, clock_gettime};
 

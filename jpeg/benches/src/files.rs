@@ -4,10 +4,10 @@ use anyhow::{Context, ensure};
 use meetpoint_kernels::ImageFormat;
 use std::path::{Path, PathBuf};
 
-/// Deepest level of folders that is looked into.
+/// Maximum depth of folders that are searched.
 const DEPTH_MAX: u32 = 16;
 
-/// Every JPEG at or below `path`, told by the first bytes, in the order of their names.
+/// Every JPEG at or below `path`, recognised by its first bytes, sorted by name.
 pub fn jpeg_files(path: &Path) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut found = Vec::new();
     collect(path, 0, &mut found)?;

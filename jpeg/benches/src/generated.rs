@@ -1,4 +1,4 @@
-//! Pictures that look a little like photographs, made from a number.
+//! Generated pictures that resemble photographs.
 
 use anyhow::Context;
 use meetpoint_jpeg::Picture;

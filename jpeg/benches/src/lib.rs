@@ -19,6 +19,6 @@ pub use machine::{Machine, instruction_set};
 pub use options::Options;
 pub use rows::{Report, Row, Target, median};
 
-/// What to do where a build without the feature `libjpeg-turbo` leaves something out.
+/// The commands that enable what a build without the feature `libjpeg-turbo` skips.
 pub const LIBJPEG_HINT: &str = "apt install gcc pkg-config libjpeg62-turbo-dev, then \
      cargo bench -p meetpoint-jpeg-benches --features libjpeg-turbo --bench jpeg";

@@ -1,24 +1,24 @@
-//! What a figure was measured on.
+//! The machine on which a value was measured.
 
 use anyhow::{Context, bail};
 use meetpoint_kernels::Cpu;
 use serde::Serialize;
 
-/// The machine, in the words that a report needs.
+/// The description of a machine for a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// Model of the processor.
     pub processor: String,
     /// Processors that this process may use.
     pub cores: usize,
-    /// Instruction sets beyond the least that this architecture has.
+    /// Instruction sets beyond the baseline of this architecture.
     pub instructions: Vec<&'static str>,
     /// Operating system and its version.
     pub system: String,
 }
 
 impl Machine {
-    /// The one that this runs on.
+    /// The machine that this runs on.
     pub fn here() -> Self {
         let uname = rustix::system::uname();
         let system = [uname.sysname(), uname.release(), uname.machine()];

@@ -7,10 +7,10 @@ use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a bench was asked for.
+/// The options of a bench.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// A tiny run that only shows that it works; targets are not judged.
+    /// A tiny run that only shows that the bench works; targets are not checked.
     pub quick: bool,
     /// Whether a missed target is an error.
     pub judge: bool,

@@ -4,16 +4,16 @@ use crate::{Machine, Options};
 use anyhow::Context;
 use serde::{Serialize, Serializer};
 
-/// What a case has to reach.
+/// The target of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
-    /// The value over the peer's is no less.
+    /// The ratio to the peer is at least this.
     RatioAtLeast(f64),
-    /// The value over the peer's is no more.
+    /// The ratio to the peer is at most this.
     RatioAtMost(f64),
-    /// The value itself is no more.
+    /// The value is at most this.
     ValueAtMost(f64),
-    /// The value itself is no less.
+    /// The value is at least this.
     ValueAtLeast(f64),
 }
 
@@ -39,28 +39,28 @@ impl Serialize for Target {
 pub struct Row {
     /// What was measured.
     pub case: String,
-    /// How much.
+    /// The value.
     pub value: f64,
-    /// Of what.
+    /// Its unit.
     pub unit: String,
-    /// Who else, or which limit, was measured in the same run.
+    /// The peer or limit that was measured in the same run.
     pub peer: Option<String>,
     /// The peer's value, in the same unit.
     pub peer_value: Option<f64>,
     /// Value over the peer's.
     pub ratio: Option<f64>,
-    /// What it has to reach.
+    /// The target.
     pub target: Option<Target>,
 }
 
 impl Row {
-    /// A value that stands alone.
+    /// A value without a peer.
     pub fn alone(case: impl Into<String>, value: f64, unit: impl Into<String>) -> Self {
         let (case, unit) = (case.into(), unit.into());
         Self { case, value, unit, peer: None, peer_value: None, ratio: None, target: None }
     }
 
-    /// Holds it against a peer.
+    /// Compares it with a peer.
     #[must_use]
     pub fn against(mut self, peer: impl Into<String>, peer_value: f64) -> Self {
         self.peer = Some(peer.into());
@@ -76,7 +76,7 @@ impl Row {
         self
     }
 
-    /// Whether it reaches its target; a ratio to nothing reaches none.
+    /// Whether it reaches its target; a target on a ratio is missed without a peer.
     pub fn is_met(&self) -> bool {
         match self.target {
             None => true,
@@ -95,9 +95,9 @@ pub struct Report {
     pub bench: String,
     /// Where it ran.
     pub machine: Machine,
-    /// Whether it was only a tiny run.
+    /// Whether it was a `--quick` run.
     pub quick: bool,
-    /// What else a reader has to know: hashes of outputs, what was skipped and why.
+    /// Remarks: hashes of outputs, what was skipped and why.
     pub notes: Vec<String>,
     /// Results.
     pub rows: Vec<Row>,
@@ -125,8 +125,8 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Prints the table and writes the JSON where asked for. Where targets are to be
-    /// judged, one that is missed is an error.
+    /// Prints the table and writes the JSON where asked for. With `--judge`, a missed target is an
+    /// error.
     pub fn finish(&self, options: &Options) -> anyhow::Result<()> {
         print!("{self}");
         if let Some(path) = &options.json {
@@ -159,7 +159,7 @@ impl std::fmt::Display for Report {
             }
             if let Some(target) = row.target {
                 let verdict = match (self.quick, row.is_met()) {
-                    (true, _) => "not judged",
+                    (true, _) => "not checked",
                     (false, true) => "met",
                     (false, false) => "MISSED",
                 };
@@ -171,7 +171,7 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// The middle of some values, the mean of the two middle ones of an even number.
+/// The median; for an even number of values, the mean of the two in the middle.
 ///
 /// # Panics
 /// If there are none.

@@ -1,7 +1,7 @@
 //! The colour conversion with AVX2: 32 pixels at a time.
 //!
-//! What remains of a row is done by a last step that overlaps the one before; rows of fewer than
-//! 32 pixels go to the portable code.
+//! The last step of a row overlaps the one before; rows of fewer than 32 pixels go to the portable
+//! code.
 #![expect(unsafe_code, reason = "loads and stores of vectors")]
 
 use super::{
@@ -41,7 +41,7 @@ pub(super) fn ycc_to_rgb(ycc: Planes<'_>, rgb: &mut PlanesMut<'_>) {
     }
 }
 
-/// Twice the distance from 128 of bytes that are each followed by 128.
+/// `2 * (byte - 128)` for bytes that are each followed by 128.
 #[target_feature(enable = "avx2")]
 fn twice(chroma: __m256i) -> __m256i {
     _mm256_maddubs_epi16(chroma, _mm256_set1_epi16(0xFE02u16 as i16))
@@ -69,7 +69,7 @@ fn green(pairs: __m256i) -> __m256i {
 
 /// Where each byte of a channel's 16 pixels comes from, so that pixel `n` is at byte
 /// `3 * n + channel`, modulo 16: the inverse of 3 is 11.
-const PLACES: [[u8; STEP]; 3] = {
+const SHUFFLES: [[u8; STEP]; 3] = {
     let mut places = [[0; STEP]; 3];
     let mut at = 0;
     while at < 3 * STEP {
@@ -97,7 +97,7 @@ pub(super) fn interleave(rgb: Planes<'_>, pixels: &mut [u8]) {
     if count < STEP {
         return portable::interleave(rgb, pixels);
     }
-    let order = [load(&PLACES[0], 0), load(&PLACES[1], 0), load(&PLACES[2], 0)];
+    let order = [load(&SHUFFLES[0], 0), load(&SHUFFLES[1], 0), load(&SHUFFLES[2], 0)];
     let (second, last) = (load(&EVERY_THIRD[1], 0), load(&EVERY_THIRD[2], 0));
     for at in steps::<STEP>(count) {
         let mut placed = [_mm256_setzero_si256(); 3];

@@ -1,7 +1,7 @@
 //! The colour conversion with AVX-512: 64 pixels at a time.
 //!
-//! What remains of a row is done by a last step that overlaps the one before; rows of fewer than
-//! 64 pixels go to [`super::avx2`].
+//! The last step of a row overlaps the one before; rows of fewer than 64 pixels go to
+//! [`super::avx2`].
 #![expect(unsafe_code, reason = "loads and stores of vectors")]
 
 use super::{
@@ -41,7 +41,7 @@ pub(super) fn ycc_to_rgb(ycc: Planes<'_>, rgb: &mut PlanesMut<'_>) {
     }
 }
 
-/// Twice the distance from 128 of bytes that are each followed by 128.
+/// `2 * (byte - 128)` for bytes that are each followed by 128.
 #[target_feature(enable = "avx2,avx512f,avx512bw")]
 fn twice(chroma: __m512i) -> __m512i {
     _mm512_maddubs_epi16(chroma, _mm512_set1_epi16(0xFE02u16 as i16))

@@ -31,7 +31,7 @@ pub(crate) type PlanesMut<'a> = [&'a mut [u8]; 3];
 
 /// Factors of the vector code: it multiplies twice the chroma by a 15-bit fraction and rounds, in
 /// one instruction. For red and blue that is one bit less than libjpeg has; for each of the 256
-/// values of chroma the result is the same, which a test goes through.
+/// values of chroma the result is the same, which a test checks.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const TWICE_CR_TO_RED: i16 = 22_971;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

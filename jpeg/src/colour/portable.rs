@@ -1,4 +1,4 @@
-//! The meaning of the colour conversion: libjpeg's fixed-point formulas.
+//! The reference implementation of the colour conversion: libjpeg's fixed-point formulas.
 
 use super::{Planes, PlanesMut};
 

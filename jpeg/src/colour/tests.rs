@@ -53,7 +53,7 @@ fn grey_and_rgb_are_copied() {
 }
 
 #[test]
-fn inks_are_what_is_left_of_white() {
+fn inks_are_the_complement_of_rgb() {
     assert_eq!(ink_to_rgb(Ink::Cmyk, [255, 255, 255, 255]), [255; 3]);
     assert_eq!(ink_to_rgb(Ink::Cmyk, [255, 255, 255, 0]), [0; 3]);
     assert_eq!(ink_to_rgb(Ink::Cmyk, [0, 255, 255, 255]), [0, 255, 255]);

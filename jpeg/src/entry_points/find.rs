@@ -1,7 +1,7 @@
 //! Finds the entry points of a file.
 
 use super::layout::{Entry, EntryPointsHead, encode};
-use crate::bits::Place;
+use crate::bits::BitPosition;
 use crate::checksum::crc32c;
 use crate::error::damaged;
 use crate::limits::check_pixels;
@@ -14,19 +14,19 @@ use crate::{Error, Interrupt};
 pub enum Spacing {
     /// One at the beginning of each row of MCUs.
     McuRow,
-    /// One per this number of MCUs, which is not 0; the count restarts in each row.
+    /// One per this number of MCUs, not 0; the count restarts in each row.
     Mcus(u16),
 }
 
 /// The entry points of a file, as bytes for the dataset's column.
 ///
-/// `None` for a file that is not a sequential JPEG with one scan: there is nothing to enter at.
-/// The whole file is decoded for it, so that a damaged one is an error.
+/// `None` for a file that is not a sequential JPEG with one scan: there is no place to begin in it.
+/// The whole file is decoded, so that a damaged one is an error.
 pub fn entry_points(file: &[u8], spacing: Spacing) -> Result<Option<Vec<u8>>, Error> {
     entry_points_until(file, spacing, &Interrupt::default())
 }
 
-/// The same, until it is interrupted.
+/// [`entry_points`] with an interrupt.
 pub fn entry_points_until(
     file: &[u8],
     spacing: Spacing,
@@ -56,10 +56,10 @@ pub fn entry_points_until(
                 continue;
             }
             scan.pass(mcu)?;
-            let (Place { offset, bits }, dc) = scan.position();
+            let (BitPosition { offset, bits }, dc) = scan.position();
             let offset =
                 u32::try_from(offset).map_err(|_| damaged(offset, "it is longer than 4 GiB"))?;
-            // What libjpeg keeps of a DC value is its lower 16 bits.
+            // libjpeg retains the lower 16 bits of a DC value.
             entries.push(Entry { offset, bits: bits as u8, dc: dc.map(|dc| dc as i16) });
         }
     }

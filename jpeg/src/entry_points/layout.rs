@@ -1,4 +1,4 @@
-//! Entry points of a JPEG: places in its entropy-coded data where decoding can begin.
+//! Entry points of a JPEG: positions in its entropy-coded data where decoding can begin.
 //!
 //! ```text
 //! offset
@@ -6,7 +6,7 @@
 //!  1   u8   components C of the frame: 1, 3 or 4
 //!  2   u16  MCUs from one entry to the next in a row of MCUs; 0: one entry for each row
 //!  4   u32  CRC-32C of the file
-//!  8   u32  entries N, the one at the beginning of the data not among them
+//!  8   u32  entries N, without the one at the beginning of the data
 //! 12   u32  offset in the file of the first byte of the data
 //! 16   u8   P: bits of a distance
 //! 17   C*u8 D: bits of the DC value of each component
@@ -33,29 +33,29 @@ const FIXED_BYTES: usize = 17;
 /// Most entries of a file: one for each of 2^22 MCUs, which is 2^28 pixels.
 pub const ENTRIES_MAX: u32 = 1 << 22;
 
-/// A place where decoding can begin.
+/// A position where decoding can begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry {
     /// Offset in the file of the byte that holds the next bit.
     pub offset: u32,
-    /// Bits of that byte that belong to what is before, 0..8.
+    /// Bits of that byte that precede the entry point, 0..8.
     pub bits: u8,
     /// DC value of the block before, for each component.
     pub dc: [i16; COMPONENTS_MAX],
 }
 
 impl Entry {
-    fn place(&self) -> u64 {
+    fn position_bits(&self) -> u64 {
         u64::from(self.offset) * 8 + u64::from(self.bits)
     }
 }
 
-/// What is the same for all entries of a file.
+/// Properties shared by all entries of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryPointsHead {
     /// Components of the frame: 1, 3 or 4.
     pub components: usize,
-    /// MCUs between entries of a row; 0 for one entry a row.
+    /// MCUs between entries of a row; 0 for one entry per row.
     pub spacing: u16,
     /// CRC-32C of the file.
     pub file_crc32c: u32,
@@ -63,30 +63,30 @@ pub struct EntryPointsHead {
     pub data_offset: u32,
 }
 
-/// Bytes that are no entry points.
+/// Bytes that are not valid entry points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntryPointsError {
-    /// Other bytes than were written.
-    #[error("entry points are damaged: their checksum is another")]
+    /// The checksum does not match.
+    #[error("entry points are damaged: checksum mismatch")]
     Checksum,
     /// Of a later version.
     #[error("entry points are of version {0}, this program reads version 1")]
     Version(u8),
-    /// Lengths that do not fit together.
-    #[error("entry points are damaged: lengths do not fit together")]
+    /// Lengths that contradict each other.
+    #[error("entry points are damaged: inconsistent lengths")]
     Length,
 }
 
-/// Codes entries, which must be in the order of their places.
+/// Encodes entries, which must be sorted by position.
 pub fn encode(head: EntryPointsHead, entries: &[Entry]) -> Vec<u8> {
     let mut distances = Vec::with_capacity(entries.len());
     let mut before = u64::from(head.data_offset) * 8;
     for entry in entries {
-        distances.push(entry.place() - before);
-        before = entry.place();
+        distances.push(entry.position_bits() - before);
+        before = entry.position_bits();
     }
     let widest = distances.iter().copied().max().unwrap_or(0);
-    let place_bits = (64 - widest.leading_zeros()) as u8;
+    let distance_bits = (64 - widest.leading_zeros()) as u8;
     let mut dc_bits = [0_u8; COMPONENTS_MAX];
     for entry in entries {
         for (bits, value) in dc_bits.iter_mut().zip(entry.dc).take(head.components) {
@@ -101,11 +101,11 @@ pub fn encode(head: EntryPointsHead, entries: &[Entry]) -> Vec<u8> {
     out.extend(head.file_crc32c.to_le_bytes());
     out.extend((entries.len() as u32).to_le_bytes());
     out.extend(head.data_offset.to_le_bytes());
-    out.push(place_bits);
+    out.push(distance_bits);
     out.extend(&dc_bits[..head.components]);
     let mut writer = BitWriter { out, pending: 0, count: 0 };
     for (entry, distance) in entries.iter().zip(distances) {
-        writer.put(distance, u32::from(place_bits));
+        writer.put(distance, u32::from(distance_bits));
         for (bits, value) in dc_bits.iter().zip(entry.dc).take(head.components) {
             writer.put((i64::from(value) + bias(*bits)) as u64, u32::from(*bits));
         }
@@ -115,7 +115,7 @@ pub fn encode(head: EntryPointsHead, entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// Decodes what [`encode`] made into `entries`, which is cleared first.
+/// Decodes the bytes of [`encode`] into `entries`, which is cleared first.
 pub fn decode(bytes: &[u8], entries: &mut Vec<Entry>) -> Result<EntryPointsHead, EntryPointsError> {
     entries.clear();
     let (bytes, sum) = bytes.split_last_chunk().ok_or(EntryPointsError::Length)?;
@@ -133,8 +133,8 @@ pub fn decode(bytes: &[u8], entries: &mut Vec<Entry>) -> Result<EntryPointsHead,
         file_crc32c: word(4),
         data_offset: word(12),
     };
-    let (count, place_bits) = (word(8), u32::from(fixed[16]));
-    if !matches!(head.components, 1 | 3 | 4) || count > ENTRIES_MAX || place_bits > 36 {
+    let (count, distance_bits) = (word(8), u32::from(fixed[16]));
+    if !matches!(head.components, 1 | 3 | 4) || count > ENTRIES_MAX || distance_bits > 36 {
         return Err(EntryPointsError::Length);
     }
     let packed_at = FIXED_BYTES + head.components;
@@ -142,9 +142,9 @@ pub fn decode(bytes: &[u8], entries: &mut Vec<Entry>) -> Result<EntryPointsHead,
     if widths.iter().any(|bits| *bits > 16) {
         return Err(EntryPointsError::Length);
     }
-    let entry_bits = place_bits + widths.iter().map(|bits| u32::from(*bits)).sum::<u32>();
+    let entry_bits = distance_bits + widths.iter().map(|bits| u32::from(*bits)).sum::<u32>();
     let packed = &bytes[packed_at..];
-    // No two entries are at one bit, so each takes at least one; none come of no bytes.
+    // No two entries are at the same bit, so each takes at least one bit.
     if entry_bits == 0 && count > 0 {
         return Err(EntryPointsError::Length);
     }
@@ -152,12 +152,12 @@ pub fn decode(bytes: &[u8], entries: &mut Vec<Entry>) -> Result<EntryPointsHead,
         return Err(EntryPointsError::Length);
     }
     let mut reader = BitReader { bytes: packed, at: 0 };
-    let mut place = u64::from(head.data_offset) * 8;
+    let mut position = u64::from(head.data_offset) * 8;
     entries.reserve(count as usize);
     for _ in 0..count {
-        place += reader.take(place_bits);
-        let offset = u32::try_from(place / 8).map_err(|_| EntryPointsError::Length)?;
-        let mut entry = Entry { offset, bits: (place % 8) as u8, dc: [0; COMPONENTS_MAX] };
+        position += reader.take(distance_bits);
+        let offset = u32::try_from(position / 8).map_err(|_| EntryPointsError::Length)?;
+        let mut entry = Entry { offset, bits: (position % 8) as u8, dc: [0; COMPONENTS_MAX] };
         for (value, bits) in entry.dc.iter_mut().zip(widths) {
             *value = (reader.take(u32::from(*bits)) as i64 - bias(*bits)) as i16;
         }
@@ -166,7 +166,7 @@ pub fn decode(bytes: &[u8], entries: &mut Vec<Entry>) -> Result<EntryPointsHead,
     Ok(head)
 }
 
-/// What is added to a value of so many bits to make it at least 0.
+/// The bias that makes a value of `bits` bits non-negative.
 fn bias(bits: u8) -> i64 {
     if bits == 0 { 0 } else { 1 << (bits - 1) }
 }
@@ -202,7 +202,7 @@ struct BitReader<'a> {
 }
 
 impl BitReader<'_> {
-    /// The next `count` bits, at most 40; zeros behind the end.
+    /// The next `count` bits, at most 40; zeros after the end.
     fn take(&mut self, count: u32) -> u64 {
         let mut window = [0; 8];
         let rest = &self.bytes[(self.at / 8).min(self.bytes.len())..];
@@ -225,12 +225,12 @@ mod tests {
         (head, 0..1_u32 << 20, steps).prop_map(|((components, spacing, crc), start, steps)| {
             let head =
                 EntryPointsHead { components, spacing, file_crc32c: crc, data_offset: start };
-            let mut place = u64::from(start) * 8;
+            let mut position = u64::from(start) * 8;
             let entries = steps.into_iter().map(|(step, mut dc, shift)| {
-                place += step;
+                position += step;
                 dc = dc.map(|value| value >> shift);
                 dc[components..].fill(0);
-                Entry { offset: (place / 8) as u32, bits: (place % 8) as u8, dc }
+                Entry { offset: (position / 8) as u32, bits: (position % 8) as u8, dc }
             });
             (head, entries.collect())
         })
@@ -238,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read((head, entries) in any_entries()) {
+        fn entries_round_trip((head, entries) in any_entries()) {
             let bytes = encode(head, &entries);
             let mut read = Vec::new();
             prop_assert_eq!(decode(&bytes, &mut read), Ok(head));
@@ -254,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_with_a_right_checksum_are_read_or_refused(
+        fn bytes_with_a_valid_checksum_are_read_or_refused(
             bytes in prop::collection::vec(any::<u8>(), 0..200), components in 0..5_u8,
             narrow: bool,
         ) {

@@ -1,12 +1,12 @@
-//! Finds the entry point from which an MCU is reached soonest.
+//! Finds the nearest entry point before an MCU.
 
 use super::layout::{Entry, decode};
 use crate::Error;
-use crate::bits::Place;
+use crate::bits::BitPosition;
 use crate::checksum::crc32c;
 use crate::markers::{COMPONENTS_MAX, Header};
 
-/// Entry points that belong to the file that is being decoded.
+/// Entry points of the file that is being decoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryPoints<'a> {
     entries: &'a [Entry],
@@ -15,16 +15,16 @@ pub(crate) struct EntryPoints<'a> {
     mcus_wide: u32,
 }
 
-/// An entry point and the MCU that it leads to.
+/// An entry point and its MCU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryAt {
-    pub(crate) place: Place,
+    pub(crate) position: BitPosition,
     pub(crate) mcu: u32,
     pub(crate) dc: [i16; COMPONENTS_MAX],
 }
 
 impl<'a> EntryPoints<'a> {
-    /// Reads entry points into `entries` and checks that they are of this file.
+    /// Reads entry points into `entries` and checks that they belong to this file.
     ///
     /// `file_crc32c` is that of the file where the caller knows it already.
     pub(crate) fn open(
@@ -53,14 +53,14 @@ impl<'a> EntryPoints<'a> {
         Ok(Self { entries, step, mcus_wide })
     }
 
-    /// The last one at or before an MCU; `None` for the beginning of the data.
+    /// The last entry point at or before an MCU; `None` for the beginning of the data.
     pub(crate) fn before(&self, mcu: u32) -> Option<EntryAt> {
         let (row, column) = (mcu / self.mcus_wide, mcu % self.mcus_wide);
         let in_row = self.mcus_wide.div_ceil(self.step);
         let index = row * in_row + column / self.step;
         let entry = self.entries[(index as usize).checked_sub(1)?];
         Some(EntryAt {
-            place: Place { offset: entry.offset as usize, bits: u32::from(entry.bits) },
+            position: BitPosition { offset: entry.offset as usize, bits: u32::from(entry.bits) },
             mcu: row * self.mcus_wide + column / self.step * self.step,
             dc: entry.dc,
         })

@@ -1,7 +1,6 @@
-//! The fixed prefix codes of the compact form, and which byte of a row has which.
+//! The fixed prefix codes of the compact form, and which code each byte of a row uses.
 //!
-//! They are part of the format: `codes.txt` holds them, and must never change while the version of
-//! the form stays.
+//! They are part of the format: `codes.txt` must never change without a new version of the form.
 
 use super::geometry::{BANDS, CLASSES, width};
 use std::sync::LazyLock;
@@ -12,29 +11,29 @@ pub(super) const WORD_BITS: usize = 9;
 /// The symbol that stands for a byte in the list of escapes.
 pub(super) const ESCAPE: u8 = 0x99;
 
-/// Lanes of all but small pictures: as many as a processor keeps in registers.
+/// Lanes of all but small pictures: as many as fit a processor's registers.
 pub(super) const LANES: u8 = 6;
 
 /// Kinds of components: the first one, and the others.
 pub(super) const KINDS: usize = 2;
 
-/// Codes of classes, of which a picture has one for each kind.
+/// Number of codes of classes; a picture selects one for each kind.
 pub(super) const CLASS_CODES: usize = 4;
 
-/// Codes of widths, of which a picture has one for each place of [`PLACES`] and kind.
+/// Number of codes of widths; a picture selects one for each kind and class-and-band index.
 pub(super) const WIDTH_CODES: usize = 16;
 
 /// Bytes of widths of all classes: 1 of class 1, 2 of class 2, 3 of class 3, 4 of class 4.
-pub(super) const PLACES: usize = 10;
+pub(super) const WIDTH_INDICES: usize = 10;
 
-/// What a pair of groups is, besides those of DC differences: a kind and a band.
+/// Combinations of kind and band of a pair of groups, besides DC differences.
 pub(super) const DC_PAIRS: u8 = (KINDS * BANDS) as u8;
 
-/// Bytes of a pair of groups whose codes are listed; of a pair that has more, each group has its
-/// own list.
+/// Maximum bytes of a pair of groups with a common list of codes; in a larger pair, each group has
+/// its own list.
 pub(super) const PAIR_BYTES: usize = 16;
 
-/// Where a code's table starts among all tables, in bytes. There are up to 64 codes.
+/// Offset of a code's table in all tables, in bytes. There are up to 64 codes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub(super) struct Context(u16);
@@ -58,15 +57,14 @@ impl Context {
     }
 }
 
-/// What the next [`WORD_BITS`] bits hold, at the sum of them and of a [`Context`]: a symbol in the
-/// high byte, the bits of its word in the low byte.
-/// Any context is in bounds.
+/// Indexed by the sum of a [`Context`] and the next [`WORD_BITS`] bits: a symbol in the high byte,
+/// the bits of its word in the low byte. Any context is in bounds.
 pub(super) type Tables = [u16; (1 << 15) + (1 << WORD_BITS)];
 
-/// The codes of the bytes of a pair of groups, by its number up to [`DC_PAIRS`] and by its widths.
+/// The codes of the bytes of a pair of groups, by its index below [`DC_PAIRS`] and its widths.
 pub(super) type PairCodes = [[[u8; PAIR_BYTES]; 256]; 16];
 
-/// The word of each symbol: its bits, the first lowest, and how many; none for a symbol without.
+/// The word of each symbol: its bits, the first lowest, and their number; 0 bits for no word.
 pub(super) type Words = [(u16, u8); 256];
 
 /// All fixed codes.
@@ -86,7 +84,7 @@ pub(super) struct Codes {
     dc_widths: u8,
 }
 
-/// The fixed codes, made when the first picture needs them.
+/// The fixed codes, built on first use.
 pub(super) static CODES: LazyLock<Codes> = LazyLock::new(|| {
     let mut words = Vec::new();
     let starts = ["group", "width", "class", "dc", "dc_width"].map(|name| {
@@ -116,7 +114,7 @@ fn lines(name: &str) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// The canonical code of these lengths: shorter words first, among equals lower symbols first.
+/// The canonical code of these lengths: shorter words first, then lower symbols.
 fn canonical(lengths: &[u8]) -> Words {
     let mut words = [(0, 0); 256];
     let mut next = 0usize;
@@ -129,7 +127,7 @@ fn canonical(lengths: &[u8]) -> Words {
             next += 1;
         }
     }
-    assert_eq!(next, 1 << WORD_BITS, "the words of a code are all that there can be");
+    assert_eq!(next, 1 << WORD_BITS, "the words of a code are complete");
     words
 }
 
@@ -157,45 +155,46 @@ fn fill_pairs(pairs: &mut [[u8; PAIR_BYTES]; 256], maps: [&[u8]; 2]) {
 }
 
 impl Codes {
-    /// Of the widths of groups of DC differences.
+    /// The code of the widths of groups of DC differences.
     pub(super) fn dc_widths(&self) -> Context {
         Context::new(self.dc_widths)
     }
 
-    /// Of classes, by a picture's choice.
+    /// The code of classes that a picture has selected.
     pub(super) fn classes(&self, choice: u8) -> Context {
         Context::new(self.classes + choice)
     }
 
-    /// Of widths, by a picture's choice.
+    /// The code of widths that a picture has selected.
     pub(super) fn widths(&self, choice: u8) -> Context {
         Context::new(self.widths + choice)
     }
 }
 
-/// Which of the codes a picture has chosen for a kind.
+/// The codes that a picture has selected for a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     /// The code of classes.
     pub(super) classes: u8,
-    /// The code of each byte of widths, see [`place`].
-    pub(super) widths: [u8; PLACES],
+    /// The code of each byte of widths, see [`width_index`].
+    pub(super) widths: [u8; WIDTH_INDICES],
 }
 
-/// Index of a block's byte of widths among [`PLACES`].
-pub(super) fn place(class: usize, band: usize) -> usize {
+/// Index of a block's byte of widths among [`WIDTH_INDICES`].
+pub(super) fn width_index(class: usize, band: usize) -> usize {
     class * (class - 1) / 2 + band
 }
 
 /// The contexts of the widths of two blocks, one after the other, and the number of the pair of
-/// groups of each, up to [`DC_PAIRS`]; at eight times the class of the first and that of the other.
+/// groups of each, up to [`DC_PAIRS`]; indexed by eight times the class of the first plus that of
+/// the second.
 #[derive(Debug, Clone)]
 pub(super) struct WidthContexts {
     pub(super) pairs: [([Context; 2 * BANDS], [u8; 2 * BANDS]); 64],
 }
 
 impl Choice {
-    /// What a reader of a kind needs.
+    /// The tables that a reader needs for a kind.
     pub(super) fn width_contexts(&self, kind: usize) -> WidthContexts {
         let mut pairs = [([Context::default(); 2 * BANDS], [0; 2 * BANDS]); 64];
         let classes =
@@ -205,7 +204,7 @@ impl Choice {
             let both = of(first).chain(of(second));
             let (contexts, numbers) = &mut pairs[first << 3 | second];
             for ((context, number), (class, band)) in contexts.iter_mut().zip(numbers).zip(both) {
-                *context = CODES.widths(self.widths[place(class, band)]);
+                *context = CODES.widths(self.widths[width_index(class, band)]);
                 *number = (kind * BANDS + band) as u8;
             }
         }

@@ -1,8 +1,8 @@
-//! Reads the stored bytes from front to back, and tells where they end too early.
+//! Reads the stored bytes in order, and reports the offset of a premature end.
 
 use super::error::{FormError, damaged};
 
-/// A place in the stored bytes.
+/// A position in the stored bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],

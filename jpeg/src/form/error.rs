@@ -7,12 +7,12 @@ pub enum FormError {
     /// The stored bytes are not what they claim to be.
     #[error("coefficient form is damaged at byte {offset}: {reason}")]
     Damaged {
-        /// Where in the stored bytes.
+        /// Offset in the stored bytes.
         offset: usize,
         /// What is wrong there.
         reason: &'static str,
     },
-    /// The stored bytes are of an earlier version of the layout, which nothing reads any more.
+    /// The stored bytes have an earlier version of the layout, which is no longer supported.
     #[error(
         "the coefficient form is of version {version}, and this program reads version {read}: \
          pack the files again"
@@ -26,7 +26,7 @@ pub enum FormError {
     /// The stored bytes are of a later version of the layout.
     #[error(
         "the coefficient form is of version {version}, and this program reads up to {newest}: a \
-         newer Meetpoint made it, and reads it"
+         newer Meetpoint is needed to read it"
     )]
     Newer {
         /// Their version.
@@ -34,7 +34,7 @@ pub enum FormError {
         /// The newest one that is known.
         newest: u8,
     },
-    /// The frame is none that the form can hold, or the planes do not fit it.
+    /// The form does not support the frame, or the planes do not fit it.
     #[error("no coefficient form for this picture: {reason}")]
     Unfit {
         /// What does not fit.
@@ -43,7 +43,7 @@ pub enum FormError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// Rows, columns or buffers that are not those of the picture.
+    /// Rows, columns or buffers that do not fit the picture.
     #[error("request does not fit the coefficient form: {reason}")]
     Request {
         /// What does not fit.
@@ -51,7 +51,7 @@ pub enum FormError {
     },
 }
 
-/// An error at a place in the stored bytes.
+/// An error at an offset in the stored bytes.
 pub(super) fn damaged(offset: usize, reason: &'static str) -> FormError {
     FormError::Damaged { offset, reason }
 }

@@ -11,7 +11,7 @@ pub use crate::frame::COMPONENTS_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Colour {
-    /// One component, or components that nobody says the meaning of.
+    /// One component, or components of unknown meaning.
     None = 0,
     /// Luma and two colour differences, as JFIF has them.
     YCbCr = 1,
@@ -43,8 +43,7 @@ pub struct Frame {
     pub height: u32,
     /// What the components mean.
     pub colour: Colour,
-    /// Components, 1..=4 of them. A single one has sampling 1x1 here, whatever its file says:
-    /// its MCU is one block.
+    /// Components, 1..=4 of them. A single one always has sampling 1x1 here: its MCU is one block.
     pub components: ArrayVec<FormComponent, COMPONENTS_MAX>,
     /// Tables that the components use, 1..=4 of them.
     pub quant_tables: ArrayVec<QuantTable, COMPONENTS_MAX>,
@@ -61,7 +60,7 @@ impl Frame {
         (self.width.div_ceil(wide), self.height.div_ceil(high))
     }
 
-    /// What keeps this frame from being stored, if anything.
+    /// Why this frame cannot be stored, if it cannot.
     pub(super) fn fault(&self) -> Option<&'static str> {
         let pixels = u64::from(self.width) * u64::from(self.height);
         let sides = [self.width, self.height];

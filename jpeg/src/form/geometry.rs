@@ -6,8 +6,8 @@ use arrayvec::ArrayVec;
 /// Pairs of rows of coefficients of a block.
 pub(super) const BANDS: usize = 4;
 
-/// Places in natural order of a group of the fast form: of two rows the first four columns or the
-/// last four.
+/// Natural-order indices of a group of the fast form: the first or the last four columns of two
+/// rows.
 pub(super) fn group_places(group: usize) -> [usize; GROUPS] {
     std::array::from_fn(|index| {
         let (row, column) = (2 * (group / 2) + index / 4, 4 * (group % 2) + index % 4);
@@ -18,10 +18,11 @@ pub(super) fn group_places(group: usize) -> [usize; GROUPS] {
 /// Groups of a block, and coefficients of a group.
 pub(super) const GROUPS: usize = 8;
 
-/// Classes of a block: class c has its last coefficient that is not zero in the first 2c groups.
+/// Number of classes of a block: in class c, the last non-zero coefficient is in the first 2c
+/// groups.
 pub(super) const CLASSES: usize = 5;
 
-/// Bits of a number in a group with this code, and bytes of the group.
+/// The bits of a number in a group with this code, which is also the number of bytes of the group.
 #[inline(always)]
 pub(super) fn width(code: u8) -> u8 {
     code + u8::from(code == 15)
@@ -38,7 +39,7 @@ pub(super) struct Strip {
     pub(super) wide: usize,
     /// Index of its first block among all of the row of MCUs.
     pub(super) first: usize,
-    /// 0 for the first component, 1 for the others: they are coded apart.
+    /// 0 for the first component, 1 for the others, which have separate codes.
     pub(super) kind: usize,
 }
 

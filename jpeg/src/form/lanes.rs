@@ -1,14 +1,14 @@
-//! Streams of prefix codes that are written and read some at a time, one symbol from each in turn.
+//! Interleaved streams of prefix codes: one symbol from each in turn.
 //!
-//! Symbol i of a run comes from lane i modulo their number. The lanes know nothing of each other,
-//! so a processor looks up several codes at once where a single stream would have it wait for each.
+//! Symbol i of a run comes from lane i modulo their number. Lanes are independent, so a processor
+//! looks up several codes at once instead of waiting for each.
 
 use super::codes::{ESCAPE, Words};
 
-/// Bytes that must be readable behind a row: the eight narrow groups of a block and a word.
+/// Bytes that must be readable after a row: eight narrow groups of a block and a word.
 pub(super) const SLACK: usize = 72;
 
-/// Where each lane stands, in bits from the start of the bytes that it reads.
+/// Position of each lane, in bits from the start of the bytes that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lanes<const N: usize>(pub(super) [usize; N]);
 
@@ -24,7 +24,7 @@ impl LaneWriter {
         Self { lanes: (0..lanes).map(|_| BitWriter::default()).collect() }
     }
 
-    /// Writes a run of bytes in a code each; those whose code has no word for them are escapes.
+    /// Writes a run of bytes, each in its code; bytes without a word in their code are escaped.
     pub(super) fn run<'a>(
         &mut self,
         bytes: impl IntoIterator<Item = (u8, &'a Words)>,

@@ -1,11 +1,11 @@
 //! The coefficient form: a JPEG's quantised coefficients, laid out so that SIMD unpacks them.
 //!
-//! It keeps all that a JPEG's coefficients are, and drops the Huffman coding, which is most of the
-//! work of decoding one. Two points on the trade-off: [`Form::Fast`] is larger than the file and
-//! the quickest to unpack, [`Form::Compact`] is mostly smaller than the file and still several
-//! times quicker. Rows of MCUs are independent: a region unpacks only the rows that it touches.
-//! The layout is in `docs/coefficient-form.md`. In reading order: [`Frame`] (what a decoder must
-//! know before the coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`.
+//! It stores a JPEG's coefficients without the Huffman coding, which is most of the work of
+//! decoding. There are two trade-offs: [`Form::Fast`] is larger than the file and the quickest to
+//! unpack, [`Form::Compact`] is mostly smaller than the file and still several times quicker. Rows
+//! of MCUs are independent: a region unpacks only the rows that it touches. The layout is in
+//! `docs/coefficient-form.md`. In reading order: [`Frame`] (what a decoder must know before the
+//! coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`.
 
 mod codes;
 mod cursor;

@@ -1,6 +1,6 @@
 //! Reads the coefficient form, a row of MCUs at a time.
 
-use super::codes::{CLASS_CODES, Choice, KINDS, LANES, PLACES};
+use super::codes::{CLASS_CODES, Choice, KINDS, LANES, WIDTH_INDICES};
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
 use super::frame::{COMPONENTS_MAX, Frame};
@@ -16,14 +16,14 @@ use std::ops::Range;
 
 pub use super::unpack::RowComponent;
 
-/// Memory that readers use one after another.
+/// Memory that successive readers reuse.
 #[derive(Debug, Default)]
 pub struct RowScratch {
     shared: Shared,
-    /// What a compact form has chosen for each kind.
+    /// The codes that a compact form has selected for each kind.
     choices: ArrayVec<compact::Chosen, KINDS>,
     decoded: compact::Decoded,
-    /// A row that has too few bytes behind it.
+    /// A copy of a row that has too few readable bytes after it.
     padded: Vec<u8>,
     /// Where each row ends in the stored bytes.
     row_ends: Vec<usize>,
@@ -45,12 +45,12 @@ pub struct FormReader<'a> {
 }
 
 impl<'a> FormReader<'a> {
-    /// Reads all but the coefficients. The machine must have `cpu`.
+    /// Reads everything but the coefficients. The machine must support `cpu`.
     pub fn open(bytes: &'a [u8], cpu: Cpu) -> Result<Self, FormError> {
         Self::open_with(bytes, cpu, RowScratch::default())
     }
 
-    /// The same, with memory that [`FormReader::into_scratch`] gave back.
+    /// [`FormReader::new`] with memory from [`FormReader::into_scratch`].
     pub fn open_with(
         bytes: &'a [u8],
         cpu: Cpu,
@@ -74,7 +74,7 @@ impl<'a> FormReader<'a> {
         }
         let rows_start = cursor.at;
         if bytes.len() - rows_start != end.saturating_add(skeleton_bytes) {
-            return Err(damaged(rows_start, "rows and skeleton are not all that follows"));
+            return Err(damaged(rows_start, "the length is not that of rows and skeleton"));
         }
         let kernel = Kernel::new(cpu);
         Ok(Self { bytes, form, frame, strips, blocks, coding, rows_start, kernel, scratch })
@@ -110,8 +110,8 @@ impl<'a> FormReader<'a> {
 
     /// Unpacks some columns of a row of MCUs: every block of them in natural order, and its extent.
     ///
-    /// There is a buffer for each component, of exactly the size that the columns need. After an
-    /// error what they hold is open. A row may be read any number of times, in any order.
+    /// Each component has a buffer of exactly the size that the columns need. After an error its
+    /// content is unspecified. A row may be read any number of times, in any order.
     pub fn row(
         &mut self,
         mcu_row: u32,
@@ -136,7 +136,7 @@ impl<'a> FormReader<'a> {
             return refuse("a buffer for each component, of the blocks of the columns");
         }
         let (length, offset) = (range.len(), range.start);
-        // All that follows, so that little is asked on the way.
+        // Everything that follows, so that the loops need few checks.
         let bytes = match self.bytes.get(range.start..) {
             Some(bytes) if bytes.len() >= length + SLACK => bytes,
             _ => {
@@ -166,7 +166,8 @@ impl<'a> FormReader<'a> {
             }
         };
         unpack(&task).map_err(|error| {
-            // Vector code may come upon another fault first; all shall give the same reason.
+            // Vector code may find another fault first; every instruction set must report the same
+            // one.
             task.kernel = Kernel::Portable;
             unpack(&task).err().unwrap_or(error)
         })
@@ -178,16 +179,16 @@ impl<'a> FormReader<'a> {
     }
 }
 
-/// Columns and rows of a picture, without looking at its coefficients.
+/// Columns and rows of a picture, without reading its coefficients.
 pub(crate) fn size(bytes: &[u8]) -> Result<(u32, u32), FormError> {
     let (_, frame) = head(&mut Cursor::new(bytes))?;
     Ok((frame.width, frame.height))
 }
 
-/// Layout and frame, with which all stored bytes begin after the version.
+/// Layout and frame, which follow the version in all stored bytes.
 fn head(cursor: &mut Cursor<'_>) -> Result<(Form, Frame), FormError> {
     if cursor.take(MAGIC.len())? != MAGIC {
-        return Err(damaged(0, "it does not begin as a coefficient form"));
+        return Err(damaged(0, "it does not begin with the signature of a coefficient form"));
     }
     let version = cursor.byte()?;
     match version {
@@ -236,8 +237,8 @@ fn coding(
         if usize::from(classes) >= CLASS_CODES {
             return Err(damaged(cursor.at - 1, "an unknown code of classes"));
         }
-        let pairs = cursor.take(PLACES / 2)?;
-        let widths = std::array::from_fn(|place| pairs[place / 2] >> (4 * (place % 2)) & 15);
+        let pairs = cursor.take(WIDTH_INDICES / 2)?;
+        let widths = std::array::from_fn(|index| pairs[index / 2] >> (4 * (index % 2)) & 15);
         choices.push(compact::Chosen::new(&Choice { classes, widths }, kind));
     }
     Ok(Coding::Compact { lanes })
@@ -245,13 +246,13 @@ fn coding(
 
 /// Unpacks all coefficients of a picture, and the skeleton that was stored with them.
 ///
-/// The planes take 128 bytes a block. Two stored blocks have at least one bit, so that is no more
-/// than 2,048 times the stored bytes.
+/// The planes take 128 bytes a block. Two stored blocks take at least one bit, so this is at most
+/// 2,048 times the stored bytes.
 pub fn unpack_all(bytes: &[u8], cpu: Cpu) -> Result<(Coefficients, Vec<u8>), FormError> {
     unpack_all_until(bytes, cpu, &Interrupt::default())
 }
 
-/// The same, until it is interrupted.
+/// [`unpack`] with an interrupt.
 pub(crate) fn unpack_all_until(
     bytes: &[u8],
     cpu: Cpu,

@@ -23,11 +23,12 @@ const SIDE: usize = 8;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const CORNER_EXTENT: u8 = 9;
 
-/// A quantisation table made ready for the transforms.
+/// A quantisation table prepared for the transforms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(crate) struct Dequantiser {
-    /// The table itself; a value of 32,768 or more is negative, which 16-bit products cannot tell.
+    /// The table itself; a value of 32,768 or more is negative, which makes no difference to 16-bit
+    /// products.
     steps: [i16; 64],
 }
 
@@ -48,7 +49,7 @@ fn check_run(blocks: &[Block], extents: usize, out: &[u8], stride: usize, side: 
     assert!(needed.is_some_and(|needed| needed <= out.len()), "the output has room for the run");
 }
 
-/// Copies the samples of a block to their place in the output.
+/// Copies the samples of a block to their position in the output.
 #[inline(always)]
 fn store<const N: usize>(samples: &[[u8; N]; N], out: &mut [u8], stride: usize) {
     for (row, samples) in samples.iter().enumerate() {

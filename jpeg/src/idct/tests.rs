@@ -1,4 +1,5 @@
-//! Every instruction set against the portable code, and what the shortcuts rest on.
+//! Compares every instruction set with the portable code, and checks the assumptions of the
+//! shortcuts.
 
 use super::islow::flat_row;
 use super::{Dequantiser, Scale, islow, scaled};
@@ -11,12 +12,12 @@ use proptest::prelude::*;
 /// A transform of a run of blocks by their extents to an output and its stride.
 type Transform<'a> = &'a dyn Fn(Cpu, &[u8], &mut [u8], usize);
 
-/// Values as a photograph has them, as large as a file can say, and any.
+/// Values as in a photograph, the largest in a file, and arbitrary ones.
 fn any_value() -> impl Strategy<Value = i16> {
     prop_oneof![4 => -8..=8i16, 2 => -1023..=1023i16, 1 => any::<i16>(), 3 => Just(0)]
 }
 
-/// A block of up to so many coefficients, in zigzag order.
+/// A block with a random number of coefficients, in zigzag order.
 fn any_block(values: impl Strategy<Value = i16>) -> impl Strategy<Value = Block> {
     let extents = prop_oneof![0..=10usize, 0..=64usize];
     (vec(values, 64), extents, any::<bool>()).prop_map(|(values, extent, only_row_0)| {
@@ -78,7 +79,7 @@ proptest! {
         }
     }
 
-    /// The shortcuts for small extents give what the whole transforms do.
+    /// The shortcuts for small extents equal the whole transforms.
     #[test]
     fn a_larger_extent_changes_nothing(
         table in any_table(),
@@ -122,7 +123,7 @@ fn a_row_of_a_flat_block_is_eight_copies_of_every_sample() {
 }
 
 /// The sample of a flat block depends on the lower 16 bits of a product alone, so that a step of 1
-/// goes through all of them; with the other steps the product overflows.
+/// covers all of them; with the other steps the product overflows.
 #[test]
 fn every_flat_block_matches_portable() {
     for step in [1, 3, 16, 255, 32_767, 32_768, 65_535] {
@@ -153,7 +154,7 @@ fn every_flat_block_matches_portable() {
     }
 }
 
-/// A block of which only the mean is not 0.
+/// A block with only a mean.
 fn flat(mean: i16) -> Block {
     let mut block = Block([0; 64]);
     block.0[0] = mean;

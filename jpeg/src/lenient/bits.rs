@@ -1,25 +1,25 @@
 //! Bits as libjpeg reads them from damaged data.
 //!
-//! libjpeg has two ways. The quick one gives up at a marker, and the block is read anew; what it
-//! wrote there until then stays. For this, and for when data count as missing, both take bytes in
-//! when libjpeg does (jdhuff.c, jdhuff.h).
+//! libjpeg has two readers. The fast one gives up at a marker, and the block is read again over
+//! what it has written. To reproduce this, and to reproduce when data count as missing, both
+//! readers load bytes exactly when libjpeg does (jdhuff.c, jdhuff.h).
 
 use super::super::markers::HuffmanSpec;
 use super::input::Input;
 
-/// Bits that a lookup takes at once.
+/// Bits of a lookup.
 const LOOK_BITS: u32 = 8;
 
-/// A length behind the longest code: the bits begin none.
+/// A length above the longest code: the bits are not a code.
 const NO_CODE: usize = 17;
 
-/// Bits that there are at least when the careful way has taken in bytes.
+/// Minimum number of bits after the careful reader has loaded bytes.
 const FILLED: u32 = 57;
 
-/// Bits that were taken in and not used.
+/// Bits that were loaded and not consumed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bits {
-    /// The lower ones count.
+    /// Only the lower ones are valid.
     buffer: u64,
     left: u32,
 }
@@ -54,8 +54,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// `None` for codes that cannot be told apart, as libjpeg checks it: of a length that is in
-    /// use, the code of all ones must be free.
+    /// `None` for ambiguous codes, as libjpeg checks it: of a length that is in use, the code of
+    /// all ones must be free.
     pub(super) fn new(spec: &HuffmanSpec) -> Option<Self> {
         let mut table = Self {
             looks: [(LOOK_BITS as u8 + 1, 0); 1 << LOOK_BITS],
@@ -89,7 +89,7 @@ impl Table {
         Some(table)
     }
 
-    /// The symbol of a code of a length; 0 for bits that are no code.
+    /// The symbol of a code of a length; 0 for bits that are not a code.
     fn symbol(&self, code: i32, length: usize) -> u8 {
         match length {
             NO_CODE => 0,
@@ -98,26 +98,26 @@ impl Table {
     }
 }
 
-/// A way to read.
+/// A reader of bits.
 pub(super) trait ReadBits {
-    /// Reads a code; one that is none is 17 bits long and means 0.
+    /// Reads a code; an invalid one is 17 bits long and means 0.
     fn symbol(&mut self, table: &Table) -> u8;
 
     /// Reads bits, 1 to 16.
     fn value(&mut self, count: u32) -> u32;
 }
 
-/// The way that stops at markers and makes up zeros behind them.
+/// The reader that stops at markers and substitutes zeros after them.
 #[derive(Debug)]
 pub(super) struct Careful<'s, 'a> {
     pub(super) input: &'s mut Input<'a>,
     pub(super) bits: &'s mut Bits,
-    /// Set when bits are made up.
+    /// Whether bits were substituted.
     pub(super) is_short: &'s mut bool,
 }
 
 impl Careful<'_, '_> {
-    /// Makes bits ready.
+    /// Loads bits.
     fn need(&mut self, count: u32) {
         if self.bits.left < count {
             self.fill(count);
@@ -182,12 +182,12 @@ impl ReadBits for Careful<'_, '_> {
     }
 }
 
-/// The quick way.
+/// The fast reader.
 #[derive(Debug)]
 pub(super) struct Quick<'a> {
     pub(super) input: Input<'a>,
     pub(super) bits: Bits,
-    /// Whether it came to a marker, or to 0xff twice: what was read is of no account.
+    /// Whether it reached a marker, or 0xff twice: what was read must be discarded.
     pub(super) failed: bool,
 }
 
@@ -235,7 +235,7 @@ impl ReadBits for Quick<'_> {
     }
 }
 
-/// The value that bits stand for (T.81 Figure F.12, EXTEND).
+/// The value of bits (T.81 Figure F.12, EXTEND).
 pub(super) fn extend(bits: u32, size: u32) -> i32 {
     let bits = bits as i32;
     if bits < 1 << (size - 1) { bits - (1 << size) + 1 } else { bits }

@@ -1,18 +1,18 @@
 //! Blocks of damaged scans, as libjpeg reads them (jdhuff.c, jdphuff.c).
 //!
-//! What cannot be is taken as it comes: coefficients behind the last one fall on the last one,
-//! values wrap around, positions beyond a band are written to.
+//! Impossible values are accepted as libjpeg does: coefficients past the last one overwrite the
+//! last one, values wrap around, positions beyond a band are written to.
 
 use super::super::Block;
 use super::super::markers::NATURAL;
 use super::bits::{ReadBits, Table, extend};
 
-/// The natural place of a zigzag position, which may lie behind the last one.
+/// The natural-order index of a zigzag position, which may lie past the last one.
 fn natural(position: usize) -> usize {
     usize::from(NATURAL[position.min(63)])
 }
 
-/// A symbol's run of zeros and size.
+/// The run of zeros and the size in a symbol.
 fn split(symbol: u8) -> (usize, u32) {
     (usize::from(symbol >> 4), u32::from(symbol & 15))
 }
@@ -48,7 +48,7 @@ pub(super) fn sequential(
     }
 }
 
-/// The first bits of a DC coefficient; false where the value is beyond what libjpeg counts with.
+/// The first bits of a DC coefficient; false where the value exceeds libjpeg's range.
 pub(super) fn dc_first(
     bits: &mut impl ReadBits,
     table: &Table,
@@ -146,8 +146,8 @@ impl Band {
         }
     }
 
-    /// Reads the next bit of the coefficients that are not zero from a position on, passing over so
-    /// many that are, and returns the position of the next zero or the end of the band.
+    /// Reads the next bit of the non-zero coefficients from a position on, skipping `zeros` zeros,
+    /// and returns the position of the next zero or the end of the band.
     fn correct(
         self,
         bits: &mut impl ReadBits,

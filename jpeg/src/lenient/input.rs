@@ -1,6 +1,6 @@
 //! The bytes of a file, and how libjpeg finds markers in them whatever they are.
 //!
-//! Behind the last byte there are end markers without end, as libjpeg's data sources put there
+//! Past the last byte the input is an endless sequence of end markers, as in libjpeg's data sources
 //! (jdatasrc.c, `fill_mem_input_buffer`).
 
 use super::super::markers::code::{EOI, RST0, RST7, SOF0};
@@ -10,7 +10,7 @@ use super::super::markers::code::{EOI, RST0, RST7, SOF0};
 pub(super) struct Input<'a> {
     file: &'a [u8],
     at: usize,
-    /// A marker that was passed and not yet dealt with.
+    /// A marker that was read and not yet handled.
     pub(super) unread: Option<u8>,
 }
 
@@ -30,13 +30,13 @@ impl<'a> Input<'a> {
         self.file.len().saturating_sub(self.at)
     }
 
-    /// So many bytes of the file from here on, or those that there are.
+    /// The next `count` bytes of the file, or as many as are left.
     pub(super) fn ahead(&self, count: usize) -> &'a [u8] {
         let rest = self.file.get(self.at..).unwrap_or_default();
         &rest[..count.min(rest.len())]
     }
 
-    /// Takes a byte.
+    /// Reads a byte.
     #[inline]
     pub(super) fn byte(&mut self) -> u8 {
         let at = self.at;
@@ -48,12 +48,12 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Takes two bytes, the higher one first.
+    /// Reads a big-endian 16-bit number.
     pub(super) fn pair(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
 
-    /// Passes over bytes.
+    /// Skips bytes.
     pub(super) fn skip(&mut self, count: usize) {
         self.at += count;
     }
@@ -63,7 +63,7 @@ impl<'a> Input<'a> {
         self.at -= 1;
     }
 
-    /// Passes over everything up to the next marker and the marker itself, which is then unread.
+    /// Skips everything up to the next marker and the marker itself, which is then unread.
     pub(super) fn next_marker(&mut self) -> u8 {
         loop {
             if let Some(rest) = self.file.get(self.at..) {
@@ -81,9 +81,9 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Passes over restart marker number `wanted`, 0..8, or does the best where that is not the
-    /// next marker (jdmarker.c, `jpeg_resync_to_restart`). A marker that stays unread means an
-    /// interval without data.
+    /// Skips restart marker number `wanted`, 0..8, or resynchronises if that is not the next marker
+    /// (jdmarker.c, `jpeg_resync_to_restart`). A marker that stays unread means an interval without
+    /// data.
     pub(super) fn pass_restart(&mut self, wanted: u8) {
         let mut marker = self.unread.unwrap_or_else(|| self.next_marker());
         loop {
@@ -93,12 +93,12 @@ impl<'a> Input<'a> {
             // How many markers this one is ahead of that which should be here.
             let ahead = marker.wrapping_sub(RST0).wrapping_sub(wanted) & 7;
             match ahead {
-                // One that was passed before, or nothing that there is.
+                // One that was seen before, or an invalid marker.
                 _ if marker < SOF0 => marker = self.next_marker(),
                 6 | 7 => marker = self.next_marker(),
                 // One or two are lost.
                 1 | 2 => return,
-                // The right one, or one that is too far away to mean anything.
+                // The right one, or one that is too far away to be used.
                 _ => {
                     self.unread = None;
                     return;
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn behind_the_end_there_are_end_markers() {
+    fn the_input_continues_with_end_markers() {
         let mut input = Input::new(&[1]);
         assert_eq!([0; 5].map(|_| input.byte()), [1, 0xff, EOI, 0xff, EOI]);
         let mut input = Input::new(&[1, 2]);
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_is_found_behind_other_bytes() {
+    fn a_marker_is_found_after_other_bytes() {
         let mut input = Input::new(&[7, 0xff, 0, 0xff, 0xff, 0xd3, 9]);
         assert_eq!((input.next_marker(), input.unread, input.byte()), (0xd3, Some(0xd3), 9));
     }
 
     #[test]
-    fn restart_markers_out_of_turn_are_passed_or_kept() {
+    fn restart_markers_out_of_order_are_skipped_or_stay_unread() {
         // Wanted, bytes, what is unread then, and the next byte.
         let cases: [(u8, &[u8], Option<u8>, u8); 8] = [
             (3, &[0xff, 0xd3, 9], None, 9),

@@ -1,7 +1,7 @@
 //! The segments of a damaged file, one scan header after another, as libjpeg reads them
 //! (jdmarker.c, jdinput.c).
 //!
-//! Where libjpeg warns, nothing is said here; where it gives up, this is an error.
+//! What libjpeg warns about is silently accepted here; where it gives up, this is an error.
 
 use super::super::exif::orientation;
 use super::super::markers::code::*;
@@ -11,7 +11,7 @@ use super::input::Input;
 use crate::Error;
 use arrayvec::ArrayVec;
 
-/// Longest side that libjpeg takes (`JPEG_MAX_DIMENSION`).
+/// Longest side that libjpeg accepts (`JPEG_MAX_DIMENSION`).
 const SIDE_MAX: u32 = 65_500;
 
 /// A component's part in a scan.
@@ -34,11 +34,11 @@ pub(super) struct ScanHead {
     pub(super) low: u32,
 }
 
-/// What the markers have said.
+/// The state from the markers so far.
 #[derive(Debug, Clone)]
 pub(super) struct Markers<'a> {
     pub(super) input: Input<'a>,
-    /// Without components before the frame header came.
+    /// Without components before the frame header.
     pub(super) frame: Frame,
     /// Sampling factors down, as they stand in the file.
     pub(super) factors_down: [u32; COMPONENTS_MAX],
@@ -110,22 +110,22 @@ impl<'a> Markers<'a> {
         }
     }
 
-    /// An error where the input stands.
+    /// An error at the position of the input.
     pub(super) fn fault(&self, reason: &str) -> Error {
         damaged(self.input.offset(), reason)
     }
 
-    /// Bytes behind the length of a segment, of which nobody says that they are there.
+    /// Bytes after the length of a segment, which may extend past the end of the file.
     fn length(&mut self) -> usize {
         usize::from(self.input.pair()).saturating_sub(2)
     }
 
-    /// A segment that is passed over, and what is known of some.
+    /// Skips a segment, and reads those whose content matters.
     fn other(&mut self, marker: u8) {
         let length = self.length();
         match marker {
             APP0 | APP14 => {
-                // libjpeg looks at 14 bytes, whether they are of the file or not.
+                // libjpeg reads 14 bytes, even past the end of the file.
                 let mut ahead = self.input;
                 let bytes: ArrayVec<u8, 14> = (0..length.min(14)).map(|_| ahead.byte()).collect();
                 self.jfif |= marker == APP0 && bytes.is_full() && bytes.starts_with(b"JFIF\0");
@@ -142,7 +142,7 @@ impl<'a> Markers<'a> {
         self.input.skip(length);
     }
 
-    /// Arithmetic coding is not supported, but what conditions it may stand in any file.
+    /// Arithmetic coding is not supported, but its conditioning segment may appear in any file.
     fn conditioning(&mut self) -> Result<(), Error> {
         let length = self.length();
         for _ in 0..length.div_ceil(2) {
@@ -185,7 +185,7 @@ impl<'a> Markers<'a> {
         Ok(())
     }
 
-    /// What libjpeg finds out at the first scan.
+    /// What libjpeg checks at the first scan.
     fn check_frame(&self) -> Result<(), Error> {
         if self.precision != 8 {
             return Err(self.fault(unsupported::NOT_8_BITS));
@@ -263,7 +263,7 @@ impl<'a> Markers<'a> {
         let mut parts = ArrayVec::<Part, COMPONENTS_MAX>::new();
         for slot in 0..count {
             let [id, tables] = [(); 2].map(|()| self.input.byte());
-            // libjpeg asks whether the place of that number in the scan is free.
+            // libjpeg checks whether that position in the scan is free.
             let mut known = self.frame.components().iter().enumerate();
             let named = known.position(|(index, c)| c.id == id && index >= slot);
             let component = named.ok_or_else(|| self.fault("a scan names an unknown component"))?;
@@ -279,7 +279,7 @@ impl<'a> Markers<'a> {
         Ok(ScanHead { parts, first, last, high, low })
     }
 
-    /// What libjpeg checks and keeps when a scan begins.
+    /// What libjpeg checks and saves when a scan begins.
     pub(super) fn begin_scan(&mut self, head: &ScanHead) -> Result<(), Error> {
         let blocks: u32 = (head.parts.iter())
             .map(|part| self.frame.components()[part.component])

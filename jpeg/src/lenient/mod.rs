@@ -1,13 +1,13 @@
 //! Damaged files, with what is missing filled in as libjpeg fills it in.
 //!
 //! This follows libjpeg-turbo 2.1 step by step over everything that it warns of: data that end
-//! early (the rest of an interval is grey), bits that are no code, restart markers out of turn,
+//! early (the rest of an interval is grey), bits that are not a code, restart markers out of order,
 //! bytes between segments, no end marker, progressive files without all of their scans. What
-//! libjpeg gives up on is an error here too, but nothing behind the only scan of a file is looked
-//! at. It is used for a file that the decoder proper has refused, and is slower.
+//! libjpeg gives up on is an error here too, except that bytes after the only scan of a file are
+//! ignored. It is used for files that the main decoder has refused, and is slower.
 //!
 //! In reading order: `input` (bytes and markers), `markers` (segments), `bits` and `blocks` (what a
-//! scan codes), `scan`, `smooth` (what is made up), [`Lenient`].
+//! scan codes), `scan`, `smooth` (estimated coefficients), [`Lenient`].
 
 mod bits;
 mod blocks;
@@ -16,10 +16,10 @@ mod markers;
 mod scan;
 mod smooth;
 
+use super::coefficient_reader::zeros;
 use super::colours::Colours;
 use super::markers::{COMPONENTS_MAX, Coding, Frame, SCANS_MAX};
 use super::rows::BlockRows;
-use super::whole::zeros;
 use super::{Block, Coefficients, QuantTable, damaged};
 use crate::{Error, Interrupt};
 use markers::{Markers, ScanHead};
@@ -30,11 +30,11 @@ use std::ops::Range;
 /// Most blocks of an MCU (T.81 B.2.3).
 const UNITS_MAX: usize = 10;
 
-/// Coefficients of a file with several scans may take so many bytes, or [`FILE_FACTOR`] times those
-/// of the file, whichever is more: a damaged file promises what it likes.
+/// Coefficients of a file with several scans may take this many bytes, or [`FILE_FACTOR`] times
+/// those of the file, whichever is more: a damaged header can claim any size.
 const COEFFICIENT_BYTES: u64 = 256 << 20;
 
-/// Coefficients of a sound file take no more than so many times its bytes.
+/// Coefficients of a sound file take at most this many times its bytes.
 const FILE_FACTOR: u64 = 1024;
 
 /// A file, read up to its first scan.
@@ -67,7 +67,7 @@ impl<'a> Lenient<'a> {
         self.markers.orientation
     }
 
-    /// Whether the file is decoded row by row: its first scan is all that it has.
+    /// Whether the file is decoded row by row because it has only one scan.
     pub(super) fn has_one_scan(&self) -> bool {
         let frame = &self.markers.frame;
         frame.coding != Coding::Progressive && self.head.parts.len() == frame.count
@@ -137,8 +137,8 @@ impl<'a> Lenient<'a> {
 /// Quantisation tables of the components.
 pub(super) type Quantisation = [Option<QuantTable>; COMPONENTS_MAX];
 
-/// Reads all MCUs of a scan. `last_row` becomes the last row of the frame's MCUs, of which each has
-/// `down` rows of the scan's, that began with data.
+/// Reads all MCUs of a scan. `last_row` is set to the last row of the frame's MCUs that began with
+/// data; each has `down` rows of the scan's MCUs.
 fn read_scan(
     scan: &mut Scan<'_>,
     coefficients: &mut Coefficients,

@@ -1,16 +1,16 @@
 //! One damaged scan: its restart markers and the blocks of its MCUs.
 
 use super::super::Block;
+use super::super::coefficient_reader::Order;
 use super::super::damaged;
 use super::super::markers::{COMPONENTS_MAX, Coding};
-use super::super::whole::Order;
 use super::bits::{Bits, Careful, Quick, Table};
 use super::blocks::{self, Band};
 use super::input::Input;
 use super::markers::{Markers, ScanHead};
 use crate::Error;
 
-/// Bytes for each block of an MCU that must be left for libjpeg to read it the quick way.
+/// Bytes per block of an MCU that must be left for libjpeg to use its fast reader.
 const QUICK_BYTES: usize = 512;
 
 /// How the blocks of a scan are coded.
@@ -44,7 +44,7 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// The scan whose header the markers have just come to.
+    /// The scan whose header was just read.
     pub(super) fn begin(markers: &mut Markers<'a>, head: &ScanHead) -> Result<Self, Error> {
         markers.begin_scan(head)?;
         let band = Band { first: head.first, last: head.last, low: head.low };
@@ -85,12 +85,12 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Whether nothing is left of the scan but MCUs that stay as they are.
+    /// Whether the remaining MCUs of the scan stay unchanged.
     pub(super) fn is_over(&self) -> bool {
         self.is_short && self.restart_interval == 0
     }
 
-    /// Reads an MCU, whose blocks hold what the scans before have brought.
+    /// Reads an MCU, whose blocks hold the coefficients of earlier scans.
     pub(super) fn mcu(&mut self, into: &mut [Block]) -> Result<(), Error> {
         if self.restart_interval > 0 {
             if self.to_restart == 0 {
@@ -130,7 +130,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Reads an MCU of a sequential scan the quick way; false where that does not go.
+    /// Reads an MCU of a sequential scan with the fast reader; false if it gives up.
     fn quick_mcu(&mut self, into: &mut [Block]) -> bool {
         let mut dc = self.dc;
         let mut bits = Quick { input: self.input, bits: self.bits, failed: false };
@@ -152,7 +152,7 @@ impl<'a> Scan<'a> {
         self.dc = [0; COMPONENTS_MAX];
         self.run = 0;
         self.to_restart = self.restart_interval;
-        // In front of a marker there are no data.
+        // There are no data before the marker.
         if self.input.unread.is_none() {
             self.is_short = false;
         }
@@ -161,9 +161,9 @@ impl<'a> Scan<'a> {
 
 fn table(markers: &Markers<'_>, class: usize, number: usize) -> Result<Table, Error> {
     let spec = markers.huffman[class].get(number).copied().flatten();
-    let missing = || markers.fault("a scan names a Huffman table that is not there");
+    let missing = || markers.fault("a scan names a missing Huffman table");
     let spec = spec.ok_or_else(missing)?;
     let is_dc = class == 0;
     let table = Table::new(&spec).filter(|_| !is_dc || spec.symbols.iter().all(|size| *size < 16));
-    table.ok_or_else(|| markers.fault("a Huffman table makes no sense"))
+    table.ok_or_else(|| markers.fault("a Huffman table is invalid"))
 }

@@ -1,4 +1,4 @@
-//! What libjpeg makes up for scans that a progressive file lacks: the lowest frequencies of a block
+//! libjpeg's estimate for scans that a progressive file lacks: the lowest frequencies of a block
 //! follow from the mean values of the blocks around it (T.81 K.8; jdcoefct.c, `smoothing_ok` and
 //! `decompress_smooth_data`).
 
@@ -7,16 +7,16 @@ use super::super::{Block, CoefficientPlane, Coefficients, QuantTable};
 use super::markers::{Markers, ScanHead};
 use crate::{Error, Interrupt};
 
-/// Zigzag positions that are made up at most: DC and nine others.
+/// Maximum number of estimated zigzag positions: DC and nine others.
 const COUNT: usize = 10;
 
-/// Natural places of those positions.
-const PLACES: [usize; COUNT] = [0, 1, 8, 16, 9, 2, 3, 10, 17, 24];
+/// Natural-order indices of those positions.
+const NATURAL: [usize; COUNT] = [0, 1, 8, 16, 9, 2, 3, 10, 17, 24];
 
-/// What each of 5 x 5 DC values counts for.
+/// Weights of the 5 x 5 DC values.
 type Weights = [[i32; 5]; 5];
 
-/// By position, where some AC coefficients have come; the last four and DC stay.
+/// By position, where some AC coefficients are present; the last four and DC stay.
 #[rustfmt::skip]
 const SOME: [Weights; 6] = [
     [[0; 5]; 5],
@@ -27,7 +27,7 @@ const SOME: [Weights; 6] = [
     [[0; 5], [0; 5], [-1, 13, -24, 13, -1], [0; 5], [0; 5]],
 ];
 
-/// By position, where no AC coefficient has come.
+/// By position, where no AC coefficient is present.
 #[rustfmt::skip]
 const NONE: [Weights; COUNT] = [
     [[-2, -6, -8, -6, -2], [-6, 6, 42, 6, -6], [-8, 42, 152, 42, -8], [-6, 6, 42, 6, -6],
@@ -45,10 +45,10 @@ const NONE: [Weights; COUNT] = [
     [[0; 5], [0, 1, 2, 1, 0], [0; 5], [0, -1, -2, -1, 0], [0; 5]],
 ];
 
-/// The lowest bit of a coefficient that has come; -1 before any has.
+/// The lowest bit of a coefficient that is present; -1 for none.
 type Reached = [i32; COUNT];
 
-/// How far the scans of a progressive file have come.
+/// The progress of the scans of a progressive file.
 #[derive(Debug)]
 pub(super) struct Progress {
     now: [Reached; COMPONENTS_MAX],
@@ -80,7 +80,7 @@ impl Progress {
     }
 }
 
-/// Makes up what is missing, where libjpeg does.
+/// Estimates missing coefficients where libjpeg does.
 pub(super) fn smooth(
     coefficients: &mut Coefficients,
     markers: &Markers<'_>,
@@ -90,7 +90,7 @@ pub(super) fn smooth(
     let frame = &markers.frame;
     let count = frame.count;
     let steps = |quant: &Option<QuantTable>| {
-        quant.map(|QuantTable(values)| PLACES.map(|place| i64::from(values[place])))
+        quant.map(|QuantTable(values)| NATURAL.map(|index| i64::from(values[index])))
     };
     let quant = markers.quant.each_ref().map(steps);
     let all_known = quant[..count]
@@ -111,7 +111,7 @@ pub(super) fn smooth(
             wide: wide as usize,
             high: high as usize,
             factor: markers.factors_down[index] as usize,
-            steps: quant[index].expect("it was looked at"),
+            steps: quant[index].expect("checked above"),
             now: progress.now[index],
             before,
             last_good: progress.last_row as usize,
@@ -149,8 +149,8 @@ impl Smoothed<'_> {
         Ok(())
     }
 
-    /// The rows around a row, two above and two below: itself or a nearer one where libjpeg looks
-    /// at no other.
+    /// The rows around a row, two above and two below; the row itself or a nearer one where libjpeg
+    /// uses no other.
     fn around(&self, row: usize) -> [usize; 5] {
         let (mcu_row, inside) = (row / self.factor, row % self.factor);
         let last = (self.high - 1) / self.factor;
@@ -165,7 +165,7 @@ impl Smoothed<'_> {
     fn row(&mut self, row: usize, reached: &Reached) {
         let starts = self.around(row).map(|row| row * self.pitch);
         let mean = |column: usize| starts.map(|start| i32::from(self.means[start + column]));
-        // Five columns of five DC values. At the right edge what stood there before stays.
+        // Five columns of five DC values. At the right edge the previous values stay.
         let mut window = [mean(0); 5];
         let last = self.wide - 1;
         for column in 0..self.wide {
@@ -182,7 +182,7 @@ impl Smoothed<'_> {
     }
 }
 
-/// Makes up the coefficients of a block that have not come and are zero.
+/// Estimates the coefficients of a block that are absent and zero.
 fn fill_in(block: &mut [i16; 64], window: &[[i32; 5]; 5], steps: &[i64; COUNT], reached: &Reached) {
     let nothing_came = reached[1..].iter().all(|bit| *bit == -1);
     let weights = if nothing_came { NONE.as_slice() } else { SOME.as_slice() };
@@ -195,7 +195,7 @@ fn fill_in(block: &mut [i16; 64], window: &[[i32; 5]; 5], steps: &[i64; COUNT], 
         }
         let all = steps[0] * i64::from(sum);
         let size = ((steps[at] << 7) + all.abs()) / (steps[at] << 8);
-        // As C makes an `int` of it.
+        // Converted to an `int` as in C.
         (size as i32, all < 0)
     };
     let signed = |size: i32, is_negative| {
@@ -203,13 +203,13 @@ fn fill_in(block: &mut [i16; 64], window: &[[i32; 5]; 5], steps: &[i64; COUNT], 
         value as i16
     };
     for at in 1..weights.len() {
-        if reached[at] == 0 || block[PLACES[at]] != 0 {
+        if reached[at] == 0 || block[NATURAL[at]] != 0 {
             continue;
         }
         let (size, is_negative) = estimate(at);
-        // Less than what the bits that have come would have shown.
+        // Below the lowest bit that is present: a larger value would have been sent.
         let most = if reached[at] > 0 { (1 << reached[at]) - 1 } else { i32::MAX };
-        block[PLACES[at]] = signed(size.min(most), is_negative);
+        block[NATURAL[at]] = signed(size.min(most), is_negative);
     }
     if nothing_came {
         let (size, is_negative) = estimate(0);

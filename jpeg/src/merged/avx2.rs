@@ -1,8 +1,8 @@
 //! Halved chroma and luma to colours with AVX2: 32 pixels at a time.
 //!
-//! Even and odd pixels are worked out apart from each other, as 16-bit values in the order of the
-//! samples of chroma that they lie in, and come together when they are bytes again. What remains of
-//! a row is done by a last step that overlaps the one before.
+//! Even and odd pixels are computed separately, as 16-bit values in the order of their chroma
+//! samples, and are interleaved once they are bytes again. The last step of a row overlaps the one
+//! before.
 #![expect(unsafe_code, reason = "loads and stores of vectors")]
 
 use crate::colour::{PlanesMut, avx2::pixels};
@@ -47,7 +47,7 @@ fn full<const ROWS: usize>(rows: [&[u8]; ROWS], at: usize) -> EvenOdd {
     if ROWS == 1 { across(near) } else { across_and_down(near, around(rows[ROWS - 1], at)) }
 }
 
-/// 16 values for even pixels, and 16 for the odd ones behind them.
+/// 16 values for even pixels, and 16 for the odd ones after them.
 type EvenOdd = [__m256i; 2];
 
 /// Twice the distance from 128 of chroma between the samples of a row, from each paired with its
@@ -56,7 +56,7 @@ type EvenOdd = [__m256i; 2];
 #[target_feature(enable = "avx2")]
 fn across([left, right]: EvenOdd) -> EvenOdd {
     let weights = _mm256_set1_epi16(0x0103);
-    // What is added rounds, and takes away 128 from the quotient.
+    // The added term rounds, and subtracts 128 from the quotient.
     let even = _mm256_add_epi16(_mm256_maddubs_epi16(left, weights), _mm256_set1_epi16(1 - 512));
     let odd = _mm256_add_epi16(_mm256_maddubs_epi16(right, weights), _mm256_set1_epi16(2 - 512));
     [twice(_mm256_srai_epi16::<2>(even)), twice(_mm256_srai_epi16::<2>(odd))]
@@ -78,8 +78,8 @@ fn twice(values: __m256i) -> __m256i {
     _mm256_add_epi16(values, values)
 }
 
-/// Each sample of a step paired with its left neighbour, which is where the step begins, and with
-/// its right one.
+/// Each sample of a step paired with its left neighbour, where the step begins, and with its right
+/// one.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn around(row: &[u8], at: usize) -> EvenOdd {

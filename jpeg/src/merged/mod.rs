@@ -1,8 +1,8 @@
 //! Luma and chroma of half its columns, or of half its columns and rows, to red, green and blue:
 //! the triangle filter of [`super::upsample`] and the formulas of [`super::colour`] in one pass.
 //!
-//! Only where [`is_for`] says so is that faster than one after the other: with AVX2, where chroma
-//! at full resolution stays in registers.
+//! This is faster than two passes only where [`is_for`] is true: with AVX2, where chroma at full
+//! resolution stays in registers.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "a call behind a CPU check"))]
 
 #[cfg(target_arch = "x86_64")]
@@ -15,9 +15,9 @@ use super::colour::PlanesMut;
 use crate::Cpu;
 use std::ops::Range;
 
-/// The chroma that a row of pixels is made of. Rows begin with the left neighbour of the sample in
-/// column `first` of the component, and end with the right one of the last sample that is needed or
-/// later. Beyond the edges of the component the nearest sample stands for the missing one.
+/// The chroma of a row of pixels. Rows begin with the left neighbour of the sample in column
+/// `first` of the component, and end with the right neighbour of the last sample needed, or later.
+/// Beyond the edges of the component the nearest sample replaces the missing one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chroma<'a> {
     /// Of Cb and Cr, the row that the row of pixels lies in.
@@ -30,7 +30,7 @@ pub(super) struct Chroma<'a> {
 }
 
 impl<'a> Chroma<'a> {
-    /// Rows for some samples alone, with a neighbour at either end.
+    /// Rows restricted to some samples, with a neighbour at either end.
     fn cut(&self, samples: &Range<usize>) -> Self {
         let part = samples.start - self.first..samples.end - self.first + 2;
         let cut = |rows: [&'a [u8]; 2]| rows.map(|row| &row[part.clone()]);
@@ -38,13 +38,13 @@ impl<'a> Chroma<'a> {
     }
 }
 
-/// Whether an instruction set has one pass for both.
+/// Whether an instruction set has a single pass for both.
 pub(super) fn is_for(cpu: Cpu) -> bool {
     cpu == Cpu::Avx2
 }
 
-/// The pixels of a row that lie in some samples of chroma, two in each; `samples` are columns of
-/// the component.
+/// The pixels of a row that some samples of chroma cover, two each; `samples` are columns of the
+/// component.
 pub(super) fn to_rgb(
     cpu: Cpu,
     luma: &[u8],

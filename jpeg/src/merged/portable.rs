@@ -1,4 +1,4 @@
-//! The meaning of the one pass, pixel by pixel.
+//! The reference for the single pass, pixel by pixel.
 
 use crate::colour::{PlanesMut, pixel};
 

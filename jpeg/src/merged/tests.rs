@@ -1,8 +1,8 @@
-//! One pass against upsampling and conversion one after the other, for any part of any row.
+//! Compares the single pass with upsampling followed by conversion, for any part of any row.
 
 use super::{Chroma, to_rgb};
 use crate::colour::ycc_to_rgb;
-use crate::upsample::{Place, h2v1, h2v2};
+use crate::upsample::{SampleSpan, h2v1, h2v2};
 use crate::{Cpu, golden};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -63,14 +63,14 @@ impl Rows {
     /// The same, in two passes over the whole row.
     fn apart(&self, has_rows: bool) -> [Vec<u8>; 3] {
         let Self { luma, near, far, width, .. } = self;
-        let place = Place { first: 0, width: *width };
+        let span = SampleSpan { first: 0, width: *width };
         let whole = 0..2 * width;
         let chroma = [0, 1].map(|index: usize| {
             let mut full = vec![0; whole.len()];
             let (near, far) = (&near[index], &far[index]);
             match has_rows {
-                true => h2v2(Cpu::Portable, near, far, place, whole.clone(), &mut full),
-                false => h2v1(Cpu::Portable, near, place, whole.clone(), &mut full),
+                true => h2v2(Cpu::Portable, near, far, span, whole.clone(), &mut full),
+                false => h2v1(Cpu::Portable, near, span, whole.clone(), &mut full),
             }
             full
         });
@@ -83,7 +83,7 @@ impl Rows {
 
 proptest! {
     #[test]
-    fn one_pass_is_two_passes(rows in any_rows(), has_rows: bool, spare in 0..20usize) {
+    fn one_pass_equals_two_passes(rows in any_rows(), has_rows: bool, spare in 0..20usize) {
         let expected = rows.apart(has_rows);
         for cpu in golden::instruction_sets() {
             prop_assert_eq!(&rows.merged(cpu, has_rows, spare), &expected, "{}", cpu.name());
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn every_part_of_a_row_is_that_part_of_the_whole() {
+fn every_part_of_a_row_equals_that_part_of_the_whole() {
     let row = |factor: usize, length| -> Vec<u8> {
         (0..length).map(|at| (at * factor % 256) as u8).collect()
     };

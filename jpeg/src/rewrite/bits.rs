@@ -1,17 +1,17 @@
-//! Writes the bits of entropy-coded data, with a zero stuffed behind each 0xff (T.81, F.1.2.3).
+//! Writes the bits of entropy-coded data, with a zero stuffed after each 0xff (T.81, F.1.2.3).
 
-/// Bits on their way to the bytes of a scan.
+/// Buffers bits and writes them to the bytes of a scan.
 #[derive(Debug)]
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     /// The bits not yet written, in its low end.
     buffer: u64,
-    /// How many more bits the buffer takes.
+    /// Number of free bits in the buffer.
     free: u32,
 }
 
 impl<'a> BitWriter<'a> {
-    /// Writes behind what `out` holds.
+    /// Appends to `out`.
     pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out, buffer: 0, free: 64 }
     }
@@ -25,7 +25,7 @@ impl<'a> BitWriter<'a> {
             self.free -= count;
             self.buffer = self.buffer << count | bits;
         } else {
-            // The buffer holds a bit at least, so that no shift is by 64.
+            // The buffer has at least one bit, so no shift is by 64.
             let over = count - self.free;
             self.write(self.buffer << self.free | bits >> over);
             self.buffer = bits;
@@ -55,12 +55,12 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// How many bits are missing to a whole byte.
+    /// Number of bits missing to a whole byte.
     pub(crate) fn open_bits(&self) -> u32 {
         self.free % 8
     }
 
-    /// Fills up the last byte with the low bits of `padding` and writes all there is.
+    /// Fills up the last byte with the low bits of `padding` and writes the buffer.
     pub(crate) fn finish_byte(&mut self, padding: u8) {
         let open = self.open_bits();
         self.put(u32::from(padding) & ((1 << open) - 1), open);
@@ -72,7 +72,7 @@ impl<'a> BitWriter<'a> {
         self.free = 64;
     }
 
-    /// Writes a marker; the byte before must be finished.
+    /// Writes a marker; the byte before must be complete.
     pub(crate) fn marker(&mut self, code: u8) {
         debug_assert_eq!(self.free, 64);
         self.out.extend_from_slice(&[0xff, code]);

@@ -1,20 +1,20 @@
-//! What all ways to write a block share: sizes of values and DC predictions.
+//! What the block encoders share: sizes of values and DC predictions.
 
 use super::plan::OutOfRange;
 use super::sink::Sink;
+use crate::coefficient_reader::{Cell, DC_SIZE_MAX};
 use crate::markers::{COMPONENTS_MAX, NATURAL};
-use crate::whole::{Cell, DC_SIZE_MAX};
 
-/// A way to write the blocks of a scan.
+/// Encodes the blocks of a scan.
 pub(crate) trait WriteBlock<S: Sink> {
-    /// Sends a block to the sink, or keeps it back for a later one.
+    /// Sends a block to the sink, or defers it.
     fn write(&mut self, sink: &mut S, cell: &Cell, block: &[i16; 64]) -> Result<(), OutOfRange>;
 
-    /// Sends what was kept back and forgets everything, as an interval ends.
+    /// Sends what was deferred and resets the state at the end of an interval.
     fn end_interval(&mut self, sink: &mut S);
 }
 
-/// Number of bits of a magnitude and the bits that tell the value (T.81, F.1.2.1).
+/// Size category and value bits of a coefficient (T.81, F.1.2.1).
 #[inline(always)]
 pub(crate) fn size_and_bits(value: i32) -> (u32, u32) {
     let size = 32 - value.unsigned_abs().leading_zeros();

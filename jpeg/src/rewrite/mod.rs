@@ -1,7 +1,7 @@
-//! Writes a JPEG anew without loss: other tables, restart markers or order of scans, the same
+//! Rewrites a JPEG without loss: other tables, restart markers or order of scans, the same
 //! coefficients.
 //!
-//! Nothing is returned before it was read again and its coefficients were compared.
+//! The output is returned only after it was read back and its coefficients compared.
 
 mod bits;
 mod block;
@@ -20,49 +20,49 @@ pub(super) use scan::write_scan;
 pub(super) use sink::{Both, Counter, Padding, TABLES, Tape, Writer};
 
 use super::Coefficients;
+use super::coefficient_reader::{self, spec};
 use super::markers::{Coding, Frame, Header, HuffmanSpec, Scan, Segment, code};
-use super::whole::{self, spec};
 use crate::{Error, Interrupt};
 
-/// What becomes of the restart markers.
+/// How restart markers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Restarts {
-    /// The file's own intervals, in MCUs of whatever scans there are.
+    /// The file's own intervals, in MCUs of each scan.
     #[default]
     Keep,
     /// None.
     Remove,
-    /// One behind so many MCUs; none for 0.
+    /// One after every this many MCUs; none for 0.
     EveryMcus(u16),
-    /// One behind so many rows of MCUs, 65,535 MCUs at most; none for 0.
+    /// One after every this many rows of MCUs, 65,535 MCUs at most; none for 0.
     EveryMcuRows(u16),
 }
 
-/// What becomes of the Huffman tables.
+/// How Huffman tables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HuffmanTables {
-    /// The file's own. It is an error if they lack a code, as they may where restart markers come
-    /// or go, and if the scans become others.
+    /// The file's own. It is an error if they lack a code, as they may when restart markers change,
+    /// or if the scans change.
     Keep,
     /// The best for each scan, as libjpeg makes them.
     #[default]
     Optimise,
 }
 
-/// What becomes of the scans.
+/// How scans are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Process {
     /// The file's own.
     #[default]
     Keep,
-    /// Sequential, in one scan unless the format rules that out.
+    /// Sequential, in one scan unless the format forbids that.
     Baseline,
-    /// Progressive, in the scans of libjpeg's `jpeg_simple_progression`. What a file holds in
-    /// padding outside of the picture, other than DC coefficients, has no place in those.
+    /// Progressive, in the scans of libjpeg's `jpeg_simple_progression`. They cannot represent
+    /// padding outside the picture, except its DC coefficients.
     Progressive,
 }
 
-/// How to write a JPEG anew.
+/// How to rewrite a JPEG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rewrite {
     /// Restart markers.
@@ -73,22 +73,21 @@ pub struct Rewrite {
     pub process: Process,
 }
 
-/// Writes a JPEG anew.
+/// Rewrites a JPEG.
 ///
 /// All segments but those for Huffman tables, restart intervals and scans stay byte for byte, and
-/// so does what stands behind the end marker. Where the scans become others, segments between them
-/// move before the first. Inside the data of a scan, bytes that code nothing are dropped, those
-/// included that come to stand behind the data because a segment is gone; bits that fill up a byte
-/// are ones.
+/// so do bytes after the end marker. If the scans change, segments between them move before the
+/// first. Bytes in the data of a scan that code nothing are dropped, including those that would
+/// follow the data because a segment was removed; bits that fill up a byte are ones.
 pub fn rewrite(file: &[u8], how: &Rewrite) -> Result<Vec<u8>, Error> {
     rewrite_until(file, how, &Interrupt::default())
 }
 
-/// The same, until it is interrupted.
+/// [`rewrite`] with an interrupt.
 pub fn rewrite_until(file: &[u8], how: &Rewrite, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     let mut header = Header::default();
     header.parse(file)?;
-    let (coefficients, _) = whole::read(file, &header, interrupt)?;
+    let (coefficients, _) = coefficient_reader::read(file, &header, interrupt)?;
     let output = Output::new((file, &header), &coefficients, how, interrupt);
     let output = match new_plans(&header, how.process) {
         None => output.with_same_scans()?,
@@ -96,7 +95,7 @@ pub fn rewrite_until(file: &[u8], how: &Rewrite, interrupt: &Interrupt) -> Resul
             return Err(Error::Rewrite { reason: "its Huffman tables are made for other scans" });
         }
         Some(plans) => {
-            // In other scans it would no longer look unfinished.
+            // With other scans it would no longer look unfinished.
             header.check_progress()?;
             output.with_scans(plans)?
         }
@@ -105,7 +104,7 @@ pub fn rewrite_until(file: &[u8], how: &Rewrite, interrupt: &Interrupt) -> Resul
     Ok(output)
 }
 
-/// The scans to write if they are not those of the file.
+/// The scans to write if they differ from those of the file.
 fn new_plans(header: &Header, process: Process) -> Option<Vec<Plan>> {
     let is_progressive = header.frame.coding == Coding::Progressive;
     match process {
@@ -118,7 +117,7 @@ fn new_plans(header: &Header, process: Process) -> Option<Vec<Plan>> {
     }
 }
 
-/// Reads what was written and compares.
+/// Reads the output back and compares it.
 fn verify(
     (file, header): (&[u8], &Header),
     coefficients: &Coefficients,
@@ -126,19 +125,20 @@ fn verify(
     output: &[u8],
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
-    const DIFFERS: Error =
-        Error::Rewrite { reason: "the written file does not read back the same" };
-    // Bytes between segments may move to the front, by which programs recognise a JPEG.
+    const DIFFERS: Error = Error::Rewrite { reason: "the written file does not read back equal" };
+    // Bytes between segments may move to the front, where programs look for the signature of a
+    // JPEG.
     let is_recognised = |bytes: &[u8]| bytes.starts_with(b"\xff\xd8\xff");
     if is_recognised(output) != is_recognised(file) {
         return Err(DIFFERS);
     }
     let mut written = Header::default();
     written.parse(output).map_err(|_| DIFFERS)?;
-    let (read, _) = whole::read(output, &written, interrupt).map_err(|error| match error {
-        Error::Interrupted => error,
-        _ => DIFFERS,
-    })?;
+    let (read, _) =
+        coefficient_reader::read(output, &written, interrupt).map_err(|error| match error {
+            Error::Interrupted => error,
+            _ => DIFFERS,
+        })?;
     let same = match how.process {
         Process::Progressive => same_picture(&header.frame, coefficients, &read),
         _ => same_coefficients(coefficients, &read, interrupt)?,
@@ -153,7 +153,7 @@ fn same_coefficients(
     other: &Coefficients,
     interrupt: &Interrupt,
 ) -> Result<bool, Error> {
-    /// Blocks between two looks at the interrupt.
+    /// Blocks between two polls of the interrupt.
     const BLOCKS: usize = 1 << 17;
     if one.planes.len() != other.planes.len() {
         return Ok(false);
@@ -203,7 +203,7 @@ pub(super) fn kept_tables(
     Ok(tables)
 }
 
-/// A file in the making.
+/// The output file.
 struct Output<'a> {
     interrupt: &'a Interrupt,
     file: &'a [u8],
@@ -226,7 +226,7 @@ impl<'a> Output<'a> {
         Self { interrupt, file, header, coefficients, how, out, restart_now: 0 }
     }
 
-    /// Whether a segment stays.
+    /// Whether a segment is retained.
     fn stays(&self, segment: &Segment) -> bool {
         match segment.marker {
             code::DHT => self.how.tables == HuffmanTables::Keep,
@@ -238,7 +238,7 @@ impl<'a> Output<'a> {
     /// Writes the file with its own scans.
     fn with_same_scans(mut self) -> Result<Vec<u8>, Error> {
         let mut at = 0;
-        // Behind the data of a scan, what belongs to no segment would be data.
+        // Bytes outside segments would become data if they followed the data of a scan.
         let mut behind_data = false;
         let mut scans = self.header.scans.iter();
         for segment in &self.header.segments {
@@ -275,7 +275,7 @@ impl<'a> Output<'a> {
         let mut at = 0;
         let mut scans = self.header.scans.iter();
         for segment in &self.header.segments {
-            // What stands between segments belongs to none, but stays as far as the first scan.
+            // Bytes between segments belong to none, but are retained up to the first scan.
             if self.header.scans[0].data.start > segment.bytes.start {
                 self.out.extend_from_slice(&self.file[at..segment.bytes.start]);
             }
@@ -300,7 +300,7 @@ impl<'a> Output<'a> {
         Ok(self.out)
     }
 
-    /// The frame's marker where the scans become others.
+    /// The frame's marker if the scans change.
     fn frame_marker(&self) -> u8 {
         let is_wide = |segment: &Segment| {
             segment.marker == code::DQT && self.file[segment.content.start] >> 4 != 0
@@ -341,7 +341,7 @@ impl<'a> Output<'a> {
         bytes
     }
 
-    /// Writes a scan and what comes before it; `None` for the best tables.
+    /// Writes a scan and the segments before it; `None` for optimal tables.
     fn scan(
         &mut self,
         plan: &Plan,
@@ -379,7 +379,7 @@ impl<'a> Output<'a> {
         };
         written.map_err(|unwritten| unwritten.or(RANGE))?;
         if writer.lacks_code {
-            return Err(Error::Rewrite { reason: "a kept Huffman table lacks a code" });
+            return Err(Error::Rewrite { reason: "a retained Huffman table lacks a code" });
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Makes the Huffman table that codes given symbols in the fewest bits (T.81, K.2).
 //!
-//! It follows libjpeg's `jpeg_gen_optimal_table` in the choice among equals too, so that the tables
-//! are those which its encoders write.
+//! It breaks ties as libjpeg's `jpeg_gen_optimal_table` does, so that the tables equal those of its
+//! encoders.
 
 use super::super::markers::HuffmanSpec;
 
@@ -11,10 +11,10 @@ pub(crate) type Frequencies = [u64; 256];
 /// Longest code that a table of the file format holds.
 const LENGTH_MAX: usize = 16;
 
-/// The real symbols and one that stands for the code of all ones, which no symbol may have.
+/// The real symbols and one that reserves the code of all ones, which no symbol may have.
 const NODES: usize = 257;
 
-/// The table for symbols of these frequencies; without any symbol it has no code.
+/// The table for symbols of these frequencies; it has no codes if there are no symbols.
 pub(crate) fn optimal_table(frequencies: &Frequencies) -> HuffmanSpec {
     let depths = depths(frequencies);
     let mut counts = [0_usize; NODES];
@@ -22,7 +22,7 @@ pub(crate) fn optimal_table(frequencies: &Frequencies) -> HuffmanSpec {
         counts[*depth] += 1;
     }
     limit_lengths(&mut counts);
-    // The longest code that is left is the one of all ones.
+    // The longest remaining code is the one of all ones.
     if let Some(longest) = counts.iter().rposition(|count| *count > 0) {
         counts[longest] -= 1;
     }
@@ -36,7 +36,7 @@ pub(crate) fn optimal_table(frequencies: &Frequencies) -> HuffmanSpec {
     table
 }
 
-/// Depth of each symbol in Huffman's tree, whatever it is; 0 for what does not occur.
+/// Depth of each symbol in Huffman's tree, without a limit; 0 for symbols that do not occur.
 fn depths(frequencies: &Frequencies) -> [usize; NODES] {
     let mut depths = [0; NODES];
     // Trees not yet joined: weight, and the symbol with the largest number of those that joined as
@@ -58,7 +58,7 @@ fn depths(frequencies: &Frequencies) -> [usize; NODES] {
     depths
 }
 
-/// The lightest tree but one; of equals the last.
+/// The lightest tree except one; the last of equals.
 fn lightest(weights: &[u64; NODES], except: Option<usize>) -> Option<usize> {
     let mut found = None;
     for (index, weight) in weights.iter().enumerate() {
@@ -81,8 +81,9 @@ fn deepen(depths: &mut [usize; NODES], next: &[usize; NODES], first: usize) -> u
     }
 }
 
-/// Makes codes of more than 16 bits shorter, by K.2's procedure `Adjust_BITS`: two siblings that
-/// are too long go; their parent takes one, and a shorter code becomes the parent of the other.
+/// Shortens codes of more than 16 bits by K.2's procedure `Adjust_BITS`: of two siblings that are
+/// too long, one takes the place of their parent, and a shorter code becomes the parent of the
+/// other.
 fn limit_lengths(counts: &mut [usize; NODES]) {
     for length in (LENGTH_MAX + 1..NODES).rev() {
         while counts[length] > 0 {

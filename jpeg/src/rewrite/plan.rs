@@ -1,8 +1,8 @@
-//! What of a scan is written, and why it may not be.
+//! The scan to write, and why writing it can fail.
 
 use crate::Error;
+use crate::coefficient_reader::Order;
 use crate::markers::{Coding, Frame, Scan};
-use crate::whole::Order;
 
 /// A component's part in a scan to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// A scan as it is in a file, whose header segment has this content.
+    /// A scan of a file, whose header segment has this content.
     pub(crate) fn of(scan: &Scan, content: &[u8], coding: Coding) -> Self {
         let pairs = content.get(1..).unwrap_or(&[]).chunks_exact(2);
         let parts = scan.components().iter().zip(pairs).map(|(part, pair)| Part {
@@ -70,7 +70,7 @@ impl Plan {
     }
 }
 
-/// A coefficient that the coding has no symbol for.
+/// A coefficient for which the coding has no symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutOfRange;
 
@@ -88,7 +88,7 @@ impl From<OutOfRange> for Unwritten {
 }
 
 impl Unwritten {
-    /// The error, where `out_of_range` is that of a coefficient out of range.
+    /// Converts to [`Error`]; `out_of_range` is the message for a coefficient out of range.
     pub(crate) fn or(self, out_of_range: Error) -> Error {
         match self {
             Self::OutOfRange => out_of_range,

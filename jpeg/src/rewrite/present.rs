@@ -1,8 +1,8 @@
-//! Which coefficients of a block differ from zero, as bits in zigzag order.
+//! A bit mask of the non-zero coefficients of a block, in zigzag order.
 
 use crate::markers::NATURAL;
 
-/// By row and the bits of its coefficients that differ from zero: their bits in zigzag order.
+/// By row and mask of its non-zero coefficients: their mask in zigzag order.
 static ZIGZAG_BITS: [[u64; 256]; 8] = zigzag_bits();
 
 const fn zigzag_bits() -> [[u64; 256]; 8] {
@@ -23,7 +23,7 @@ const fn zigzag_bits() -> [[u64; 256]; 8] {
 /// A bit for each zigzag position that is not zero.
 #[inline(always)]
 pub(super) fn present(block: &[i16; 64]) -> u64 {
-    // Compilers make vector instructions of the comparison.
+    // Compilers vectorise the comparison.
     let flags: [u8; 64] = std::array::from_fn(|index| u8::from(block[index] != 0));
     let mut bits = 0;
     for (row, by_columns) in flags.as_chunks::<8>().0.iter().zip(&ZIGZAG_BITS) {
@@ -46,7 +46,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_say_what_is_present(
+        fn bits_mark_non_zero_coefficients(
             values in prop::collection::vec((0..64usize, any::<i16>()), 0..80),
             first in 0..64u8, length in 0..64u8,
         ) {

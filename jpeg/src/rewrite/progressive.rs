@@ -7,12 +7,13 @@ use super::block::{Predictions, WriteBlock, at, size_and_bits};
 use super::plan::{OutOfRange, Part, Plan};
 use super::present;
 use super::sink::Sink;
-use crate::whole::{AC_SIZE_MAX, Cell};
+use crate::coefficient_reader::{AC_SIZE_MAX, Cell};
 
 /// Longest run of blocks.
 const RUN_MAX: u32 = 0x7fff;
 
-/// With more waiting correction bits than this a run ends: libjpeg keeps room for a block in 1,000.
+/// A run ends with more pending correction bits than this: libjpeg reserves room for one block in
+/// 1,000.
 const WAITING_MAX: usize = 1000 - 64 + 1;
 
 /// The upper bits of DC coefficients.
@@ -61,7 +62,7 @@ impl<S: Sink> WriteBlock<S> for DcRefine {
     fn end_interval(&mut self, _sink: &mut S) {}
 }
 
-/// The band of coefficients of a scan and what waits for the end of a run of blocks.
+/// The band of coefficients of a scan and the pending run of blocks.
 struct Band {
     table: usize,
     first: u32,
@@ -117,7 +118,7 @@ impl<S: Sink> WriteBlock<S> for AcFirst {
             let position = present.trailing_zeros();
             present &= present - 1;
             let value = i32::from(at(block, position));
-            // The magnitude is shifted, so that values are cut towards zero.
+            // The magnitude is shifted, so values are rounded towards zero.
             let value = (value.abs() >> band.low) * value.signum();
             if value == 0 {
                 continue;

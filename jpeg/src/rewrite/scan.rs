@@ -6,8 +6,8 @@ use super::present::present;
 use super::progressive::{AcFirst, AcRefine, DcFirst, DcRefine};
 use super::sink::Sink;
 use crate::Interrupt;
+use crate::coefficient_reader::{AC_SIZE_MAX, Cell};
 use crate::markers::Frame;
-use crate::whole::{AC_SIZE_MAX, Cell};
 use crate::{CoefficientPlane, Coefficients};
 
 /// Sends the symbols of a scan to a sink. Polls the interrupt in every row of MCUs.
@@ -63,7 +63,7 @@ fn walk<S: Sink>(
     Ok(())
 }
 
-/// Blocks whole.
+/// Whole blocks.
 struct Sequential<'a> {
     parts: &'a [Part],
     predictions: Predictions,

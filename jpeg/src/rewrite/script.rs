@@ -6,7 +6,7 @@ use crate::markers::Header;
 /// Most blocks in an MCU of several components (T.81, B.2.3).
 const MCU_BLOCKS_MAX: u32 = 10;
 
-/// Sequential: one scan of all components, or one each where the MCU were too large.
+/// Sequential: one scan of all components, or one each if the MCU would be too large.
 pub(super) fn sequential(header: &Header) -> Vec<Plan> {
     let plan = |parts| Plan {
         parts,

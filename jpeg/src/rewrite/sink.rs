@@ -1,19 +1,19 @@
-//! Where the symbols of a scan go: into counters that a table is made from, into memory until it
-//! is there, or into bytes.
+//! Receivers of the symbols of a scan: counters for building a table, a tape in memory until the
+//! table exists, or a writer of bytes.
 
 use super::bits::BitWriter;
 use super::optimal::{Frequencies, optimal_table};
 use super::plan::Unwritten;
 use crate::Interrupt;
+use crate::coefficient_reader::restart_marker;
 use crate::markers::HuffmanSpec;
-use crate::whole::restart_marker;
 
 /// Tables of a scan: four for DC, then four for AC.
 pub(crate) const TABLES: usize = 8;
 
-/// Takes the symbols of a scan in their order.
+/// Receives the symbols of a scan in order.
 pub(crate) trait Sink {
-    /// A symbol of a table and the low `count` bits of `bits` behind it, at most 15; those above
+    /// A symbol of a table and the low `count` bits of `bits` after it, at most 15; those above
     /// are zero.
     fn symbol(&mut self, table: usize, symbol: u8, bits: u32, count: u32);
 
@@ -33,7 +33,7 @@ impl Counter {
         Self([[0; 256]; TABLES])
     }
 
-    /// The best table for what was counted, if anything was.
+    /// The optimal table for the counted symbols, if any.
     pub(crate) fn table(&self, index: usize) -> Option<HuffmanSpec> {
         let used = self.0[index].iter().any(|frequency| *frequency > 0);
         used.then(|| optimal_table(&self.0[index]))
@@ -51,7 +51,7 @@ impl Sink for Counter {
     fn end_interval(&mut self, _interval: usize, _last: bool) {}
 }
 
-/// Two sinks that both take everything.
+/// Two sinks that both receive everything.
 #[derive(Debug)]
 pub(crate) struct Both<'a, A, B>(pub(crate) &'a mut A, pub(crate) &'a mut B);
 
@@ -74,8 +74,8 @@ impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
     }
 }
 
-/// Keeps everything for another sink, which may depend on what is counted. It takes four bytes a
-/// symbol: some twice the coefficients at most.
+/// Records everything for another sink, which may depend on the counts. It takes four bytes per
+/// symbol: at most about twice the size of the coefficients.
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
     /// In the two lowest bits one of the kinds below.
@@ -90,10 +90,10 @@ impl Tape {
     const INTERVAL: u32 = 2;
     const LAST_INTERVAL: u32 = 3;
 
-    /// Steps between two looks at the interrupt.
+    /// Steps between two polls of the interrupt.
     const STEPS_PER_CHECK: usize = 1 << 18;
 
-    /// Sends all to another sink.
+    /// Replays everything into another sink.
     pub(crate) fn play(
         &self,
         sink: &mut impl Sink,
@@ -184,12 +184,12 @@ pub(crate) struct Writer<'a> {
     bits: BitWriter<'a>,
     tables: Box<[Codes; TABLES]>,
     padding: Padding<'a>,
-    /// Whether a symbol had no code; what was written is then of no use.
+    /// Whether a symbol had no code; the output is then invalid.
     pub(crate) lacks_code: bool,
 }
 
 impl<'a> Writer<'a> {
-    /// Writes behind what `out` holds.
+    /// Appends to `out`.
     pub(crate) fn new(
         out: &'a mut Vec<u8>,
         tables: &[Option<HuffmanSpec>; TABLES],

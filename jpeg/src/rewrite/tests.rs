@@ -1,11 +1,11 @@
-//! Rewriting keeps coefficients and all segments, in every combination.
+//! Rewriting preserves coefficients and all segments, in every combination.
 
 use super::{HuffmanTables, Process, Restarts, Rewrite, rewrite};
 use crate::Error;
+use crate::coefficient_reader::tests::{crc_of, golden_files};
 use crate::markers::Header;
 use crate::random::shape;
 use crate::read_coefficients;
-use crate::whole::tests::{crc_of, golden_files};
 use proptest::prelude::*;
 
 const PROCESSES: [Process; 3] = [Process::Keep, Process::Baseline, Process::Progressive];
@@ -19,7 +19,7 @@ fn parsed(file: &[u8]) -> Header {
 }
 
 #[test]
-fn every_way_keeps_the_coefficients_of_libjpeg() {
+fn every_rewrite_preserves_the_coefficients_of_libjpeg() {
     for (name, file, crc) in golden_files() {
         for process in PROCESSES {
             for restarts in RESTARTS {
@@ -33,7 +33,7 @@ fn every_way_keeps_the_coefficients_of_libjpeg() {
 }
 
 #[test]
-fn keeping_everything_gives_the_file() {
+fn a_rewrite_without_changes_returns_the_file() {
     let how = Rewrite { tables: HuffmanTables::Keep, ..Rewrite::default() };
     for (name, file, _) in golden_files() {
         assert_eq!(rewrite(&file, &how).unwrap(), file, "{name}");
@@ -62,7 +62,7 @@ fn baseline_has_one_scan_and_no_progression() {
 }
 
 #[test]
-fn restart_markers_come_where_they_are_asked_for() {
+fn restart_markers_are_written_as_requested() {
     for (name, file, _) in golden_files() {
         for process in PROCESSES {
             let restarts = Restarts::EveryMcuRows(1);
@@ -70,7 +70,7 @@ fn restart_markers_come_where_they_are_asked_for() {
             let written = rewrite(&file, &how).unwrap();
             let header = parsed(&written);
             for scan in &header.scans {
-                let order = crate::whole::order(&header.frame, scan);
+                let order = crate::coefficient_reader::order(&header.frame, scan);
                 assert_eq!(scan.restart_interval as usize, order.mcus_wide, "{name}");
                 let data = &written[scan.data.clone()];
                 let is_marker = |two: &&[u8]| two[0] == 0xff && (0xd0..=0xd7).contains(&two[1]);
@@ -82,12 +82,12 @@ fn restart_markers_come_where_they_are_asked_for() {
 }
 
 #[test]
-fn segments_and_what_follows_the_end_stay() {
+fn segments_and_bytes_after_the_end_are_retained() {
     let (_, file, _) = golden_files().swap_remove(6);
     let comment = b"\xff\xfe\x00\x07hello".as_slice();
     let exif = b"\xff\xe1\x00\x0aExif\0\0MM".as_slice();
     let behind = b"behind \xff\xd8\xff".as_slice();
-    // One in front of all others, one in front of the scan.
+    // One before all others, one before the scan.
     let scan = file.windows(2).position(|two| two == [0xff, 0xda]).unwrap();
     let file = [&file[..2], exif, &file[2..scan], comment, &file[scan..], behind].concat();
     for process in PROCESSES {
@@ -99,11 +99,11 @@ fn segments_and_what_follows_the_end_stay() {
 }
 
 #[test]
-fn a_file_that_would_no_longer_begin_as_one_is_refused() {
+fn a_file_that_would_lose_its_signature_is_refused() {
     let (_, file, _) = golden_files().swap_remove(6);
     let table = file.windows(2).position(|two| two == [0xff, 0xc4]).unwrap();
     let end = table + 2 + usize::from(u16::from_be_bytes([file[table + 2], file[table + 3]]));
-    // The table goes, the byte behind it stays.
+    // The table is removed, the byte after it is retained.
     let odd = [&file[..2], &file[table..end], b"!", &file[2..]].concat();
     assert!(read_coefficients(&odd).is_ok());
     assert!(matches!(rewrite(&odd, &Rewrite::default()), Err(Error::Rewrite { .. })));
@@ -121,7 +121,7 @@ fn tables_of_other_scans_are_refused() {
 }
 
 #[test]
-fn a_kept_table_without_the_code_is_an_error() {
+fn a_retained_table_without_the_code_is_an_error() {
     let optimised = |name: &str| {
         let (_, file, _) = golden_files().into_iter().find(|(n, ..)| n == name).unwrap();
         rewrite(&file, &Rewrite::default()).unwrap()
@@ -143,7 +143,7 @@ fn a_kept_table_without_the_code_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn chains_of_rewrites_keep_the_coefficients(
+    fn chains_of_rewrites_preserve_the_coefficients(
         shape in shape(),
         ways in prop::collection::vec((0..3usize, 0..4usize), 1..5),
     ) {

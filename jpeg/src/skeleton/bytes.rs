@@ -4,9 +4,9 @@
 //! byte 0     1, or 2 if endings follow
 //! varint     bytes outside of scans, once unpacked
 //! steps      until those are there:
-//!            varint 2 n      n bytes follow as they are
-//!            varint 2 n + 1  n bytes are copied from as far back as the next varint says, the
-//!                            dictionary standing in front; only among the first 65,536
+//!            varint 2 n      n literal bytes follow
+//!            varint 2 n + 1  n bytes are copied from the distance in the next varint, the
+//!                            dictionary coming first; only among the first 65,536
 //! endings    varint count; for each: byte of filling (0 ones, 1 zeros, 2 listed), plus 4 if there
 //!            is a tail; the list; the tail; both as varint of the length and bytes
 //! ```
@@ -17,26 +17,27 @@ use super::{Filling, ScanEnding, Skeleton, damaged};
 use crate::Error;
 use std::sync::OnceLock;
 
-/// Most bytes outside of scans: as many as a file has that carries another file behind its end.
+/// Most bytes outside of scans: enough for another file appended after the end.
 pub(super) const OUTSIDE_MAX: usize = 1 << 28;
 
-/// Bytes that copies may reach; what follows is another file or a preview, and stands as it is.
-/// To look for copies there would take long, and few stored bytes must not become very many.
+/// Bytes that copies may reach; later bytes are usually another file or a preview, and are stored
+/// as literals. Searching them for copies would be slow, and the limit bounds the expansion of
+/// stored bytes.
 const COPIED_MAX: usize = 1 << 16;
 
 /// Shortest copy.
 const MATCH_MIN: usize = 4;
 
-/// Most places that are tried for a copy.
+/// Most positions that are tried for a copy.
 const TRIES: usize = 128;
 
-/// A copy that is long enough not to look for a longer one.
+/// A copy of this length ends the search for a longer one.
 const MATCH_GOOD: usize = 256;
 
 const HASH_BITS: u32 = 12;
 
 impl Skeleton {
-    /// The skeleton as bytes, short where the file is like those of libjpeg: some 50 bytes.
+    /// The skeleton as bytes; about 50 for a file like those of libjpeg.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![if self.endings.is_empty() { 1 } else { 2 }];
         put_varint(&mut out, self.outside.len());
@@ -48,8 +49,8 @@ impl Skeleton {
         out
     }
 
-    /// The skeleton from its bytes, which must be all. Whether it is that of a JPEG shows when it
-    /// is put together.
+    /// Reads a skeleton from exactly these bytes. Whether it belongs to a JPEG shows in
+    /// [`assemble`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let (kind, mut rest) = bytes.split_first().ok_or(CUT)?;
         let outside = take_steps(&mut rest)?;
@@ -57,7 +58,7 @@ impl Skeleton {
             1 => Vec::new(),
             2 => {
                 let count = take_varint(&mut rest)?;
-                // An ending takes a byte at least.
+                // An ending takes at least one byte.
                 if count > rest.len() {
                     return Err(CUT);
                 }
@@ -136,7 +137,7 @@ fn take_ending(bytes: &mut &[u8]) -> Result<ScanEnding, Error> {
     Ok(ScanEnding { filling, tail })
 }
 
-/// Places by the hash of the four bytes there: the last one, and for each the one before.
+/// Positions by the hash of the four bytes there: the last one, and for each the previous one.
 #[derive(Debug, Clone)]
 struct Places {
     last: Vec<u32>,
@@ -144,7 +145,7 @@ struct Places {
 }
 
 impl Places {
-    /// Stands for none.
+    /// Means no position.
     const NONE: u32 = u32::MAX;
 
     /// Those in the dictionary.
@@ -162,7 +163,7 @@ impl Places {
         Some((word.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize)
     }
 
-    /// Adds the places up to an offset.
+    /// Adds the positions up to an offset.
     fn add_to(&mut self, bytes: &[u8], end: usize) {
         for at in self.before.len()..end {
             let slot = Self::slot(bytes, at);
@@ -173,7 +174,7 @@ impl Places {
         }
     }
 
-    /// The longest copy for what stands at an offset: place and length.
+    /// The longest copy for the bytes at an offset: position and length.
     fn longest(&self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         let mut best = None;
         let mut least = MATCH_MIN;
@@ -247,8 +248,8 @@ fn take_steps(bytes: &mut &[u8]) -> Result<Vec<u8>, Error> {
             }
             let from = all.len().checked_sub(take_varint(bytes)?);
             let from = from.filter(|from| *from < all.len());
-            let from = from.ok_or_else(|| damaged("a copy comes from nowhere"))?;
-            // What is copied may reach into itself, and then repeats.
+            let from = from.ok_or_else(|| damaged("a copy starts before the first byte"))?;
+            // A copy may overlap its own output, and then repeats.
             let period = all.len() - from;
             let mut left = count;
             while left > 0 {

@@ -1,4 +1,4 @@
-//! What many files say in the same words, for the skeleton's bytes to point to: the segments that
+//! Bytes that many files share, as a dictionary for the skeleton's copies: the segments that
 //! libjpeg writes.
 //!
 //! It is part of the format of [`super::Skeleton::to_bytes`] and must never change.
@@ -26,7 +26,7 @@ fn make() -> Vec<u8> {
             bytes.extend(NATURAL.map(|natural| scaled(table[usize::from(natural)], quality)));
         }
     }
-    // All in the order of a file, with a JFIF segment, once for colour and once for grey.
+    // All segments in the order of a file, with a JFIF segment, once for colour and once for grey.
     let tables = |bytes: &mut Vec<u8>, count: usize, empty: bool| {
         for (table, kind) in STANDARD.into_iter().zip([0, 0x10, 1, 0x11]).take(count) {
             let body = if empty { &[0; 16] } else { table };

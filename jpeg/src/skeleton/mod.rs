@@ -1,10 +1,10 @@
-//! What of a JPEG its coefficients don't tell: with both, the file comes back byte for byte.
+//! The part of a JPEG that its coefficients do not determine: from both, the file is restored byte
+//! for byte.
 //!
-//! A skeleton holds all bytes outside of entropy-coded data, and the little inside them that an
-//! encoder is free in: the bits that fill up bytes and what stands behind the last block. The
-//! rest is what libjpeg would write with the file's tables; a file that does otherwise is refused.
-//! Huffman tables that are the best for their scan, as an optimising encoder makes them, are left
-//! out too and made again.
+//! A skeleton holds all bytes outside of entropy-coded data, and the encoder's free choices inside
+//! them: the bits that fill up bytes and the bytes after the last block. The rest equals what
+//! libjpeg would write with the file's tables; a file that differs is refused. Huffman tables that
+//! are optimal for their scan, as written by an optimising encoder, are left out and rebuilt.
 
 mod bytes;
 mod dictionary;
@@ -14,7 +14,7 @@ mod tests;
 
 use super::markers::{Component, Header, Scan};
 use super::rewrite::{Both, Counter, Padding, Plan, Tape, Writer, kept_tables, write_scan};
-use super::{CoefficientPlane, Coefficients, whole};
+use super::{CoefficientPlane, Coefficients, coefficient_reader};
 use crate::{Error, Interrupt};
 
 /// All of a JPEG but its coefficients.
@@ -22,7 +22,7 @@ use crate::{Error, Interrupt};
 pub struct Skeleton {
     /// The file without entropy-coded data; tables that follow from the coefficients are empty.
     outside: Vec<u8>,
-    /// How each scan ends; those behind the last exception are plain.
+    /// How each scan ends; scans after the list end plainly.
     endings: Vec<ScanEnding>,
 }
 
@@ -30,7 +30,7 @@ pub struct Skeleton {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ScanEnding {
     filling: Filling,
-    /// Bytes behind the last block that code nothing.
+    /// Bytes after the last block that code nothing.
     tail: Vec<u8>,
 }
 
@@ -69,8 +69,8 @@ impl ScanEnding {
     }
 }
 
-/// Takes a file apart. [`assemble`] gives it back from the two parts, byte for byte; if it could
-/// not, this is the error [`Error::NotReproducible`].
+/// Splits a file. [`assemble`] restores it from the two parts, byte for byte; if it could not, this
+/// is the error [`Error::NotReproducible`].
 pub fn dismantle(file: &[u8]) -> Result<(Skeleton, Coefficients), Error> {
     dismantle_until(file, &Interrupt::default())
 }
@@ -82,7 +82,7 @@ pub(super) fn dismantle_until(
 ) -> Result<(Skeleton, Coefficients), Error> {
     let mut header = Header::default();
     header.parse(file)?;
-    let (coefficients, read) = whole::read(file, &header, interrupt)?;
+    let (coefficients, read) = coefficient_reader::read(file, &header, interrupt)?;
     let mut outside = Vec::new();
     let mut endings = Vec::with_capacity(read.len());
     let mut at = 0;
@@ -97,7 +97,7 @@ pub(super) fn dismantle_until(
     endings.truncate(exceptions.map_or(0, |last| last + 1));
     let skeleton = Skeleton { outside, endings };
     if skeleton.outside.len() > bytes::OUTSIDE_MAX {
-        return Err(damaged("too much stands outside of the scans"));
+        return Err(damaged("too many bytes are outside of the scans"));
     }
     let mut counters = Vec::new();
     let counted = Blocks::Counted(&mut counters);
@@ -109,8 +109,8 @@ pub(super) fn dismantle_until(
     Ok((tables::empty(skeleton, &counters)?, coefficients))
 }
 
-/// Puts a file together again. Coefficients of another size than the skeleton's frame are an error;
-/// others of that size give another picture's file, or an error where its tables lack a code.
+/// Restores a file. Coefficients whose size differs from the skeleton's frame are an error; other
+/// coefficients of that size yield another picture's file, or an error if its tables lack a code.
 pub fn assemble(skeleton: &Skeleton, coefficients: &Coefficients) -> Result<Vec<u8>, Error> {
     assemble_until(skeleton, coefficients, &Interrupt::default())
 }
@@ -127,11 +127,11 @@ pub(super) fn assemble_until(
     }
 }
 
-/// What else is known or wanted of the symbols that a scan's blocks are coded as.
+/// Where the symbols of a scan's blocks come from or are counted.
 enum Blocks<'a> {
-    /// They are on tapes, by scan, or else to be found.
+    /// They are on tapes, by scan, or else recomputed.
     Taped(&'a [Option<Tape>]),
-    /// They are to be counted, by scan.
+    /// They are counted, by scan.
     Counted(&'a mut Vec<Counter>),
 }
 
@@ -143,19 +143,19 @@ impl Skeleton {
         Ok(header.orientation.unwrap_or(1))
     }
 
-    /// What the bytes outside of the scans say.
+    /// Parses the bytes outside of the scans.
     pub(crate) fn parse_into(&self, header: &mut Header) -> Result<(), Error> {
         header.parse(&self.outside)
     }
 
-    /// What the bytes outside of the scans say, if coefficients fit it.
+    /// Parses the bytes outside of the scans and checks that the coefficients fit.
     fn header(&self, coefficients: &Coefficients) -> Result<Header, Error> {
         let mut header = Header::default();
         header.parse(&self.outside)?;
         let empty = |scan: &Scan| scan.data.is_empty();
-        whole::check_scans(&header)?;
+        coefficient_reader::check_scans(&header)?;
         if !header.scans.iter().all(empty) || self.endings.len() > header.scans.len() {
-            return Err(damaged("it does not fit its own scans"));
+            return Err(damaged("it contradicts its own scans"));
         }
         let components = header.frame.components();
         let fits = |(component, plane): (&Component, &CoefficientPlane)| {
@@ -165,7 +165,7 @@ impl Skeleton {
         };
         let planes = &coefficients.planes;
         if planes.len() != components.len() || !components.iter().zip(planes).all(fits) {
-            return Err(damaged("the coefficients are of another size"));
+            return Err(damaged("the coefficients have another size"));
         }
         Ok(header)
     }
@@ -216,12 +216,12 @@ fn damaged(reason: &'static str) -> Error {
     Error::Skeleton { reason }
 }
 
-/// Bytes to set aside for scans: a guess that photographs seldom exceed.
+/// Bytes to reserve for scans: an estimate that photographs seldom exceed.
 fn capacity(coefficients: &Coefficients) -> usize {
     coefficients.planes.iter().map(|plane| plane.blocks.len() * 16).sum()
 }
 
-/// The scan of a number, as the segment in front of its data says.
+/// The scan of an index, as its header segment describes it.
 fn plan(outside: &[u8], header: &Header, index: usize) -> Plan {
     let scan = &header.scans[index];
     let length = 4 + 2 * scan.components().len();

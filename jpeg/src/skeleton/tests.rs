@@ -1,9 +1,10 @@
-//! Files come back byte for byte from skeleton and coefficients, and damaged skeletons are errors.
+//! Files are restored byte for byte from skeleton and coefficients, and damaged skeletons are
+//! errors.
 
 use super::{Skeleton, assemble, dismantle};
 use crate::Error;
+use crate::coefficient_reader::tests::golden_files;
 use crate::random::shape;
-use crate::whole::tests::golden_files;
 use crate::{Process, Restarts, Rewrite, rewrite};
 use proptest::prelude::*;
 
@@ -14,7 +15,7 @@ impl Skeleton {
     }
 }
 
-/// Takes a file apart, puts it together and returns the length of the skeleton.
+/// Splits a file, restores it and returns the length of the skeleton.
 fn comes_back(file: &[u8]) -> usize {
     let (skeleton, coefficients) = dismantle(file).unwrap();
     let bytes = skeleton.to_bytes();
@@ -29,7 +30,7 @@ fn end_of_scan(file: &[u8]) -> usize {
 }
 
 #[test]
-fn files_of_libjpeg_come_back_from_small_skeletons() {
+fn files_of_libjpeg_are_restored_from_small_skeletons() {
     for (name, file, _) in golden_files() {
         let length = comes_back(&file);
         let scans = file.windows(2).filter(|two| *two == [0xff, 0xda]).count();
@@ -38,7 +39,7 @@ fn files_of_libjpeg_come_back_from_small_skeletons() {
 }
 
 #[test]
-fn tables_that_are_not_the_best_are_kept() {
+fn tables_that_are_not_optimal_are_stored() {
     // Restart markers change how often symbols occur, and leave the tables as they are.
     let (_, file, _) = golden_files().swap_remove(5);
     let best = rewrite(&file, &Rewrite::default()).unwrap();
@@ -46,7 +47,7 @@ fn tables_that_are_not_the_best_are_kept() {
     let progressive = rewrite(&file, &how).unwrap();
     comes_back(&best);
     comes_back(&progressive);
-    // A code for a symbol that does not occur: no table that is best.
+    // A code for a symbol that does not occur, so the table is not optimal.
     let table = best.windows(2).position(|two| two == [0xff, 0xc4]).unwrap();
     let mut odd = best.clone();
     let length = usize::from(odd[table + 3]);
@@ -59,7 +60,7 @@ fn tables_that_are_not_the_best_are_kept() {
 }
 
 #[test]
-fn garbage_and_fill_bytes_come_back() {
+fn garbage_and_fill_bytes_are_restored() {
     for (_, file, _) in golden_files() {
         let end = end_of_scan(&file);
         comes_back(&[&file, b"trailing \xff\xd8\xff\xd9\xff".as_slice()].concat());
@@ -80,7 +81,7 @@ fn garbage_and_fill_bytes_come_back() {
 }
 
 #[test]
-fn other_padding_comes_back() {
+fn other_padding_is_restored() {
     let mut padded = 0;
     for (_, file, _) in golden_files() {
         for restarts in [Restarts::Remove, Restarts::EveryMcus(1)] {
@@ -88,7 +89,7 @@ fn other_padding_comes_back() {
             for at in (1..file.len() - 1).rev() {
                 let is_end = file[at] == 0xff && (0xd0..=0xd9).contains(&file[at + 1]);
                 if is_end && file[at - 1] & 1 == 1 && file[at - 1] != 0xff {
-                    // A bit of padding becomes zero, or one that matters: either way it is told.
+                    // A bit of padding or of data becomes zero: both are handled.
                     file[at - 1] ^= 1;
                     padded += usize::from(dismantle(&file).is_ok());
                     match dismantle(&file) {
@@ -104,7 +105,7 @@ fn other_padding_comes_back() {
 }
 
 #[test]
-fn a_file_that_libjpeg_would_write_otherwise_is_told() {
+fn a_file_that_libjpeg_would_write_differently_is_refused() {
     // A grey block whose 63 zeros are three runs of 16 and an end of block.
     let (_, file, _) = golden_files().swap_remove(0);
     let scan = file.windows(2).position(|two| two == [0xff, 0xda]).unwrap() + 10;
@@ -143,7 +144,7 @@ fn a_skeleton_cut_short_is_an_error() {
 }
 
 #[test]
-fn few_bytes_cannot_ask_for_much_memory() {
+fn few_bytes_cannot_cause_large_allocations() {
     // 2^28 bytes: a start marker and a segment as they are, then as many copies of the segment.
     let mut bytes = vec![1, 0x80, 0x80, 0x80, 0x80, 1, 12];
     bytes.extend(b"\xff\xd8\xff\xfe\x00\x02");
@@ -155,7 +156,7 @@ fn few_bytes_cannot_ask_for_much_memory() {
 }
 
 #[test]
-fn long_repetitions_come_back() {
+fn long_repetitions_are_restored() {
     for length in [65_000, 65_536, 65_537, 70_000, 200_000] {
         let skeleton = Skeleton::plain(vec![7; length]);
         assert_eq!(Skeleton::from_bytes(&skeleton.to_bytes()).unwrap(), skeleton);
@@ -165,12 +166,12 @@ fn long_repetitions_come_back() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
-    fn random_files_come_back(shape in shape()) {
+    fn random_files_are_restored(shape in shape()) {
         comes_back(&shape.file().0);
     }
 
     #[test]
-    fn any_bytes_outside_are_coded(outside in prop::collection::vec(0..3u8, 0..600)) {
+    fn any_bytes_outside_scans_are_encoded(outside in prop::collection::vec(0..3u8, 0..600)) {
         let skeleton = Skeleton::plain(outside);
         prop_assert_eq!(Skeleton::from_bytes(&skeleton.to_bytes()).unwrap(), skeleton);
     }
@@ -195,7 +196,7 @@ proptest! {
         }
         let damaged = Skeleton { outside, endings: skeleton.endings };
         for skeleton in Skeleton::from_bytes(&bytes).into_iter().chain([damaged]) {
-            // The result is open; that there is one is the point.
+            // Any result will do, but no panic.
             drop(assemble(&skeleton, &coefficients));
         }
     }

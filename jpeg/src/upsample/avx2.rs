@@ -1,7 +1,7 @@
 //! The upsampling with AVX2: 32 samples of a row at a time.
 //!
-//! What remains of a row is done by a last step that overlaps the one before; rows of fewer than
-//! 32 samples go to the portable code.
+//! The last step of a row overlaps the one before; rows of fewer than 32 samples go to the portable
+//! code.
 #![expect(unsafe_code, reason = "loads and stores of vectors")]
 
 use super::{Side, portable};
@@ -70,13 +70,13 @@ pub(crate) fn weighted(near: [__m256i; 2], far: [__m256i; 2]) -> [__m256i; 2] {
     [even, odd]
 }
 
-/// Even and odd columns of 16 samples side by side, from each sample paired with its left and with
-/// its right neighbour.
+/// Even and odd columns of 16 adjacent samples, from each sample paired with its left and with its
+/// right neighbour.
 #[target_feature(enable = "avx2")]
 fn both(near: [__m256i; 2], far: [__m256i; 2]) -> __m256i {
     let [even, odd] = weighted(near, far);
     let even = _mm256_srli_epi16::<4>(_mm256_add_epi16(even, _mm256_set1_epi16(8)));
-    // The sum has 12 bits: shifted the other way its upper 8 fill the upper byte.
+    // The sum has 12 bits: shifted left, its upper 8 fill the upper byte.
     let odd = _mm256_slli_epi16::<4>(_mm256_add_epi16(odd, _mm256_set1_epi16(7)));
     _mm256_or_si256(even, _mm256_and_si256(odd, _mm256_set1_epi16(0xFF00u16 as i16)))
 }
@@ -171,7 +171,7 @@ pub(crate) fn load(samples: &[u8], at: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(samples.as_ptr().cast()) }
 }
 
-/// Stores the columns of 32 samples, given as the unpack instructions leave them.
+/// Stores the columns of 32 samples, in the order of the unpack instructions.
 #[target_feature(enable = "avx2")]
 fn store(out: &mut [u8], at: usize, low: __m256i, high: __m256i) {
     let first = _mm256_permute2x128_si256::<0x20>(low, high);

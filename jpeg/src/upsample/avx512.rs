@@ -1,7 +1,7 @@
 //! The upsampling with AVX-512: 64 samples of a row at a time.
 //!
-//! What remains of a row is done by a last step that overlaps the one before; rows of fewer than
-//! 64 samples go to [`super::avx2`].
+//! The last step of a row overlaps the one before; rows of fewer than 64 samples go to
+//! [`super::avx2`].
 #![expect(unsafe_code, reason = "loads and stores of vectors")]
 
 use super::avx2;
@@ -52,8 +52,8 @@ pub(super) fn h2v2(near: &[u8], far: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Even and odd columns of 64 samples side by side, from each sample paired with its left and with
-/// its right neighbour.
+/// Even and odd columns of 64 adjacent samples, from each sample paired with its left and with its
+/// right neighbour.
 #[target_feature(enable = "avx2,avx512f,avx512bw")]
 fn both(near: [__m512i; 2], far: [__m512i; 2]) -> __m512i {
     let near_weights = _mm512_set1_epi16(0x0309);
@@ -67,7 +67,7 @@ fn both(near: [__m512i; 2], far: [__m512i; 2]) -> __m512i {
         _mm512_maddubs_epi16(far[1], far_weights),
     );
     let even = _mm512_srli_epi16::<4>(_mm512_add_epi16(even, _mm512_set1_epi16(8)));
-    // The sum has 12 bits: shifted the other way its upper 8 fill the upper byte.
+    // The sum has 12 bits: shifted left, its upper 8 fill the upper byte.
     let odd = _mm512_slli_epi16::<4>(_mm512_add_epi16(odd, _mm512_set1_epi16(7)));
     _mm512_or_si512(even, _mm512_and_si512(odd, _mm512_set1_epi16(0xFF00u16 as i16)))
 }

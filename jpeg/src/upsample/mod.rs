@@ -2,10 +2,10 @@
 //! as libjpeg-turbo's jdsample.c makes them.
 //!
 //! The triangle filter ("fancy") puts an output sample a quarter of the way from the nearest input
-//! sample to the next nearest one. Halves are rounded down and up in turn, so that no bias builds
-//! up. At the edges of the component the nearest sample stands for the missing one; that is all
-//! there is to libjpeg's special cases for first and last columns, whose formulas come out the
-//! same. Vertically the caller does it: the row beyond an edge is the edge's row.
+//! sample to the next nearest one. Halves are rounded down and up in turn, which avoids a bias. At
+//! the edges of the component the nearest sample replaces the missing one, which is equivalent to
+//! libjpeg's special cases for first and last columns. Vertically the caller does this: the row
+//! beyond an edge is the edge's row.
 #![expect(unsafe_code, reason = "calls behind a CPU check")]
 
 #[cfg(target_arch = "x86_64")]
@@ -24,7 +24,7 @@ use std::ops::Range;
 /// How a component comes to full resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upsampling {
-    /// It has it.
+    /// It already has full resolution.
     None,
     /// Twice the columns by the triangle filter: [`h2v1`].
     FancyH2V1,
@@ -43,7 +43,7 @@ pub(crate) enum Upsampling {
 
 impl Upsampling {
     /// What libjpeg-turbo chooses for a component with sampling factors `h` and `v`, in a frame
-    /// whose largest ones are `h_max` and `v_max`; `None` where a factor is no divisor, which
+    /// whose largest ones are `h_max` and `v_max`; `None` where a factor is not a divisor, which
     /// libjpeg refuses.
     ///
     /// `downsampled_width` is the component's width without padding, `fancy` libjpeg's
@@ -88,16 +88,16 @@ impl Upsampling {
     }
 }
 
-/// Where the samples of a row lie in their component.
+/// The position of the samples of a row in their component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Column of the first sample given.
+pub(crate) struct SampleSpan {
+    /// Column of the first sample provided.
     pub(crate) first: usize,
     /// Columns of the component without padding: beyond them nothing is read.
     pub(crate) width: usize,
 }
 
-impl Place {
+impl SampleSpan {
     /// Columns of input that output columns of a [`h2v1`] or [`h2v2`] need.
     pub(crate) fn needed(width: usize, columns: Range<usize>) -> Range<usize> {
         if columns.is_empty() {
@@ -108,15 +108,15 @@ impl Place {
         first..(columns.end / 2 + 1).min(width)
     }
 
-    /// Which part of `columns` has both neighbours of its samples in the component, in whole
-    /// samples; the columns before and after it are at most two each.
+    /// The part of `columns` whose samples have both neighbours in the component, in whole samples;
+    /// the columns before and after it are at most two each.
     fn interior(self, columns: &Range<usize>) -> Range<usize> {
         let start = columns.start.next_multiple_of(2).max(2);
         let end = (columns.end & !1).min(self.width.saturating_sub(1) * 2);
         start.min(columns.end)..end.max(start.min(columns.end))
     }
 
-    /// Checks that the samples for `columns` are among those given.
+    /// Checks that the samples for `columns` are provided.
     fn check(self, given: usize, columns: &Range<usize>, out: &[u8]) {
         assert_eq!(columns.len(), out.len(), "a byte for every column");
         assert!(columns.end.div_ceil(2) <= self.width, "columns {columns:?} of {self:?}");
@@ -139,16 +139,16 @@ pub(crate) enum Side {
 
 /// Output columns of a row with the triangle filter along it.
 ///
-/// `row` holds samples from column `place.first` on, all that [`Place::needed`] names.
-pub(crate) fn h2v1(cpu: Cpu, row: &[u8], place: Place, columns: Range<usize>, out: &mut [u8]) {
-    place.check(row.len(), &columns, out);
+/// `row` holds samples from column `span.first` on, as [`SampleSpan::needed`] requires.
+pub(crate) fn h2v1(cpu: Cpu, row: &[u8], span: SampleSpan, columns: Range<usize>, out: &mut [u8]) {
+    span.check(row.len(), &columns, out);
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
-    let interior = place.interior(&columns);
-    portable::edges_h2v1(row, place, &columns, &interior, out);
+    let interior = span.interior(&columns);
+    portable::edges_h2v1(row, span, &columns, &interior, out);
     if interior.is_empty() {
         return;
     }
-    let row = &row[interior.start / 2 - 1 - place.first..interior.end / 2 + 1 - place.first];
+    let row = &row[interior.start / 2 - 1 - span.first..interior.end / 2 + 1 - span.first];
     let out = &mut out[interior.start - columns.start..interior.end - columns.start];
     match cpu {
         #[cfg(target_arch = "x86_64")]
@@ -168,23 +168,23 @@ pub(crate) fn h2v1(cpu: Cpu, row: &[u8], place: Place, columns: Range<usize>, ou
 /// that the output row lies in, `far` the one above or below, whichever is nearer, or `near` again
 /// at the component's upper or lower edge.
 ///
-/// Both hold samples from column `place.first` on, all that [`Place::needed`] names.
+/// Both hold samples from column `span.first` on, as [`SampleSpan::needed`] requires.
 pub(crate) fn h2v2(
     cpu: Cpu,
     near: &[u8],
     far: &[u8],
-    place: Place,
+    span: SampleSpan,
     columns: Range<usize>,
     out: &mut [u8],
 ) {
-    place.check(near.len().min(far.len()), &columns, out);
+    span.check(near.len().min(far.len()), &columns, out);
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
-    let interior = place.interior(&columns);
-    portable::edges_h2v2(near, far, place, &columns, &interior, out);
+    let interior = span.interior(&columns);
+    portable::edges_h2v2(near, far, span, &columns, &interior, out);
     if interior.is_empty() {
         return;
     }
-    let part = interior.start / 2 - 1 - place.first..interior.end / 2 + 1 - place.first;
+    let part = interior.start / 2 - 1 - span.first..interior.end / 2 + 1 - span.first;
     let (near, far) = (&near[part.clone()], &far[part]);
     let out = &mut out[interior.start - columns.start..interior.end - columns.start];
     match cpu {

@@ -1,13 +1,13 @@
-//! The meaning of the upsampling, sample by sample.
+//! The reference for the upsampling, sample by sample.
 
-use super::{Place, Side};
+use super::{SampleSpan, Side};
 use std::ops::Range;
 
-/// A third of the way is left to `far`: in the middle between two samples a quarter of the way.
+/// Weight of the nearer of two samples; the other one has weight 1.
 const NEAR: u16 = 3;
 
-/// Samples of which both neighbours are given: `row` begins one before the first and ends one
-/// behind the last. Two columns of output a sample.
+/// Samples with both neighbours: `row` begins one before the first and ends one after the last.
+/// Each yields two columns of output.
 #[inline(always)]
 pub(super) fn h2v1(row: &[u8], out: &mut [u8]) {
     for (samples, out) in row.windows(3).zip(out.chunks_exact_mut(2)) {
@@ -28,16 +28,16 @@ pub(super) fn h2v2(near: &[u8], far: &[u8], out: &mut [u8]) {
     }
 }
 
-/// The columns that are not of the interior.
+/// The columns outside the interior.
 pub(super) fn edges_h2v1(
     row: &[u8],
-    place: Place,
+    span: SampleSpan,
     columns: &Range<usize>,
     interior: &Range<usize>,
     out: &mut [u8],
 ) {
     let mut make = |column: usize| {
-        let [sample, other] = nearest(place, column).map(|at| u16::from(row[at]));
+        let [sample, other] = nearest(span, column).map(|at| u16::from(row[at]));
         let round = 1 + (column & 1) as u16;
         out[column - columns.start] = ((NEAR * sample + other + round) >> 2) as u8;
     };
@@ -45,18 +45,18 @@ pub(super) fn edges_h2v1(
     (interior.end..columns.end).for_each(&mut make);
 }
 
-/// The columns that are not of the interior.
+/// The columns outside the interior.
 pub(super) fn edges_h2v2(
     near: &[u8],
     far: &[u8],
-    place: Place,
+    span: SampleSpan,
     columns: &Range<usize>,
     interior: &Range<usize>,
     out: &mut [u8],
 ) {
     let mut make = |column: usize| {
         let [sample, other] =
-            nearest(place, column).map(|at| NEAR * u16::from(near[at]) + u16::from(far[at]));
+            nearest(span, column).map(|at| NEAR * u16::from(near[at]) + u16::from(far[at]));
         let round = 8 - (column & 1) as u16;
         out[column - columns.start] = ((NEAR * sample + other + round) >> 4) as u8;
     };
@@ -64,16 +64,16 @@ pub(super) fn edges_h2v2(
     (interior.end..columns.end).for_each(&mut make);
 }
 
-/// Where the two samples nearest to an output column lie in the row given; beyond the component's
-/// edge the nearest one counts twice.
+/// The indices in the row of the two samples nearest to an output column; at the component's edge
+/// the nearest one counts twice.
 #[inline(always)]
-fn nearest(place: Place, column: usize) -> [usize; 2] {
+fn nearest(span: SampleSpan, column: usize) -> [usize; 2] {
     let sample = column / 2;
     let other = match column % 2 {
         0 => sample.saturating_sub(1),
-        _ => (sample + 1).min(place.width - 1),
+        _ => (sample + 1).min(span.width - 1),
     };
-    [sample - place.first, other - place.first]
+    [sample - span.first, other - span.first]
 }
 
 /// Samples between two rows.
@@ -88,7 +88,7 @@ pub(super) fn h1v2(near: &[u8], far: &[u8], side: Side, out: &mut [u8]) {
     }
 }
 
-/// Every sample `factor` times, the first one `before` times less.
+/// Every sample `factor` times, the first one `before` times fewer.
 pub(super) fn replicate(row: &[u8], factor: usize, before: usize, out: &mut [u8]) {
     let (head, rest) = out.split_at_mut((factor - before).min(out.len()));
     head.fill(row[0]);

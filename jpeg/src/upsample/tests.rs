@@ -1,13 +1,13 @@
-//! Every instruction set against the portable code, parts of rows against whole ones, and the
-//! choice of libjpeg-turbo.
+//! Compares every instruction set with the portable code, parts of rows with whole ones, and the
+//! selection with libjpeg-turbo.
 
-use super::{Place, Side, Upsampling, h1v2, h2v1, h2v2, replicate};
+use super::{SampleSpan, Side, Upsampling, h1v2, h2v1, h2v2, replicate};
 use crate::{Cpu, golden};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// Two rows of a component with some padding behind its width, and a part of the output columns.
+/// Two rows of a component with some padding after its width, and a part of the output columns.
 fn any_rows() -> impl Strategy<Value = (Vec<u8>, Vec<u8>, usize, Range<usize>)> {
     (1..200usize, 0..9usize).prop_flat_map(|(width, padding)| {
         let row = || vec(prop_oneof![any::<u8>(), Just(0), Just(255)], width + padding);
@@ -16,7 +16,7 @@ fn any_rows() -> impl Strategy<Value = (Vec<u8>, Vec<u8>, usize, Range<usize>)> 
     })
 }
 
-/// libjpeg's h2v2 rule in its own words; with `far` equal to `near` also its h2v1 rule but for the
+/// libjpeg's h2v2 rule as written there; with `far` equal to `near` also its h2v1 rule except the
 /// rounding.
 fn whole_h2v2(near: &[u8], far: &[u8], width: usize) -> Vec<u8> {
     let sum = |at: usize| 3 * u32::from(near[at]) + u32::from(far[at]);
@@ -30,7 +30,7 @@ fn whole_h2v2(near: &[u8], far: &[u8], width: usize) -> Vec<u8> {
     out
 }
 
-/// libjpeg's h2v1 rule in its own words.
+/// libjpeg's h2v1 rule as written there.
 fn whole_h2v1(row: &[u8], width: usize) -> Vec<u8> {
     let sample = |at: usize| u32::from(row[at]);
     let mut out = Vec::new();
@@ -45,15 +45,15 @@ fn whole_h2v1(row: &[u8], width: usize) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn any_part_of_a_row_is_that_part_of_the_whole((near, far, width, columns) in any_rows()) {
-        let needed = Place::needed(width, columns.clone());
-        let place = Place { first: needed.start, width };
+    fn any_part_of_a_row_equals_that_part_of_the_whole((near, far, width, columns) in any_rows()) {
+        let needed = SampleSpan::needed(width, columns.clone());
+        let span = SampleSpan { first: needed.start, width };
         let (near_part, far_part) = (&near[needed.clone()], &far[needed]);
         for cpu in golden::instruction_sets() {
             let mut out = vec![0; columns.len()];
-            h2v1(cpu, near_part, place, columns.clone(), &mut out);
+            h2v1(cpu, near_part, span, columns.clone(), &mut out);
             prop_assert_eq!(&out, &whole_h2v1(&near, width)[columns.clone()], "{}", cpu.name());
-            h2v2(cpu, near_part, far_part, place, columns.clone(), &mut out);
+            h2v2(cpu, near_part, far_part, span, columns.clone(), &mut out);
             prop_assert_eq!(
                 &out, &whole_h2v2(&near, &far, width)[columns.clone()], "{}", cpu.name()
             );
@@ -62,10 +62,10 @@ proptest! {
 
     #[test]
     fn more_context_changes_nothing((near, far, width, columns) in any_rows()) {
-        let place = Place { first: 0, width };
+        let span = SampleSpan { first: 0, width };
         for cpu in golden::instruction_sets() {
             let mut out = vec![0; columns.len()];
-            h2v2(cpu, &near, &far, place, columns.clone(), &mut out);
+            h2v2(cpu, &near, &far, span, columns.clone(), &mut out);
             prop_assert_eq!(
                 &out, &whole_h2v2(&near, &far, width)[columns.clone()], "{}", cpu.name()
             );
@@ -102,7 +102,7 @@ proptest! {
 }
 
 #[test]
-fn every_part_of_short_rows_is_that_part_of_the_whole() {
+fn every_part_of_short_rows_equals_that_part_of_the_whole() {
     for cpu in golden::instruction_sets() {
         for width in 1..40 {
             let near: Vec<u8> = (0..width).map(|at| (at * 89 % 256) as u8).collect();
@@ -110,11 +110,11 @@ fn every_part_of_short_rows_is_that_part_of_the_whole() {
             let whole = whole_h2v2(&near, &far, width);
             for start in 0..=2 * width {
                 for end in start..=2 * width {
-                    let needed = Place::needed(width, start..end);
-                    let place = Place { first: needed.start, width };
+                    let needed = SampleSpan::needed(width, start..end);
+                    let span = SampleSpan { first: needed.start, width };
                     let mut out = vec![0; end - start];
                     let (near, far) = (&near[needed.clone()], &far[needed]);
-                    h2v2(cpu, near, far, place, start..end, &mut out);
+                    h2v2(cpu, near, far, span, start..end, &mut out);
                     assert_eq!(out, whole[start..end], "{} {width} {start}..{end}", cpu.name());
                 }
             }
@@ -125,8 +125,8 @@ fn every_part_of_short_rows_is_that_part_of_the_whole() {
 #[test]
 #[should_panic(expected = "need samples")]
 fn missing_context_is_refused() {
-    let place = Place { first: 2, width: 10 };
-    h2v1(Cpu::detect(), &[1; 4], place, 4..8, &mut [0; 4]);
+    let span = SampleSpan { first: 2, width: 10 };
+    h2v1(Cpu::detect(), &[1; 4], span, 4..8, &mut [0; 4]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which configurations can be run.
+//! Validation of configurations.
 
 use crate::config::Config;
 use crate::error::{Error, at_least_one};
@@ -6,11 +6,11 @@ use crate::strategies::RecordKind;
 use crate::terms::Holders;
 use crate::types::DeviceId;
 
-/// A device's number is a `u16`.
+/// A device index is a `u16`.
 const DEVICES_MAX: usize = u16::MAX as usize;
 
 impl Config {
-    /// Whether an epoch can be run with it.
+    /// Checks that an epoch can run with it.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.batches == 0 {
             return Err(Error::NoBatches);

@@ -1,10 +1,10 @@
 //! Several ranks: the source of a step is decided once for all of them (C5).
 //!
 //! A step is a device step only when every rank has a device batch ready that may come next;
-//! otherwise it is a host step everywhere. A rank whose next batch in a fixed order is a device's
-//! all the same has its host redo that one at its place, which costs no time: the other ranks'
-//! hosts prepare theirs meanwhile. A rank proposes only what will not change by waiting, so that
-//! nobody waits for a rank that itself waits: it looks to its own devices first, within their time
+//! otherwise it is a host step everywhere. If a fixed order then demands a device batch at some
+//! rank, that rank's host redoes it in place, which costs no time: the other ranks' hosts prepare
+//! theirs at the same time. A rank proposes only what cannot change by waiting, so that no rank
+//! waits for one that is itself waiting: it first waits for its own devices, within their time
 //! limits.
 
 use std::collections::VecDeque;
@@ -27,19 +27,19 @@ pub(crate) enum StepKind {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ranks {
-    /// Agreed on for the step that is due.
+    /// The agreement for the step that is due.
     pub(crate) kind: Option<StepKind>,
-    /// Device batches in all that the slowest rank had at the last agreement.
+    /// Number of device batches of the slowest rank at the last agreement.
     device_total: Option<u32>,
-    /// What all ranks knew at the last agreement.
+    /// The times common to all ranks at the last agreement.
     pub(crate) known: Option<Common>,
     /// Accepted batches of devices that the host redoes.
     pub(crate) discards: VecDeque<(BatchIndex, DeviceId)>,
 }
 
 impl Epoch {
-    /// What this rank could do in the step that is due; `None` while that may change by waiting for
-    /// a device of its own.
+    /// The proposal of this rank for the step that is due; `None` while it may change by waiting
+    /// for a device of its own.
     pub(crate) fn proposal(&mut self, next: Next) -> Option<Proposal> {
         let ledger = &self.board.ledger;
         let device_ready = match next {
@@ -88,7 +88,7 @@ impl Epoch {
         Some(proposal)
     }
 
-    /// What all ranks agreed on, after [`crate::AcceleratorDecision::Agree`].
+    /// Takes the agreement of all ranks, after [`crate::AcceleratorDecision::Agree`].
     pub fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
         self.tell(now);
         let combined = agreement.0;
@@ -103,8 +103,8 @@ impl Epoch {
         self.ranks.device_total = Some(combined.device_total);
         self.ranks.known = Some(combined.known);
         self.plan.agreed(&mut self.board, &combined);
-        // This fixed the order, and with it perhaps another batch for the step: what was proposed
-        // for it is void, at every rank.
+        // This fixed the order, which may select another batch for the step: the proposals for it
+        // are void at every rank.
         if combined.switch != combined.share_known {
             self.ranks.kind = None;
         }
@@ -116,12 +116,12 @@ impl Epoch {
         Outcome::Accepted
     }
 
-    /// The step is the host's: what only a device has is taken from it.
+    /// The step is the host's: a batch that only a device has is taken from it.
     pub(crate) fn make_host_step(&mut self) {
         match self.plan.next(&self.board) {
             Next::Only(position) => {
                 let Some(entry) = self.board.ledger.entry(position.batch) else {
-                    // No device is granted it from here on.
+                    // From here on it is not granted to a device.
                     self.plan.give_to_host(position.batch);
                     return;
                 };
@@ -157,9 +157,9 @@ impl Epoch {
     }
 
     /// A batch of a device that was accepted and is to be dropped (its slot and its memory
-    /// released) because the host redoes it. Ask until `None` after each call of
-    /// [`Epoch::agreed`] and [`Epoch::accelerator`]; with one rank it is `None` but for `auto`,
-    /// which leaves devices whose batches cost time.
+    /// released) because the host redoes it. Ask until `None` after each call of [`Epoch::agreed`]
+    /// and [`Epoch::accelerator`]; with one rank it is `None` except under `auto`, which abandons
+    /// devices whose batches cost time.
     pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
         self.tell(now);
         self.ranks.discards.pop_front()
@@ -167,7 +167,7 @@ impl Epoch {
 }
 
 impl Ranks {
-    /// Device batches that this rank may have more, so that it does not run ahead of the slowest
+    /// The number of further device batches this rank may have without exceeding the slowest rank
     /// by more than its devices' lookahead.
     pub(crate) fn surplus_left(&self, board: &Board, device: &Device) -> u32 {
         if board.terms.ranks == 1 {

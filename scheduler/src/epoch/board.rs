@@ -1,4 +1,4 @@
-//! Everything that the strategies look at: the ledger, the devices, the times.
+//! The state that strategies read: the ledger, the devices, the times.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::types::{BatchIndex, DeviceId, Generation, Profile, Source, Time};
 /// Rates are batches in this many nanoseconds, so that sums of them are exact.
 pub(crate) const RATE_NS: u64 = 1 << 44;
 
-/// Room that a queue has beforehand, at most.
+/// Maximum initial capacity of a queue.
 const QUEUE_MAX: usize = 1 << 14;
 
 #[derive(Debug, Clone)]
@@ -20,20 +20,20 @@ pub(crate) struct Board {
     pub(crate) terms: Terms,
     /// Batches are consumed as they become ready.
     pub(crate) any_order: bool,
-    /// A device batch that is ready will be consumed. Not so with several ranks, and where `auto`
-    /// may leave the devices with all that they have.
+    /// Whether a ready device batch is certain to be consumed. False with several ranks, and under
+    /// `auto`, which may abandon the devices.
     pub(crate) ready_is_safe: bool,
-    /// Devices may be left at any time: the strategy was picked for this epoch.
+    /// Devices may be abandoned at any time: `auto` selected the strategy for this epoch.
     pub(crate) is_guarded: bool,
-    /// Devices may be given work, as far as the guard of `auto` knows.
+    /// Whether the guard of `auto` allows work for devices.
     pub(crate) grants_allowed: bool,
-    /// The latest time given.
+    /// The latest time seen.
     pub(crate) now: Time,
     pub(crate) ledger: Ledger,
     pub(crate) devices: Vec<Device>,
     pub(crate) steps: Steps,
-    /// Published batches in the order of publishing. May name batches that were taken back since.
-    /// Like the two below, filled only under a strategy that consumes in any order.
+    /// Published batches in the order of publishing. May contain batches that were taken back
+    /// since. Like the two below, used only under a strategy that consumes in any order.
     pub(crate) publish_order: VecDeque<BatchIndex>,
     /// Ready batches by source, in the order of becoming ready.
     pub(crate) ready_host: VecDeque<BatchIndex>,
@@ -48,7 +48,7 @@ pub(crate) struct Board {
     lost: u32,
     /// Batches of all usable devices in [`RATE_NS`], where known.
     rate: u64,
-    /// No device is to be fenced off before this time.
+    /// No device is fenced off before this time.
     stall_bound: Time,
 }
 
@@ -65,7 +65,7 @@ impl Board {
             ledger: Ledger::new(&terms),
             devices: (0..terms.devices.len()).map(|at| Device::new(&terms, at)).collect(),
             steps: Steps::default(),
-            // Stale entries go once they are as many as live ones; see `note_published`.
+            // Stale entries are removed once they outnumber live ones; see `note_published`.
             publish_order: VecDeque::with_capacity(queue(terms.spool_slots()) * 2 + 1),
             ready_host: VecDeque::with_capacity(queue(terms.host_ahead)),
             ready_device: VecDeque::with_capacity(queue(terms.fetch_ahead)),
@@ -93,8 +93,7 @@ impl Board {
         &mut self.devices[usize::from(device.0)]
     }
 
-    /// Enters in the sums what changed about a device: whether it is usable, how fast it is, when
-    /// it is to be fenced off.
+    /// Updates the sums after a change of a device: whether it is usable, its speed, its deadline.
     pub(crate) fn refresh(&mut self, id: DeviceId) {
         let device = &mut self.devices[usize::from(id.0)];
         let usable = device.usable();
@@ -116,7 +115,7 @@ impl Board {
         }
     }
 
-    /// Some device may still be given work of a part.
+    /// Whether some device may still receive work of a part.
     pub(crate) fn usable(&self, part: usize) -> bool {
         match self.ledger.parts.shared() {
             true => self.usable > 0,
@@ -136,18 +135,18 @@ impl Board {
         self.lost as usize == self.devices.len()
     }
 
-    /// Some batch of a device may yet be the host's to redo.
+    /// Whether the host may still have to redo a batch of a device.
     pub(crate) fn any_at_risk(&self) -> bool {
         let safe = if self.ready_is_safe { self.fetched } else { 0 };
         self.ledger.device_open() > safe
     }
 
-    /// t_c, recent, else as learned before; 0 where not known.
+    /// t_c, recent, else as learned in earlier epochs; 0 where not known.
     pub(crate) fn host_ns(&self) -> u64 {
         self.steps.host().recent_ns().unwrap_or(self.terms.learned.host_ns)
     }
 
-    /// t_g, recent, else as learned before, else the step alone; 0 where not known.
+    /// t_g, recent, else as learned in earlier epochs, else the step alone; 0 where not known.
     pub(crate) fn ready_ns(&self) -> u64 {
         let known = |time: u64| (time > 0).then_some(time);
         let measured = self.steps.device().recent_ns();
@@ -174,7 +173,7 @@ impl Board {
         measured.unwrap_or(self.terms.learned.preparation_ns)
     }
 
-    /// What this rank contributes to what all know: where strategies are picked, which is by that.
+    /// This rank's contribution to the common times, from which `auto` selects a strategy.
     pub(crate) fn known(&self) -> Common {
         if !self.is_guarded {
             return Common::UNKNOWN;
@@ -192,7 +191,7 @@ impl Board {
         known.or_unknown()
     }
 
-    /// What was measured in this epoch, means over all of it; 0 where nothing was.
+    /// Means over this epoch; 0 for times without a measurement.
     pub(crate) fn measured(&self) -> Profile {
         Profile {
             host_ns: self.steps.host().mean_ns(),
@@ -201,7 +200,8 @@ impl Board {
         }
     }
 
-    /// Whether every device that is not lost was measured or learned so often, and the host too.
+    /// Whether the host and every device that is not lost have enough measurements or learned
+    /// times.
     pub(crate) fn times_known(&self, samples: u32) -> bool {
         let enough = |estimate: &Estimate, learned: u64| learned > 0 || estimate.count() >= samples;
         let learned = &self.terms.learned;
@@ -209,8 +209,8 @@ impl Board {
             && self.devices.iter().all(|d| d.lost.is_some() || enough(&d.batch, d.learned_ns))
     }
 
-    /// Queues a published batch for fetching. Stale entries go once they are as many as live ones,
-    /// so that the queue does not grow beyond twice the spools.
+    /// Queues a published batch for fetching. Stale entries are removed once they outnumber live
+    /// ones, so the queue is at most twice the size of the spools.
     pub(crate) fn note_published(&mut self, batch: BatchIndex) {
         if self.publish_order.len() == self.publish_order.capacity()
             && self.publish_order.len() >= 2 * self.ledger.device_finished() as usize
@@ -221,9 +221,9 @@ impl Board {
         self.publish_order.push_back(batch);
     }
 
-    /// The batch that was published first and is not fetched, by order of publishing.
+    /// The first batch in order of publishing that is not fetched.
     pub(crate) fn next_published(&mut self) -> Option<BatchIndex> {
-        // Entries of batches that were taken back since are passed over.
+        // Entries of batches that were taken back since are skipped.
         while let Some(batch) = self.publish_order.pop_front() {
             if self.ledger.state(batch) == State::Published {
                 return Some(batch);
@@ -274,11 +274,11 @@ impl Board {
         self.ledger.take_back(batch);
     }
 
-    /// Work that was not published is taken back, and what is reported of it later is void.
+    /// Takes back unpublished work and voids later reports about it.
     pub(crate) fn fence(&mut self, id: DeviceId) {
         self.take_back_claimed(id);
         let device = self.device_mut(id);
-        // A generation beyond the last cannot be told apart from an old one: give the device up.
+        // Generations are exhausted and a new one would repeat an old one: give up the device.
         match device.generation.0.checked_add(1) {
             Some(next) => {
                 device.generation = Generation(next);
@@ -289,8 +289,7 @@ impl Board {
         self.refresh(id);
     }
 
-    /// Nothing more comes from this device in this epoch. One that is only slow keeps what it has
-    /// published.
+    /// Gives up a device for this epoch. The published batches of one that is only slow stay valid.
     pub(crate) fn give_up(&mut self, id: DeviceId, why: Lost) {
         self.take_back_claimed(id);
         if why != Lost::Slow {
@@ -307,7 +306,7 @@ impl Board {
         self.refresh(id);
     }
 
-    /// The devices whose time is up; the scan is done only when one's may be.
+    /// The devices past their deadline; scans only when one may be.
     pub(crate) fn next_stalled(&mut self) -> Option<DeviceId> {
         if self.now < self.stall_bound {
             return None;
@@ -324,7 +323,7 @@ impl Board {
         stalled
     }
 
-    /// No device is to be fenced off before this time.
+    /// No device is fenced off before this time.
     pub(crate) fn stall_bound(&self) -> Time {
         self.stall_bound
     }

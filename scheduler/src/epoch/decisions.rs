@@ -8,11 +8,11 @@ use crate::ledger::State;
 use crate::strategies::plan::{Next, Rescue};
 use crate::types::{BatchIndex, DeviceId, Generation, Source, Time, WorkRun};
 
-/// The longest wait that a driver is asked for.
+/// The longest wait requested from a driver.
 const WAIT_MAX_NS: u64 = 1_000_000_000;
 
 impl Epoch {
-    /// What host preparation should do.
+    /// What host preparation should do next.
     pub fn host(&mut self, now: Time) -> HostDecision {
         self.tell(now);
         self.guard_long_step();
@@ -20,8 +20,8 @@ impl Epoch {
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };
-        // The batch that is consumed next always finds a place: one is reserved for it while a
-        // device may fail on a batch that comes before this one.
+        // One place stays reserved for the next batch to consume while a device may fail on a batch
+        // before this one.
         let next = self.plan.next(&self.board);
         let is_next = matches!(next, Next::Only(position) if position.batch == batch);
         let reserve = !is_next
@@ -39,7 +39,7 @@ impl Epoch {
         HostDecision::Prepare(batch)
     }
 
-    /// What a device should do.
+    /// What a device should do next.
     pub fn device(&mut self, now: Time, device: DeviceId) -> DeviceDecision {
         self.tell(now);
         let Some(state) = self.board.devices.get_mut(usize::from(device.0)) else {
@@ -56,7 +56,7 @@ impl Epoch {
             state.stop_said = true;
             return DeviceDecision::Stop;
         }
-        // After a stop the device waits for the next epoch: nothing is granted any more.
+        // After a stop the device waits for the next epoch and is granted nothing.
         if ended || state.stop_said || !state.usable() || !self.guard.allows_grants(&self.board) {
             return DeviceDecision::Idle;
         }
@@ -114,9 +114,9 @@ impl Epoch {
             return None;
         }
         let batch = self.plan.next_fetch(&mut self.board)?;
-        let entry = self.board.ledger.entry(batch).expect("what is published is under way");
+        let entry = self.board.ledger.entry(batch).expect("a published batch is open");
         let Source::Device(device) = entry.source else {
-            unreachable!("only what a device published is fetched");
+            unreachable!("only batches of devices are fetched");
         };
         self.board.ledger.begin_fetch(batch);
         self.board.fetching += 1;
@@ -135,7 +135,7 @@ impl Epoch {
         if self.board.terms.ranks > 1 && self.ranks.kind.is_none() {
             return match self.proposal(next) {
                 Some(mut proposal) => {
-                    self.guard_waits_no_more();
+                    self.guard_ends_wait();
                     self.guard.propose(&self.board, &mut proposal);
                     AcceleratorDecision::Agree(proposal)
                 }
@@ -150,7 +150,7 @@ impl Epoch {
                 if kind == Some(StepKind::Host)
                     && entry.is_some_and(|entry| entry.source != Source::Host)
                 {
-                    // It came, or its place in the order did, after all ranks agreed on the host.
+                    // It became ready or due after all ranks agreed on the host.
                     self.make_host_step();
                     return self.wait(next);
                 }
@@ -174,7 +174,7 @@ impl Epoch {
             (Next::Unknown, _) => None,
         };
         let Some(batch) = ready else { return self.wait(next) };
-        self.guard_waits_no_more();
+        self.guard_ends_wait();
         if let Next::Only(_) = next {
             self.plan.consumed(&self.board);
         }
@@ -184,9 +184,9 @@ impl Epoch {
         AcceleratorDecision::Consume(batch, source)
     }
 
-    /// The next batch is reserved for devices of which none can be given it: their spools are full
-    /// of later ones, other ranks hold them up, or they are late. The host prepares it. Gives
-    /// whether that is news.
+    /// No device can take the reserved next batch: their spools are full of later ones, other ranks
+    /// delay them, or they are late. Assigns it to the host. Returns whether the assignment
+    /// changed.
     fn host_instead(&mut self, next: Next) -> bool {
         let Next::Only(position) = next else { return false };
         if self.plan.is_late_with(&self.board, position.batch) {
@@ -207,7 +207,7 @@ impl Epoch {
         hopeless && self.plan.give_to_host(position.batch)
     }
 
-    /// Nothing can be consumed: until when to wait, and whether work is to be taken back.
+    /// Nothing can be consumed: decides until when to wait, and whether to take work back.
     fn wait(&mut self, next: Next) -> AcceleratorDecision {
         let revoked = self.board.revoked;
         let given = self.host_instead(next);
@@ -219,7 +219,7 @@ impl Epoch {
         }
         self.check_step();
         if given || self.board.revoked != revoked {
-            // There is work for the host: everybody looks again at once.
+            // There is work for the host: every part asks again at once.
             return AcceleratorDecision::WaitUntil(self.board.now.saturating_add(1));
         }
         let mut until = self.board.now.saturating_add(WAIT_MAX_NS).min(self.board.stall_bound());

@@ -1,4 +1,4 @@
-//! What the scheduler knows of one device: its claims, its generation, its signs of life.
+//! The state of one device: its claims, its generation, its last sign of life.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use crate::estimate::Estimate;
 use crate::terms::{DeviceConfig, Terms};
 use crate::types::{BatchIndex, Generation, Time};
 
-/// A device that sends progress but publishes nothing is believed for this many stall timeouts.
+/// A device that sends progress but publishes nothing is tolerated for this many stall timeouts.
 pub(crate) const PATIENCE_STALLS: u64 = 30;
 
 /// … or for this many of its own batch times, if that is longer.
 pub(crate) const PATIENCE_BATCHES: u64 = 4;
 
-/// Room that a list of batches has beforehand, at most.
+/// Maximum initial capacity of a list of batches.
 const LIST_MAX: usize = 1 << 10;
 
 /// Why a device gets no more work in this epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// It cannot be reached: nothing is said to it.
+    /// It cannot be reached: nothing is sent to it.
     Link,
-    /// It stalled too often; it is still there and hears that its work was taken back.
+    /// It stalled too often; it is still connected and is notified that its work was taken back.
     Stalls,
-    /// Waiting for it would have made the epoch longer than without it; as with stalls.
+    /// Waiting for it would have made the epoch longer than without it; it is notified too.
     Slow,
 }
 
-/// Batches in the order in which they came; most leave at one of the ends.
+/// Batches in order of arrival; most are removed at one of the ends.
 #[derive(Debug, Clone)]
 pub(crate) struct List(VecDeque<BatchIndex>);
 
@@ -51,7 +51,7 @@ impl List {
         self.0.pop_front()
     }
 
-    /// How many came before it, of those that are in the list.
+    /// Its position in the list.
     pub(crate) fn place(&self, batch: BatchIndex) -> u32 {
         let at = self.0.iter().position(|&other| other == batch);
         at.map_or(0, |at| u32::try_from(at).expect("a list is no longer than an epoch"))
@@ -82,7 +82,7 @@ pub(crate) struct Device {
     /// As configured.
     pub(crate) ahead: u32,
     pub(crate) spool_slots: u32,
-    /// t_s as learned before, 0 where not known.
+    /// t_s from earlier epochs, 0 where not known.
     pub(crate) learned_ns: u64,
     pub(crate) generation: Generation,
     /// Granted and not published.
@@ -91,14 +91,14 @@ pub(crate) struct Device {
     pub(crate) published: List,
     /// Ready in host memory and not consumed.
     pub(crate) ready: u32,
-    /// Its batches that were consumed, and its claims that were taken back.
+    /// Numbers of its batches consumed and of its claims taken back.
     pub(crate) consumed: u32,
     pub(crate) revoked: u32,
-    /// Last time it was heard of, or given work after it had none.
+    /// Time of its last message, or of receiving work after it had none.
     pub(crate) last_sign: Time,
-    /// When it began on the batch that it is on, as far as is known.
+    /// When it began its current batch, as far as is known.
     pub(crate) busy_since: Time,
-    /// Stalled, and not heard of since: gets no work.
+    /// Stalled without a message since: gets no work.
     pub(crate) silent: bool,
     pub(crate) lost: Option<Lost>,
     pub(crate) revoke_due: bool,
@@ -106,7 +106,7 @@ pub(crate) struct Device {
     pub(crate) stalls: u32,
     /// Time from beginning a batch to its publish: t_s.
     pub(crate) batch: Estimate,
-    /// As entered in the sums of the board.
+    /// Its contribution to the sums of the board.
     pub(crate) counted_usable: bool,
     pub(crate) counted_rate: u64,
 }
@@ -147,7 +147,7 @@ impl Device {
         !self.claimed.is_empty() || !self.published.is_empty()
     }
 
-    /// The same, of what comes before a batch.
+    /// Holds batches before this one that it may still fail to deliver.
     pub(crate) fn holds_unready_below(&self, batch: BatchIndex) -> bool {
         self.claimed.any_below(batch) || self.published.any_below(batch)
     }
@@ -157,12 +157,12 @@ impl Device {
         self.claimed.len() + self.published.len() + self.ready
     }
 
-    /// t_s, as measured or else as learned before; 0 where not known.
+    /// t_s, as measured or else as learned in earlier epochs; 0 where not known.
     pub(crate) fn batch_ns(&self) -> u64 {
         self.batch.recent_ns().unwrap_or(self.learned_ns)
     }
 
-    /// When it is to be fenced off unless it is heard of (or, at last, publishes); `None` without
+    /// When it is fenced off unless it sends a message (or, eventually, publishes); `None` without
     /// outstanding work.
     pub(crate) fn stall_due(&self, terms: &Terms) -> Option<Time> {
         if self.claimed.is_empty() {
@@ -175,12 +175,12 @@ impl Device {
         Some(silence_ends.min(self.busy_since.saturating_add(patience)))
     }
 
-    /// Nanoseconds spent on the batch that it is on, at most `batch_ns`.
+    /// Nanoseconds spent on its current batch, at most `batch_ns`.
     pub(crate) fn progress_ns(&self, now: Time, batch_ns: u64) -> u64 {
         if self.claimed.is_empty() { 0 } else { now.saturating_sub(self.busy_since).min(batch_ns) }
     }
 
-    /// When it is expected to have finished all that it was granted.
+    /// When it is expected to finish everything granted to it.
     pub(crate) fn expected_end(&self) -> Time {
         let work_ns = u64::from(self.claimed.len()).saturating_mul(self.batch_ns());
         self.busy_since.saturating_add(work_ns)

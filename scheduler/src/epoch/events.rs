@@ -6,7 +6,7 @@ use crate::ledger::State;
 use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
 
 impl Epoch {
-    /// The host finished a batch that it was asked to prepare.
+    /// The host finished a batch that was assigned to it.
     pub fn host_finished(&mut self, now: Time, batch: BatchIndex) -> Outcome {
         self.tell(now);
         let ledger = &mut self.board.ledger;
@@ -59,7 +59,7 @@ impl Epoch {
         Outcome::Accepted
     }
 
-    /// A published batch is in host memory and passed every check. It must have been given out by
+    /// A published batch is in host memory and passed every check. It must have been returned by
     /// [`Epoch::fetch`].
     pub fn device_fetched(
         &mut self,
@@ -102,7 +102,7 @@ impl Epoch {
             Ok(state) => state,
         };
         if state == State::Claimed {
-            // The device itself said so, and goes on with the next.
+            // The device itself reported it, and continues with the next.
             self.heard(device);
             let now = self.board.now;
             let holder = self.board.device_mut(device);
@@ -145,11 +145,9 @@ impl Epoch {
         self.plan.learn(&mut self.board);
     }
 
-    /// Before any other question or event: this batch was prepared for an earlier epoch and lies
-    /// published in the device's spool (reuse). It takes a slot, and is fetched and consumed as any
-    /// other.
-    /// Void with [`VoidReason::NoPlace`] where the strategy gives it no place; the slot must then
-    /// be released.
+    /// Before any other call: this batch was published in the device's spool in an earlier epoch
+    /// (reuse). It takes a slot, and is fetched and consumed like any other. Void with
+    /// [`VoidReason::NoPlace`] if the strategy has no place for it; the slot must then be released.
     pub fn preloaded(&mut self, now: Time, device: DeviceId, batch: BatchIndex) -> Outcome {
         self.tell(now);
         if usize::from(device.0) >= self.board.devices.len() {

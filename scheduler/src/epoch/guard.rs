@@ -1,15 +1,14 @@
-//! The guard of `auto`: waiting for devices is allowed only out of a budget.
+//! The guard of `auto`: limits the time spent waiting for devices by a budget.
 //!
-//! The budget is a small part of what the host alone would take, and what device batches have saved
-//! so far. Devices are given work only once it is known what a host batch takes, and while there is
-//! a budget. A device that is waited for beyond it gets no more work in the epoch; what it had not
-//! published the host redoes at its place in the order. Where device batches are what costs,
-//! because a step on one takes longer, all that devices have is taken back. So the epoch is longer
-//! than the host alone by no more than the allowance and a constant number of batches, whatever the
-//! devices do.
+//! The budget is a small part of the host-only time plus what device batches have saved so far.
+//! Devices receive work only once the time of a host batch is known, and while the budget lasts. A
+//! device that causes a longer wait gets no more work in the epoch; the host redoes its unpublished
+//! batches in place. If device batches themselves cost time, because a step on one takes longer,
+//! all work of devices is taken back. So the epoch exceeds the host-only time by at most the
+//! allowance and a constant number of batches, whatever the devices do.
 //!
-//! With several ranks each knows what all have waited, and the poorest decides: once one has no
-//! budget, or no device any more, all ranks go on with the host alone.
+//! With several ranks each knows what all have waited, and the smallest budget decides: once one
+//! rank has no budget, or no device left, all ranks continue with the host alone.
 
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
@@ -19,49 +18,48 @@ use crate::ranks::Proposal;
 use crate::strategies::plan::{Consumption, Next};
 use crate::types::{BatchIndex, DeviceId, Source, Time};
 
-/// The host's time over this is the allowance, where restarting the host leaves so much of it.
+/// The allowance is the host's time divided by this, less the cost of restarting the host.
 const ALLOWANCE_PARTS: u64 = 400;
 
-/// What may be lost in all, in thousandths of the host's time: a little less than 1 %.
+/// Maximum total loss in thousandths of the host's time: a little less than 1 %.
 const LOSS_PER_MILLE: u64 = 9;
 
-/// Of the host's time on as many batches, what counts as saved by devices begins below this many
-/// hundredths: means of the one and the other are not known better.
+/// Devices are credited with a saving only below this many hundredths of the host's time for the
+/// same batches, the precision of the two means.
 const SAVED_BELOW_PERCENT: i128 = 90;
 
-/// So many host steps say more than what was known before.
+/// After this many host steps, measurements replace learned times.
 const HOST_STEPS_SURE: u32 = 16;
 
-/// Device batches under way while it is not known what a step on one takes.
+/// Maximum open device batches while the time of a step on one is not known.
 const PROBES: u32 = 1;
 
-/// So often in the time of a host step it is looked whether somebody has the next batch.
+/// Number of polls per host step while waiting for the next batch.
 const LOOKS_IN_A_STEP: u64 = 8;
 
-/// Claims of a device in windows: each is one that the host redoes while all wait.
+/// Claims of a device in windows: the host redoes each one while all wait.
 const AHEAD_IN_WINDOWS: u32 = 2;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
     on: bool,
-    /// Waited for devices, and lost by redoing their work.
+    /// Time spent waiting for devices and redoing their work.
     spent_ns: i128,
-    /// The accelerator waits for a device since then.
+    /// Since when the accelerator has been waiting for a device.
     waiting_since: Option<Time>,
-    /// Of the time waited, what other ranks do not know of yet: since the last agreement, and
-    /// before the next.
+    /// The part of the time waited that other ranks do not know yet: since the last agreement.
     waited_ns: [u64; 2],
-    /// Everything was taken back from all devices.
+    /// Whether everything was taken back from all devices.
     gave_up: bool,
 }
 
-/// t_c over the epoch so far; 0 where nothing is known.
+/// t_c over the epoch so far; 0 where not known.
 fn host_ns(board: &Board) -> u64 {
     let (measured, learned) = (board.steps.host(), board.terms.learned.host_ns);
     if learned == 0 || measured.count() >= HOST_STEPS_SURE { measured.mean_ns() } else { learned }
 }
 
-/// What device batches took less than host batches would have, in all. Below zero: more.
+/// Total time saved by device batches compared with host batches; negative if they cost time.
 fn saved_ns(board: &Board) -> i128 {
     let device = board.steps.device();
     let (count, host_ns) = (i128::from(device.count()), i128::from(host_ns(board)));
@@ -75,7 +73,7 @@ fn saved_ns(board: &Board) -> i128 {
     }
 }
 
-/// Ranks pick what adapts, whatever they know: whether that is that devices save nothing.
+/// Ranks that know their times may still select an adaptive strategy: whether devices save nothing.
 fn known_useless(board: &Board) -> bool {
     let (learned, measured) = (&board.terms.learned, board.steps.device().count());
     let known = learned.host_ns > 0 && learned.ready_ns >= learned.host_ns;
@@ -87,17 +85,17 @@ impl Guard {
         Self { on, ..Self::default() }
     }
 
-    /// What may still be waited.
+    /// The remaining budget.
     fn left_ns(&self, board: &Board) -> i128 {
         let alone = u128::from(board.ledger.batches()) * u128::from(host_ns(board));
-        // Workers that have nothing prepared give their first batch after so long.
+        // Time until workers with nothing prepared deliver their first batch.
         let restart = if board.terms.background() { board.preparation_ns() } else { 0 };
         let most = (alone * u128::from(LOSS_PER_MILLE) / 1_000).saturating_sub(restart.into());
         let allowance = most.min(alone / u128::from(ALLOWANCE_PARTS));
         i128::try_from(allowance).unwrap_or(i128::MAX) + saved_ns(board) - self.spent_ns
     }
 
-    /// Nothing may be waited any more.
+    /// Whether the budget is exhausted.
     fn is_exhausted(&self, board: &Board) -> bool {
         let left = self.left_ns(board);
         left < 0 || (left == 0 && self.spent_ns > 0)
@@ -111,14 +109,14 @@ impl Guard {
         if known_useless(board) {
             return false;
         }
-        // What devices have by now costs this much more than the host alone would take.
+        // How much longer the open device batches take than the host alone would.
         let (t_c, t_g) = (host_ns(board), board.steps.device().mean_ns());
         let due = i128::from(board.ledger.device_open()) * i128::from(t_g.saturating_sub(t_c));
         !self.gave_up && t_c > 0 && !self.is_exhausted(board) && self.left_ns(board) >= due
     }
 
-    /// The accelerator does not wait for a device any more. `agreed`: ranks have agreed on the
-    /// source of the step.
+    /// The accelerator no longer waits for a device. `agreed`: ranks have agreed on the source of
+    /// the step.
     pub(crate) fn waits_no_more(&mut self, now: Time, agreed: bool) {
         if let Some(since) = self.waiting_since.take() {
             let waited = now.saturating_sub(since);
@@ -128,14 +126,14 @@ impl Guard {
         }
     }
 
-    /// The accelerator waits for a device: until when it may.
+    /// The accelerator waits for a device: returns until when it may.
     fn waits(&mut self, board: &Board) -> Time {
         let since = *self.waiting_since.get_or_insert(board.now);
         let left = u64::try_from(self.left_ns(board).max(0)).unwrap_or(u64::MAX);
         since.saturating_add(left)
     }
 
-    /// What other ranks have to know.
+    /// The time waited that other ranks need to know.
     pub(crate) fn propose(&self, board: &Board, proposal: &mut Proposal) {
         proposal.waited_ns = self.waited_ns;
         proposal.without_devices =
@@ -144,8 +142,8 @@ impl Guard {
 }
 
 impl Epoch {
-    /// A step has ended. Devices are left where there is no budget any more. With several ranks
-    /// that is for all to agree on.
+    /// A step has ended. Abandons the devices if the budget is exhausted; with several ranks all
+    /// must agree on that.
     pub(crate) fn guard_step(&mut self) {
         if self.guard.on && known_useless(&self.board) {
             self.abandon_devices();
@@ -161,8 +159,8 @@ impl Epoch {
         }
     }
 
-    /// A step on a device batch is under way: if it has taken more already than there is a budget
-    /// for, workers need not wait for its end to begin with what devices have.
+    /// A step on a device batch is in progress: if it already exceeds the budget, workers begin to
+    /// redo the devices' batches before it ends.
     pub(crate) fn guard_long_step(&mut self) {
         if !self.guard.on || self.guard.gave_up || self.in_windows() {
             return;
@@ -175,13 +173,13 @@ impl Epoch {
         }
     }
 
-    /// Whether the host prepares in the order of consumption whatever devices have not: its places
-    /// are taken by what comes later, so that redoing takes longer than a device batch costs.
+    /// Whether the host prepares in order of consumption what devices have not: later batches then
+    /// occupy its places, so that redoing takes longer than a device batch costs.
     fn in_windows(&self) -> bool {
         self.plan.consumption() == Consumption::InWindows
     }
 
-    /// No device gets more work; what they published is used.
+    /// Stops granting work to devices; their published batches are still used.
     fn retire_devices(&mut self) {
         for at in 0..self.board.devices.len() {
             let id = DeviceId(u16::try_from(at).expect("counted by a u16"));
@@ -209,8 +207,7 @@ impl Epoch {
         if self.guard.on && background && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
     }
 
-    /// All ranks have agreed on this: takes over what they waited, and whether they leave the
-    /// devices.
+    /// Takes the agreement of all ranks: their time waited, and whether they abandon the devices.
     pub(crate) fn guard_agreed(&mut self, combined: &Proposal) {
         let own = std::mem::take(&mut self.guard.waited_ns);
         for (of_all, own) in combined.waited_ns.into_iter().zip(own) {
@@ -225,8 +222,8 @@ impl Epoch {
         }
     }
 
-    /// The host has nothing more to begin, and the step is a host step: what devices have beyond
-    /// those of the slowest rank is redone by workers side by side, and not one by one at the end.
+    /// The host has nothing left to begin, and the step is a host step: workers redo the device
+    /// batches beyond those of the slowest rank in parallel, instead of one by one at the end.
     pub(crate) fn guard_surplus(&mut self, combined: &Proposal) {
         let ledger = &self.board.ledger;
         let idle = ledger.untouched() + ledger.parts.freed() == 0;
@@ -247,7 +244,7 @@ impl Epoch {
         }
     }
 
-    /// Takes back everything that devices have: the host redoes it, as if there were none.
+    /// Takes everything back from devices; the host redoes it, as if there were no device.
     fn abandon_devices(&mut self) {
         if std::mem::replace(&mut self.guard.gave_up, true) {
             return;
@@ -269,17 +266,17 @@ impl Epoch {
         self.plan.learn(&mut self.board);
     }
 
-    /// The accelerator waits for a device no more, if it did.
-    pub(crate) fn guard_waits_no_more(&mut self) {
+    /// Ends a wait of the accelerator for a device, if there is one.
+    pub(crate) fn guard_ends_wait(&mut self) {
         self.guard.waits_no_more(self.board.now, self.ranks.kind.is_some());
     }
 
-    /// Nothing can be consumed: sees whether a device is the reason, and for how long it may be.
-    /// Gives the time at which to look again.
+    /// Nothing can be consumed: determines whether a device is the reason, and how long it may be.
+    /// Returns the time of the next poll.
     pub(crate) fn guard_waiting(&mut self, next: Next) -> Option<Time> {
         let device = self.waited_for(next);
         if device.is_none() && !self.waits_for_redoing(next) {
-            self.guard_waits_no_more();
+            self.guard_ends_wait();
             return None;
         }
         self.board.steps.waits_for_device();
@@ -291,21 +288,21 @@ impl Epoch {
         if self.board.now < until {
             return Some(until);
         }
-        self.guard_waits_no_more();
+        self.guard_ends_wait();
         self.board.fence(device);
         self.board.give_up(device, Lost::Slow);
         self.plan.learn(&mut self.board);
         None
     }
 
-    /// The device that holds up the accelerator, if one does.
+    /// The device that delays the accelerator, if any.
     pub fn device_waited_for(&mut self) -> Option<DeviceId> {
         let next = self.plan.next(&self.board);
         self.waited_for(next)
     }
 
-    /// Nobody has the next batch yet: asking the host for it may leave it to a device (the switch
-    /// of `mte-feedback`), which then is to be waited for no longer than allowed.
+    /// The next batch is not assigned yet: asking the host for it may leave it to a device (the
+    /// switch of `mte-feedback`), which the accelerator then waits for no longer than allowed.
     pub(crate) fn guard_looks_again(&self, next: Next) -> Option<Time> {
         let Next::Only(position) = next else { return None };
         let unheld = self.board.ledger.state(position.batch) == State::Free;
@@ -313,9 +310,9 @@ impl Epoch {
         (self.guard.on && unheld && soon > 0).then(|| self.board.now.saturating_add(soon))
     }
 
-    /// The accelerator waits for a batch that only a device made late: it is on its way from the
-    /// spool, or workers redo it while what follows lies ready. (Without workers redoing takes no
-    /// longer than the host alone would have taken for it.)
+    /// The accelerator waits for a batch that a device made late: it is being fetched from the
+    /// spool, or workers redo it while later batches are ready. (Without workers, redoing takes no
+    /// longer than the host alone would have taken.)
     fn waits_for_redoing(&self, next: Next) -> bool {
         let (ledger, background) = (&self.board.ledger, self.board.terms.background());
         let Next::Only(position) = next else {
@@ -332,7 +329,7 @@ impl Epoch {
         }
     }
 
-    /// The device that holds up the accelerator, if one does.
+    /// The device that delays the accelerator, if any.
     fn waited_for(&self, next: Next) -> Option<DeviceId> {
         let ledger = &self.board.ledger;
         match next {
@@ -344,7 +341,7 @@ impl Epoch {
                     }
                     Source::Host => None,
                 },
-                // Kept for a device that may still be granted it.
+                // Reserved for a device that may still be granted it.
                 None if position.from_device && ledger.parts.is_untouched(position.batch) => {
                     let (part, _) = ledger.parts.locate(position.batch);
                     let usable = |at: &usize| self.board.devices[*at].usable();

@@ -1,4 +1,5 @@
-//! The invariants of an epoch: the cheap ones at each step of a debug build, all on request.
+//! The invariants of an epoch: the cheap ones are checked at each step of a debug build, all on
+//! request.
 
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
@@ -6,10 +7,10 @@ use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::types::{BatchIndex, Source};
 
-/// Parts and devices that are checked at each step; on request all are.
+/// Number of parts and devices that are checked at each step; on request all are.
 const CHECKED_MAX: usize = 8;
 
-/// Where the ends stood at the last check: front and untouched of the first parts.
+/// The ends at the last check: front and untouched batches of the first parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Watermarks([(u32, u32); CHECKED_MAX]);
 
@@ -25,7 +26,7 @@ fn ends(board: &Board, at: usize) -> (u32, u32) {
 }
 
 impl Epoch {
-    /// What can be seen in O(1), in debug builds.
+    /// Checks in O(1), in debug builds.
     pub(crate) fn check_step(&mut self) {
         if cfg!(debug_assertions) {
             self.check_ends();
@@ -33,7 +34,7 @@ impl Epoch {
         }
     }
 
-    /// lo ≤ grant ≤ hi+1 for each part, lo never falls, what was claimed is never untouched again.
+    /// lo ≤ grant ≤ hi+1 for each part, lo never falls, a claimed batch is never untouched again.
     fn check_ends(&mut self) {
         for (at, before) in self.watermarks.0.iter_mut().enumerate() {
             let (front, untouched) = ends(&self.board, at);
@@ -72,7 +73,7 @@ impl Epoch {
         let mut consumed = 0;
         for batch in (0..ledger.batches()).map(BatchIndex) {
             let (part, n) = ledger.parts.locate(batch);
-            assert_eq!(ledger.parts.batch(part, n), batch, "holder and nth are no inverses");
+            assert_eq!(ledger.parts.batch(part, n), batch, "holder and nth are not inverses");
             let untouched = ledger.parts.is_untouched(batch);
             let freed = ledger.parts.part(part).is_freed(n);
             let entry = ledger.entry(batch);

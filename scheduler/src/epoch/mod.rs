@@ -12,7 +12,7 @@ mod reports;
 use crate::config::Config;
 use crate::error::Error;
 use crate::strategies::plan::Consumption;
-use crate::strategies::{AnyPlan, Picked, StrategyName, Why};
+use crate::strategies::{AnyPlan, Reason, Selection, StrategyName};
 use crate::types::Time;
 use agree::Ranks;
 use board::Board;
@@ -21,14 +21,14 @@ use guard::Guard;
 use invariants::Watermarks;
 pub use reports::{DeviceSummary, Summary};
 
-/// One epoch being worked from both ends. See the crate's docs.
+/// One epoch that host and devices work on from both ends. See the crate's docs.
 ///
 /// Every method takes O(1) time, O(log D) in the number of devices where each holds its own batches
 /// (amortised over the epoch; fencing a device off takes time in proportion to what it held).
-/// Memory goes with the devices and with what is open, not with the number of batches; in steady
+/// Memory is proportional to devices and open batches, not to the number of batches; in steady
 /// state nothing is allocated after [`Epoch::new`]. A time before the latest counts as the latest.
 ///
-/// An epoch may be made, and devices granted work from it, long before its accelerator is first
+/// An epoch may be created, and devices granted work from it, long before its accelerator is first
 /// ready (run-ahead into the next epoch): times of steps begin with the first
 /// [`Epoch::accelerator_ready`], those of devices with their first grant.
 #[derive(Debug, Clone)]
@@ -36,11 +36,11 @@ pub struct Epoch {
     config: Config,
     board: Board,
     plan: AnyPlan,
-    /// The strategy that decides: as configured, or as picked.
+    /// The strategy that decides: as configured, or as selected by `auto`.
     decides: StrategyName,
     guard: Guard,
     ranks: Ranks,
-    picked: Option<Picked>,
+    picked: Option<Selection>,
     watermarks: Watermarks,
 }
 
@@ -52,7 +52,7 @@ impl Epoch {
         let (plan, picked) = match &config.replay {
             Some(record) if config.strategy.picks() => {
                 let strategy = record.strategy().with_defaults();
-                (strategy.plan(&terms).0, Some(Picked { strategy, why: Why::Replayed }))
+                (strategy.plan(&terms).0, Some(Selection { strategy, why: Reason::Replayed }))
             }
             Some(_) | None => config.strategy.plan(&terms),
         };
@@ -74,17 +74,17 @@ impl Epoch {
         Ok(made)
     }
 
-    /// What it was made with.
+    /// Its configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Takes the time; it never goes back.
+    /// Advances the clock; time is monotonic.
     fn tell(&mut self, now: Time) {
         self.board.now = self.board.now.max(now);
     }
 
-    /// Fences off every device whose time is up.
+    /// Fences off every device past its deadline.
     fn fence_stalled(&mut self) {
         while let Some(id) = self.board.next_stalled() {
             let board = &mut self.board;

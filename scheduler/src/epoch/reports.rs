@@ -3,7 +3,7 @@
 use crate::epoch::Epoch;
 use crate::learned::{Common, Learned};
 use crate::record::Record;
-use crate::strategies::Picked;
+use crate::strategies::Selection;
 use crate::types::{DeviceId, Profile};
 
 /// The result of an epoch so far; valid at any time.
@@ -17,7 +17,7 @@ pub struct Summary {
     pub revoked: u32,
     /// Reports that had no effect.
     pub void_reports: u32,
-    /// Stalls seen.
+    /// Number of stalls.
     pub stalls: u32,
     /// Whether a device was given up.
     pub device_lost: bool,
@@ -25,24 +25,24 @@ pub struct Summary {
     pub split: Option<u32>,
     /// Whether that share would have been larger with more spool slots.
     pub split_limited_by_spool: bool,
-    /// What was measured; t_s of the first device.
+    /// Measured times; t_s is that of the first device.
     pub measured: Profile,
     /// Highest generation used.
     pub last_generation: u32,
 }
 
-/// The part of one device so far; valid at any time.
+/// The result of one device so far; valid at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceSummary {
     /// Batches consumed that it prepared.
     pub batches: u32,
     /// Its claims that were taken back.
     pub revoked: u32,
-    /// Stalls seen.
+    /// Number of stalls.
     pub stalls: u32,
     /// Whether it was given up.
     pub lost: bool,
-    /// t_s, mean over the epoch; 0 where nothing was measured.
+    /// t_s, mean over the epoch; 0 without measurements.
     pub batch_ns: u64,
     /// Its generation.
     pub generation: u32,
@@ -68,14 +68,14 @@ impl Epoch {
         }
     }
 
-    /// Whether batches are under way that nobody has finished: claimed by the host or a device, or
-    /// being fetched. A wait for one of these ends: each has a limit of its own.
+    /// Whether batches are unfinished: claimed by the host or a device, or being fetched. Waiting
+    /// for one of these ends: each has its own time limit.
     pub fn is_at_work(&self) -> bool {
         let ledger = &self.board.ledger;
         ledger.host_working() + ledger.device_claimed() + self.board.fetching > 0
     }
 
-    /// The part of a device so far; `None` where the number is out of range.
+    /// The result of a device so far; `None` if the index is out of range.
     pub fn device_summary(&self, device: DeviceId) -> Option<DeviceSummary> {
         let device = self.board.devices.get(usize::from(device.0))?;
         Some(DeviceSummary {
@@ -88,8 +88,8 @@ impl Epoch {
         })
     }
 
-    /// What is known now, for the next epoch's [`crate::Config::learned`]: what was measured, and
-    /// what was known before where nothing was.
+    /// The times for the next epoch's [`crate::Config::learned`]: measured ones, and earlier ones
+    /// where nothing was measured.
     pub fn learned(&self) -> Learned {
         let board = &self.board;
         let or = |measured: u64, before: u64| if measured > 0 { measured } else { before };
@@ -104,14 +104,14 @@ impl Epoch {
         }
     }
 
-    /// What replays the order of this epoch, once it is fixed; `None` where the order follows from
-    /// the strategy alone, or from nothing.
+    /// The record that replays the order of this epoch, once it is fixed; `None` if the strategy
+    /// alone determines the order, or nothing does.
     pub fn record(&self) -> Option<Record> {
         self.plan.record().map(|numbers| Record::new(self.decides, numbers))
     }
 
-    /// What `auto` picked, and why; `None` under any other strategy.
-    pub fn picked(&self) -> Option<Picked> {
+    /// What `auto` selected, and why; `None` under any other strategy.
+    pub fn picked(&self) -> Option<Selection> {
         self.picked
     }
 }

@@ -1,4 +1,4 @@
-//! Questions that any strategy answers, whichever it is.
+//! Properties of any strategy.
 
 use crate::closed_forms::{Inputs, NotApplicable, Prediction};
 use crate::error::{Error, OptionTooLarge};
@@ -16,13 +16,13 @@ impl AnyStrategy {
         self.declared().name()
     }
 
-    /// What it guarantees of the order of consumption. That of `auto` is what its option says,
-    /// whatever it picks.
+    /// What it guarantees of the order of consumption. For `auto` it is the order in its options,
+    /// whatever it selects.
     pub fn order(&self) -> Order {
         self.declared().order()
     }
 
-    /// The levels that it gives, ascending.
+    /// The consistency levels that it guarantees, ascending.
     pub fn levels(&self) -> &'static [Level] {
         self.order().levels()
     }
@@ -46,16 +46,16 @@ impl AnyStrategy {
     ///
     /// # Errors
     ///
-    /// An option that it does not have, or a value that the option does not take.
+    /// If it has no such option, or the option does not take the value.
     pub fn set(&mut self, option: &str, value: Value) -> Result<(), WrongOption> {
         self.declared_mut().set(option, value)
     }
 
-    /// How long an epoch takes, by the constants of the machine.
+    /// The duration of an epoch on a machine with these constants.
     ///
     /// # Errors
     ///
-    /// Where there is no form, a time is not known, or the form does not hold for these inputs.
+    /// If there is no form, a time is not known, or the form does not hold for these inputs.
     pub fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable> {
         self.declared().closed_form(inputs)
     }
@@ -64,7 +64,7 @@ impl AnyStrategy {
     ///
     /// # Errors
     ///
-    /// The option that asks for more.
+    /// The option that requires more batches.
     pub fn fits(&self, batches: u32) -> Result<(), OptionTooLarge> {
         self.declared().fits(batches)
     }
@@ -96,7 +96,7 @@ impl StrategyName {
         self.devices() == DeviceUse::Required
     }
 
-    /// What its epochs leave for a replay.
+    /// What its epochs record for a replay.
     pub fn record(self) -> RecordKind {
         self.with_defaults().declared().record()
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_takes_every_value_that_it_declares_and_gives_it_back() {
+    fn an_option_accepts_and_returns_every_value_that_it_declares() {
         for name in StrategyName::ALL {
             for (spec, default) in name.options() {
                 assert!(spec.takes.contains(default), "{name}.{}", spec.name);

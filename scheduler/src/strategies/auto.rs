@@ -1,9 +1,9 @@
-//! `auto`: picks a strategy for a goal, under what the order must be, from what was learned.
+//! `auto`: selects a strategy for a goal and a required order, from learned times.
 //!
-//! It predicts by the closed forms. Where nothing is known it picks what adapts by itself; the
-//! guard of the epoch ensures that no pick makes the epoch longer than the host alone by more than
-//! 1 % in simulation. On a machine the goal is 2 %, and at most 2.8 % was measured
-//! (docs/measurements).
+//! It predicts by the closed forms. If nothing is known, it selects the adaptive strategy. The
+//! guard of the epoch ensures that no selection makes the epoch longer than the host alone by more
+//! than 1 % in simulation. On a machine the goal is 2 %; docs/measurements has the measured
+//! maximum, 2.8 %.
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::terms::{Costs, Terms};
@@ -16,30 +16,30 @@ use super::mte::{Mte, Split, Tail};
 use super::mte_feedback::MteFeedback;
 use super::name::StrategyName;
 use super::option::{OptionSpec, Share, Takes, Value, set_word, texts, word_of};
-use super::picked::{Picked, Why};
+use super::selection::{Reason, Selection};
 use super::strategy::{DeviceUse, Picks, RecordKind, Strategy, StrategyOption};
 use super::windowed::Windowed;
 use super::wrr::Wrr;
 use super::wrr_frozen::WrrFrozen;
 
-/// A gain below this part of the host's time is none.
+/// Gains below this part of the host's time are ignored.
 const GAIN_LEAST: f64 = 0.001;
 
 /// Most batches of a window.
 const WINDOW_MAX: u32 = 256;
 
-/// Device batches in a window, where the spool allows.
+/// Device batches in a window, if the spool allows.
 const WINDOW_SHARE: f64 = 16.0;
 
-/// Slots of a rank's spools while not all ranks know those of all.
+/// Assumed slots of a rank's spools until all ranks know them.
 const SLOTS_UNKNOWN: u32 = 16;
 
-/// Picks one of the others for each epoch, and takes work back from devices that cost time.
+/// Selects one of the others for each epoch, and takes work back from devices that cost time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Auto {
     /// What is minimised.
     pub goal: Goal,
-    /// What the order must be.
+    /// The required order.
     pub order: Order,
 }
 
@@ -109,7 +109,7 @@ impl Strategy for Auto {
         },
     ];
 
-    /// What it must be, whatever is picked.
+    /// The required order, whatever is selected.
     fn order(&self) -> Order {
         self.order
     }
@@ -120,15 +120,15 @@ impl Strategy for Auto {
 }
 
 impl Picks for Auto {
-    fn pick(&self, terms: &Terms) -> Picked {
+    fn pick(&self, terms: &Terms) -> Selection {
         let Self { goal, order } = *self;
         if terms.devices.is_empty() {
-            return Picked { strategy: HostOnly.into(), why: Why::NoDevice };
+            return Selection { strategy: HostOnly.into(), why: Reason::NoDevice };
         }
         let inputs = if terms.ranks > 1 { of_all_ranks(terms) } else { own(terms) };
         let profile = inputs.profile;
         let is_known = profile.host_ns > 0 && profile.device_ns > 0 && profile.ready_ns > 0;
-        // Every rank has to pick the same, whatever it has.
+        // Every rank has to select the same, whatever its devices.
         let devices = if terms.ranks > 1 { 1 } else { terms.devices.len() };
         let window = window(&inputs, devices, is_known);
         if !is_known {
@@ -137,8 +137,8 @@ impl Picks for Auto {
                 Order::Replayable => MteFeedback.into(),
                 Order::Baseline => Windowed { window }.into(),
             };
-            let why = if terms.ranks > 1 { Why::Adapts } else { Why::NothingKnown };
-            return Picked { strategy, why };
+            let why = if terms.ranks > 1 { Reason::Adapts } else { Reason::NothingKnown };
+            return Selection { strategy, why };
         }
         let preparation_ns = match (terms.ranks > 1, terms.learned.common) {
             (true, Some(common)) => common.preparation_ns,
@@ -154,7 +154,7 @@ impl Picks for Auto {
     }
 }
 
-fn fastest(inputs: &Inputs, order: Order, window: u32) -> Picked {
+fn fastest(inputs: &Inputs, order: Order, window: u32) -> Selection {
     let candidates: &[AnyStrategy] = match order {
         Order::Any => &[Wrr.into()],
         Order::Replayable => &[MteFeedback.into(), WrrFrozen.into()],
@@ -167,15 +167,15 @@ fn fastest(inputs: &Inputs, order: Order, window: u32) -> Picked {
     });
     let best = predicted.min_by(|a, b| a.1.total_cmp(&b.1));
     match best {
-        Some((strategy, total)) if total < alone * (1.0 - GAIN_LEAST) => Picked {
+        Some((strategy, total)) if total < alone * (1.0 - GAIN_LEAST) => Selection {
             strategy,
-            why: Why::Fastest { expected_ns: total as u64, host_only_ns: alone as u64 },
+            why: Reason::Fastest { expected_ns: total as u64, host_only_ns: alone as u64 },
         },
-        _ => Picked { strategy: HostOnly.into(), why: Why::NoGain },
+        _ => Selection { strategy: HostOnly.into(), why: Reason::NoGain },
     }
 }
 
-/// λ·T/T0 + (1-λ)·E/E0 is linear between the shares at which it bends, so the best is one of these.
+/// λ·T/T0 + (1-λ)·E/E0 is linear between the shares at which it bends, so one of these is best.
 fn cheapest(
     costs: Option<Costs>,
     preparation_ns: u64,
@@ -183,18 +183,18 @@ fn cheapest(
     order: Order,
     window: u32,
     weight: u32,
-) -> Picked {
+) -> Selection {
     let Some(costs) = costs else { return fastest(inputs, order, window) };
     let preparation_ns = match preparation_ns {
         0 => inputs.profile.host_ns.saturating_sub(inputs.profile.ready_ns),
         known => known,
     };
     let Ok(best) = closed_forms::best_share(inputs, &costs, preparation_ns, weight) else {
-        return Picked { strategy: HostOnly.into(), why: Why::NoGain };
+        return Selection { strategy: HostOnly.into(), why: Reason::NoGain };
     };
     let share = best.share;
     if share == 0 {
-        return Picked { strategy: HostOnly.into(), why: Why::BestMix { share } };
+        return Selection { strategy: HostOnly.into(), why: Reason::BestMix { share } };
     }
     let strategy = if best.waits {
         let tail = if order == Order::Baseline { Tail::Ascending } else { Tail::Descending };
@@ -202,10 +202,10 @@ fn cheapest(
     } else {
         fastest(inputs, order, window).strategy
     };
-    Picked { strategy, why: Why::BestMix { share } }
+    Selection { strategy, why: Reason::BestMix { share } }
 }
 
-/// What this rank knows: t_c, t_g, and t_s of all devices together; 0 where not known.
+/// The times of this rank: t_c, t_g, and t_s of all devices together; 0 where not known.
 fn own(terms: &Terms) -> Inputs {
     let learned = &terms.learned;
     let times = (0..terms.devices.len()).map(|at| learned.device_ns(at));
@@ -219,7 +219,7 @@ fn own(terms: &Terms) -> Inputs {
     }
 }
 
-/// What every rank knows alike.
+/// The times common to all ranks.
 fn of_all_ranks(terms: &Terms) -> Inputs {
     let common = terms.learned.common;
     Inputs {
@@ -230,7 +230,8 @@ fn of_all_ranks(terms: &Terms) -> Inputs {
     }
 }
 
-/// Enough batches for the devices to have some in each, and no more than the spools hold twice.
+/// Large enough for some device batches in each window, and small enough for two windows in the
+/// spools.
 fn window(inputs: &Inputs, devices: usize, is_known: bool) -> u32 {
     let (slots, profile) = (f64::from(inputs.spool_slots), inputs.profile);
     let share = (slots / 2.0).min(WINDOW_SHARE * devices as f64).max(1.0);

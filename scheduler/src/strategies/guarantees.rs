@@ -1,6 +1,6 @@
 //! What a strategy guarantees: an order of consumption, and the consistency levels that follow.
 
-/// What the order of consumption is.
+/// The order of consumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Whatever is fastest.
@@ -18,7 +18,7 @@ pub enum Level {
     C0,
     /// Batch content is a function of (dataset, recipe, seed, epoch, batch).
     C1,
-    /// Samples are bit-identical whoever prepared them.
+    /// Samples are bit-identical on host and device.
     C2,
     /// The sequence is reproducible from (seed, epoch, recorded split).
     C3,
@@ -31,11 +31,11 @@ pub enum Level {
 }
 
 impl Order {
-    /// Words and their meaning, as job files have them.
+    /// The names in job files, with their values.
     pub const WORDS: [(&'static str, Self); 3] =
         [("any", Self::Any), ("replayable", Self::Replayable), ("baseline", Self::Baseline)];
 
-    /// The levels that a strategy with this order gives, ascending.
+    /// The levels that a strategy with this order guarantees, ascending.
     pub fn levels(self) -> &'static [Level] {
         use Level::{C0, C1, C2, C3, C4, C5, C6};
         match self {

@@ -1,18 +1,19 @@
 //! The strategies: who prepares what, and in which order batches are consumed.
 //!
-//! One file per strategy declares its name, guarantees, options, closed form and record, and
-//! answers for the epochs that it decides. Adding one takes that file, its `mod` line and its line
-//! in the list below; names, options, help texts and reports elsewhere derive from the list.
+//! One file per strategy declares its name, guarantees, options, closed form and record, and plans
+//! its epochs. A new strategy needs that file, its `mod` line and its line in the list below;
+//! names, options, help texts and reports derive from the list.
 //!
 //! In reading order: `name`, `guarantees`, `option` and `options` (what is declared), `strategy`
-//! (the trait of declarations), `plan` (what an epoch asks), `ordered` (plans whose order follows
-//! from a few integers), the strategies, `picked`, `any` and `registry` (all of them together).
+//! (the trait of declarations), `plan` (what an epoch asks its strategy), `ordered` (plans whose
+//! order follows from a few integers), the strategies, `selection`, `any` and `registry` (all of
+//! them together).
 
 #[macro_use]
 mod registry;
 
 /// Passes every strategy to another macro: type, file and name. Those under `decide` plan epochs
-/// themselves; those under `pick` run an epoch with one of the others.
+/// themselves; those under `pick` select one of the others for each epoch.
 macro_rules! for_each_strategy {
     ($then:ident) => {
         $then! {
@@ -43,8 +44,8 @@ pub(crate) mod name;
 mod option;
 mod options;
 mod ordered;
-mod picked;
 pub(crate) mod plan;
+mod selection;
 mod strategy;
 mod windowed;
 mod wrr;
@@ -56,7 +57,7 @@ pub use mte::{Split, Tail};
 pub use name::{StrategyName, UnknownStrategy};
 pub use option::{OptionSpec, Share, Takes, Value, Whole, WrongOption};
 pub use options::StrategyOptions;
-pub use picked::{Picked, Why};
+pub use selection::{Reason, Selection};
 pub use strategy::{DeviceUse, RecordKind, Strategy, StrategyOption};
 
 use crate::epoch::board::Board;

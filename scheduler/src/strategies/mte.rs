@@ -15,7 +15,7 @@ use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 /// A fixed split: the host's part is consumed first, then the devices'.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mte {
-    /// How the devices' share is found.
+    /// How the devices' share is determined.
     pub split: Split,
     /// Order in which the devices' part is consumed.
     pub tail: Tail,
@@ -24,12 +24,12 @@ pub struct Mte {
 /// How many batches `mte` gives to the devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Split {
-    /// Both ends finish together: n_s = N·t_c/(t_c+t_s), from [`crate::Config::learned`] when it
-    /// is known, else from the first [`crate::Config::profile_batches`] of each source.
+    /// Both ends finish together: n_s = N·t_c/(t_c+t_s), from [`crate::Config::learned`] if known,
+    /// else from the first [`crate::Config::profile_batches`] of each source.
     #[default]
     EqualFinish,
     /// The shortest epoch: n_s = N·t_c/(t_s+t_c-t_g), the device works on while its part is
-    /// drained. Found as for `EqualFinish`.
+    /// drained. Determined as for `EqualFinish`.
     Optimal,
     /// Exactly this many.
     Fixed(u32),
@@ -46,7 +46,7 @@ pub enum Tail {
 }
 
 impl Tail {
-    /// Words and their meaning, as job files have them.
+    /// The names in job files, with their values.
     pub const WORDS: [(&'static str, Self); 2] =
         [("descending", Self::Descending), ("ascending", Self::Ascending)];
 }
@@ -135,7 +135,7 @@ impl Strategy for Mte {
 }
 
 /// n_s = N·t_c/(t_c+t_s), T = N·t_c·(t_s+t_g)/(t_s+t_c): both ends finish together, then the
-/// device's part is drained. A spool smaller than n_s makes it the device's part.
+/// device's part is drained. A spool smaller than n_s limits the device's part.
 fn equal_finish(inputs: &Inputs, tail: Tail) -> Result<Prediction, NotApplicable> {
     let Times { n, t_c, t_s, t_g } = Times::of(inputs)?;
     let device_batches = n * t_c / (t_c + t_s);
@@ -225,7 +225,7 @@ impl SharesOut for Mte {
         match self.tail {
             Tail::Descending => Pattern::Split,
             Tail::Ascending => {
-                // The order is the same whoever prepares a batch.
+                // The order does not depend on which end prepares a batch.
                 shares.fit_spools(course, board);
                 Pattern::Ascending
             }

@@ -1,9 +1,9 @@
-//! `mte-feedback`: the two phases of `mte`, with the moment of the switch by what is measured.
+//! `mte-feedback`: the two phases of `mte`, with the switch determined by measurements.
 //!
-//! The host's part is left when every part's unfinished batches are expected to be done by the time
-//! that all the others are consumed: R·t_s − progress ≤ (F+R−1)·t_g, with R batches unfinished and
-//! F finished at the devices. From then on every batch that the host has not claimed is the
-//! devices'. The shares at the switch replay the epoch.
+//! The host's part ends when every part's unfinished batches are expected to be done by the time
+//! all others are consumed: R·t_s − progress ≤ (F+R−1)·t_g, with R batches unfinished and F
+//! finished at the devices. From then on every batch that the host has not claimed is the devices'.
+//! The shares at the switch replay the epoch.
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::epoch::board::Board;
@@ -15,11 +15,11 @@ use super::name::StrategyName;
 use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
-/// With many parts, the switch is considered less often: one host claim is skipped per this number
-/// of parts.
+/// With many parts, the switch is considered less often: one host claim is skipped for each this
+/// many parts.
 const PARTS_PER_CLAIM: usize = 16;
 
-/// As [`super::Mte`], and the switch to the devices' part follows what is measured.
+/// As [`super::Mte`], but measurements determine the switch to the devices' part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MteFeedback;
 
@@ -48,12 +48,12 @@ impl Decides for MteFeedback {
     }
 }
 
-/// When the host's part is left.
+/// When the host's part ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Switch {
     /// Host claims until the switch is considered again.
     look_in: u32,
-    /// Whether this rank would leave the host's part, where all ranks decide that together.
+    /// Whether this rank would end the host's part, where all ranks decide that together.
     would_switch: bool,
 }
 
@@ -99,7 +99,7 @@ fn would_switch(board: &Board) -> bool {
     if unfinished == 0 || ready_ns == 0 {
         return false;
     }
-    // What the host has prepared is consumed before, and takes a step each at the least.
+    // Batches that the host has prepared are consumed first, with at least one step each.
     let steps = finished + unfinished - 1 + u64::from(ledger.host_open());
     let drained_ns = steps.saturating_mul(ready_ns);
     let shared = ledger.parts.shared();

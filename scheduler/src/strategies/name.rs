@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 for_each_strategy!(define_names);
 
-/// A text that names no strategy.
+/// The text is not the name of a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a strategy; choose one of {}", StrategyName::TEXTS.join(", "))]
 pub struct UnknownStrategy {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written() {
+    fn names_round_trip_through_text() {
         for name in StrategyName::ALL {
             assert_eq!(name.to_string().parse(), Ok(name));
         }

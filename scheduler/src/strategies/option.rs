@@ -1,4 +1,4 @@
-//! Options of strategies as they are declared: what each takes, and the values it can have.
+//! Declarations of options of strategies: the values that each takes.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -16,7 +16,7 @@ pub enum Value {
     Share(u32),
 }
 
-/// Parts of one in a share.
+/// Millionths in a share of one.
 pub(crate) const SHARE_PARTS: u32 = 1_000_000;
 
 /// What an option takes: one of some words, or a whole number, or a share.
@@ -30,7 +30,7 @@ pub struct Takes {
     pub share: Option<Share>,
 }
 
-/// Whole numbers that an option takes.
+/// The range of whole numbers that an option takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whole {
     /// From the least to the largest.
@@ -51,7 +51,7 @@ pub struct Share {
 /// An option of a strategy, as its file declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionSpec {
-    /// As job files write it.
+    /// Its name in job files.
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
@@ -59,7 +59,7 @@ pub struct OptionSpec {
     pub takes: Takes,
 }
 
-/// A value that an option does not take, or an option that there is not.
+/// An unknown option, or a value that an option does not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrongOption {
     /// The strategy has no such option.
@@ -95,28 +95,28 @@ impl Whole {
         Self { range: 0..=u32::MAX, counts }
     }
 
-    /// From the least to the most.
+    /// A range of numbers.
     pub(crate) const fn within(least: u32, most: u32, counts: &'static str) -> Self {
         Self { range: RangeInclusive::new(least, most), counts }
     }
 }
 
 impl Takes {
-    /// Nothing, to be filled in.
+    /// An empty declaration.
     pub(crate) const NOTHING: Self = Self { words: &[], whole: None, share: None };
 
-    /// The value of a text, if it takes that.
+    /// The value of a text, if the option takes it.
     pub fn word(&self, text: &str) -> Option<Value> {
         self.words.iter().find(|&&word| word == text).map(|&word| Value::Word(word))
     }
 
-    /// The value of a whole number, if it takes that.
+    /// The value of a whole number, if the option takes it.
     pub fn number(&self, number: u64) -> Option<Value> {
         let number = u32::try_from(number).ok()?;
         self.whole.as_ref()?.range.contains(&number).then_some(Value::Whole(number))
     }
 
-    /// The value of a share, if it takes that: from 0 to 1.
+    /// The value of a share from 0 to 1, if the option takes it.
     pub fn part(&self, share: f64) -> Option<Value> {
         let is_share = self.share.is_some() && (0.0..=1.0).contains(&share);
         is_share.then(|| Value::Share((share * f64::from(SHARE_PARTS)).round() as u32))
@@ -132,7 +132,7 @@ impl Takes {
     }
 }
 
-/// As the remedy of an error: `"equal-finish", "optimal" or the devices' batches`.
+/// The text for the remedy of an error: `"equal-finish", "optimal" or the devices' batches`.
 impl fmt::Display for Takes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.words.iter().map(|word| format!("{word:?}")).collect();
@@ -186,10 +186,10 @@ pub(crate) const fn texts<T: Copy, const N: usize>(
 /// The word for a value of an enum.
 pub(crate) fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> Value {
     let word = words.iter().find(|(_, meaning)| meaning == value);
-    Value::Word(word.expect("every meaning has a word").0)
+    Value::Word(word.expect("every value has a word").0)
 }
 
-/// Sets what a word means; `false` where it means nothing here.
+/// Sets the value of a word; `false` for an unknown word.
 pub(crate) fn set_word<T: Copy>(words: &[(&'static str, T)], value: Value, to: &mut T) -> bool {
     let Value::Word(text) = value else { return false };
     let found = words.iter().find(|(word, _)| *word == text);

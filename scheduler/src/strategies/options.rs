@@ -1,4 +1,4 @@
-//! The options of every strategy together: what a job or a scenario says of each.
+//! The options of all strategies, as set by a job or a scenario.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl StrategyOptions {
         self.0[strategy.name() as usize] = strategy;
     }
 
-    /// These options, but for those of one strategy.
+    /// These options, without those of one strategy.
     #[must_use]
     pub fn with(mut self, strategy: impl Into<AnyStrategy>) -> Self {
         self.set(strategy);

@@ -1,6 +1,6 @@
-//! What an epoch asks of the strategy that decides it.
+//! The interface between an epoch and the strategy that decides it.
 //!
-//! A plan reads the board and answers; it changes nothing but its own memory and the notices of the
+//! A plan reads the board and answers; it changes only its own state and the change marks of the
 //! parts. The epoch applies the answers within the limits of the terms.
 
 use crate::epoch::board::Board;
@@ -22,17 +22,17 @@ pub(crate) enum Next {
     Only(Position),
     /// Whatever is ready.
     Any {
-        /// Whether a host batch goes before a device batch when both are.
+        /// Whether a host batch precedes a device batch when both are ready.
         host_first: bool,
     },
     /// The order is fixed but not known this far yet: wait.
     Unknown,
 }
 
-/// What to do when the accelerator waits for nothing but granted batches.
+/// What to do when the accelerator waits only for granted batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rescue {
-    /// Go on waiting: stalls are handled elsewhere.
+    /// Continue to wait: stalls are handled elsewhere.
     Wait,
     /// Ask again at this time.
     WaitUntil(Time),
@@ -43,9 +43,9 @@ pub(crate) enum Rescue {
 /// How device batches are consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consumption {
-    /// At places that the order gives them.
+    /// At positions fixed by the order.
     InOrder,
-    /// In order, soon after they are prepared: the host prepares whatever devices have not.
+    /// In order, soon after they are prepared: the host prepares what devices have not.
     InWindows,
     /// As they become ready.
     AsReady,
@@ -104,35 +104,35 @@ pub(crate) trait Plan {
     /// The published batch to fetch next.
     fn next_fetch(&mut self, board: &mut Board) -> Option<BatchIndex>;
 
-    /// The batch that the host should prepare next, `None` when it has nothing to do as far as is
-    /// known. The limit on open batches of the host is applied by the epoch.
+    /// The batch that the host should prepare next, `None` if no work is known. The limit on open
+    /// batches of the host is applied by the epoch.
     fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex>;
 
-    /// Whether a batch that a device holds, or may be granted, can come before `batch` in the
-    /// order of consumption. The host then reserves one place for that one's failure.
+    /// Whether a batch that a device holds, or may be granted, can come before `batch` in the order
+    /// of consumption. The host then reserves one place in case that one fails.
     fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool;
 
-    /// The batch that is next is the host's to prepare, though it was reserved for a device. Gives
-    /// whether that is news.
+    /// The batch that is next is the host's to prepare, though it was reserved for a device.
+    /// Returns whether that is news.
     fn give_to_host(&mut self, _batch: BatchIndex) -> bool {
         false
     }
 
-    /// Consumption has reached a batch that no device began in time. Gives whether that is news.
+    /// Consumption has reached a batch that no device began in time. Returns whether that is news.
     fn is_late_with(&mut self, _board: &Board, _batch: BatchIndex) -> bool {
         false
     }
 
-    /// What a device may be granted, its lookahead and the spool left aside.
+    /// What a device may be granted, apart from its lookahead and the spool.
     fn grant(&mut self, board: &Board, device: DeviceId) -> Grant;
 
-    /// This was granted.
+    /// Work was granted.
     fn granted(&mut self, _board: &Board, _device: DeviceId, _grant: Grant) {}
 
     /// Whether the device will not be granted anything again.
     fn grants_ended(&self, board: &Board, device: DeviceId) -> bool;
 
-    /// Whether a batch of an earlier epoch may lie published at the devices from the start.
+    /// Whether a batch may already be published from an earlier epoch.
     fn takes_preloaded(&self, board: &Board, batch: BatchIndex) -> bool;
 
     /// The accelerator found nothing to consume.

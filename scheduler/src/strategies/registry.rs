@@ -1,4 +1,4 @@
-//! What the list of strategies expands to: the names, the strategies with their options, the plans.
+//! Macros over the list of strategies: the names, the strategies with their options, the plans.
 
 /// The names, in the order of the list.
 macro_rules! define_names {
@@ -21,7 +21,7 @@ macro_rules! define_names {
             pub const ALL: [Self; Self::TEXTS.len()] =
                 [$(Self::$Name,)* $(Self::$Picker,)*];
 
-            /// As job files and reports write it.
+            /// Its name in job files and reports.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$Name => $text,)*
@@ -60,7 +60,7 @@ macro_rules! define_strategies {
             }
         })*
 
-        // A file declares the name that its line in the list has.
+        // The name in the file equals that in the list.
         $(const _: () = assert!(matches!(<$Name as Strategy>::NAME, StrategyName::$Name));)*
         $(const _: () = assert!(matches!(<$Picker as Strategy>::NAME, StrategyName::$Picker));)*
 
@@ -87,8 +87,8 @@ macro_rules! define_strategies {
                 }
             }
 
-            /// The plan of an epoch, and what was picked for it.
-            pub(crate) fn plan(&self, terms: &Terms) -> (AnyPlan, Option<Picked>) {
+            /// The plan of an epoch, and what `auto` selected for it.
+            pub(crate) fn plan(&self, terms: &Terms) -> (AnyPlan, Option<Selection>) {
                 match self {
                     $(Self::$Name(strategy) => {
                         (AnyPlan::$Name(Decides::plan(strategy, terms)), None)
@@ -128,7 +128,7 @@ macro_rules! define_strategies {
             }
         }
 
-        // At each step of an epoch; most answers take no more instructions than a call would.
+        // Inlined: called at each step of an epoch, and most answers are as short as a call.
         delegate_to_plans! { #[inline(always)] [$($Name)*]
             fn next(self: &mut Self, board: &Board) -> Next;
             fn consumed(self: &mut Self, board: &Board);
@@ -155,7 +155,7 @@ macro_rules! define_strategies {
     };
 }
 
-/// Methods of `AnyPlan` that ask the plan of whichever strategy decides: those of `Plan`.
+/// Methods of `AnyPlan` that forward to the plan of the deciding strategy: those of `Plan`.
 macro_rules! delegate_to_plans {
     (#[$inline:meta] $Names:tt $(fn $method:ident($($signature:tt)*) $(-> $Out:ty)?;)*) => {
         impl AnyPlan {

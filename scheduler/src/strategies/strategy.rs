@@ -9,8 +9,8 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::name::StrategyName;
 use super::option::{OptionSpec, Takes, Value, WrongOption};
-use super::picked::Picked;
 use super::plan::Plan;
+use super::selection::Selection;
 
 /// A strategy: its options are its fields, and their defaults its [`Default`].
 pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
@@ -20,7 +20,7 @@ pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
     const SUMMARY: &'static str;
     /// Whether it has devices prepare batches.
     const DEVICES: DeviceUse;
-    /// What its epochs leave for a replay.
+    /// What its epochs record for a replay.
     const RECORD: RecordKind;
     /// Its options, in the order in which documents list them.
     const OPTIONS: &'static [StrategyOption<Self>];
@@ -28,18 +28,18 @@ pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
     /// What it guarantees of the order of consumption, with these options.
     fn order(&self) -> Order;
 
-    /// How long an epoch takes, by the constants of the machine.
+    /// The duration of an epoch on a machine with these constants.
     ///
     /// # Errors
     ///
-    /// Where there is no form, a time is not known, or the form does not hold for these inputs.
+    /// If there is no form, a time is not known, or the form does not hold for these inputs.
     fn closed_form(&self, inputs: &Inputs) -> Result<Prediction, NotApplicable>;
 
     /// Whether these options fit an epoch of `batches` batches.
     ///
     /// # Errors
     ///
-    /// The option that asks for more.
+    /// The option that requires more batches.
     fn fits(&self, _batches: u32) -> Result<(), OptionTooLarge> {
         Ok(())
     }
@@ -59,7 +59,7 @@ pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
 pub enum DeviceUse {
     /// Never.
     Never,
-    /// Where there are any.
+    /// If there are devices.
     IfPresent,
     /// Always: it cannot run without one.
     Required,
@@ -68,8 +68,8 @@ pub enum DeviceUse {
 /// What replays the order of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// Nothing: the order follows from the strategy alone, or from nothing. Under a strategy that
-    /// picks another, an epoch leaves the record of that one.
+    /// Nothing: the strategy alone determines the order, or nothing does. Under a strategy that
+    /// selects another one, an epoch has the record of that one.
     None,
     /// The devices' shares: one number, or one for each device that holds batches of its own. The
     /// host's part is consumed first, then the devices' from the back.
@@ -81,7 +81,7 @@ pub enum RecordKind {
 /// An option of the strategy `S`.
 #[derive(Debug)]
 pub struct StrategyOption<S> {
-    /// What parsers and documents need.
+    /// Its declaration for parsers and documents.
     pub spec: OptionSpec,
     /// Its value.
     pub get: fn(&S) -> Value,
@@ -99,11 +99,11 @@ pub(crate) trait Decides: Strategy {
 
 /// A strategy that runs each epoch with one of the others.
 pub(crate) trait Picks: Strategy {
-    /// What is picked for an epoch.
-    fn pick(&self, terms: &Terms) -> Picked;
+    /// Selects a strategy for an epoch.
+    fn pick(&self, terms: &Terms) -> Selection;
 }
 
-/// A [`Strategy`] whose type is not known: what [`super::AnyStrategy`] asks.
+/// Type-erased [`Strategy`], for [`super::AnyStrategy`].
 pub(crate) trait Declared {
     fn name(&self) -> StrategyName;
     fn summary(&self) -> &'static str;

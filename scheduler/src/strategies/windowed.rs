@@ -6,10 +6,10 @@
 //! │ host ──►      ◄── device │  │               ◄── device │
 //! ```
 //!
-//! A device is granted the highest untouched batch of the host's window if it is expected to have
-//! it done before consumption gets there, else that of the next window. So it is never without work
-//! while the host approaches it. With several ranks the place where the ends meet is agreed on
-//! beforehand: see [`AgreedWindows`].
+//! A device is granted the highest untouched batch of the host's window if it is expected to finish
+//! it before consumption gets there, else that of the next window. So it is never idle while the
+//! host approaches it. With several ranks the meeting point is agreed on in advance: see
+//! [`AgreedWindows`].
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::epoch::board::Board;
@@ -26,10 +26,10 @@ use super::ordered::{AgreedWindows, Course, GRANT_UNMEASURED, Ordered, Pattern, 
 use super::plan::{Consumption, Grant, Rescue};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
-/// Windows that are open at most: that of consumption, of the host, and the next.
+/// Maximum open windows: that of consumption, that of the host, and the next.
 const OPEN: usize = 4;
 
-/// Batches in a window where nothing else is asked for.
+/// Default number of batches in a window.
 const WINDOW_DEFAULT: u32 = 16;
 
 /// Most batches in a window.
@@ -129,7 +129,7 @@ impl Rule for Windows {
         let is_late = course.layout.windows.is_some_and(|it| it.leave_to_devices(batch.0))
             && board.ledger.parts.is_untouched(batch);
         if is_late {
-            // What follows may be too late as well.
+            // Later batches may be too late as well.
             let Course { ahead, consume, .. } = course;
             ahead.go_back_to(consume);
         }
@@ -159,9 +159,9 @@ impl Rule for Windows {
         true
     }
 
-    /// The next batch is at a device. It is waited for while it is expected sooner than the host
-    /// could redo it, with a quarter of that as the price of throwing work away; a device that is
-    /// late is given as long again as redoing would take.
+    /// The next batch is at a device. The accelerator waits while the batch is expected sooner than
+    /// the host could redo it, plus a quarter of that time as the price of discarding work; a late
+    /// device gets as long again as redoing would take.
     fn rescue(&mut self, course: &mut Course, board: &Board) -> Rescue {
         let Some(position) = course.consume.peek(&course.layout, &board.ledger) else {
             return Rescue::Wait;
@@ -189,7 +189,7 @@ impl Rule for Windows {
         let Some(agreed) = course.layout.windows else { return };
         if let Some(window) = agreed.due(board.ledger.consumed()) {
             let (begin, end) = agreed.bounds(window);
-            // What the host has claimed is its own; batch 0 always is.
+            // Batches that the host has claimed are its own; batch 0 always is.
             let host_s = begin.max(course.ahead.index()).max(1).min(end);
             proposal.share = agreed.can_prepare(board, window).min(end - host_s);
         }
@@ -248,7 +248,7 @@ impl Windows {
         done_ns <= self.reached_ns(board, window, batch)
     }
 
-    /// When consumption is expected at a batch of a window, from now.
+    /// Time until consumption is expected to reach a batch of a window.
     fn reached_ns(&self, board: &Board, window: u32, batch: u32) -> u64 {
         let ledger = &board.ledger;
         // The devices' claims in this window and the next lie above.
@@ -261,7 +261,7 @@ impl Windows {
             .saturating_add(from_devices.min(before).saturating_mul(board.ready_ns()))
     }
 
-    /// One batch of what is agreed to be the devices': of the window of consumption, if it is
+    /// One batch of the agreed share of the devices: of the window of consumption, if it is
     /// expected in time, else of the next.
     fn grant_of_agreed(&self, board: &Board, id: DeviceId, agreed: &AgreedWindows) -> Grant {
         let parts = &board.ledger.parts;

@@ -1,19 +1,18 @@
 //! `wrr`, weighted round robin: each step takes a device batch if one is ready, else a host batch.
-//! The weights 1/t_c : 1/t_s follow by themselves.
+//! The weights 1/t_c : 1/t_s follow from that.
 //!
-//! A device has a few batches ahead. Towards the end it is granted a batch only if the epoch
-//! then ends no later than if all the others did it. With q batches outstanding at the device, e
-//! already spent on the first, u untouched, h claimed or given back for the host to do, r ready, on
-//! their way as slots or outstanding at devices, and R batches a nanosecond from the other devices:
+//! A device has a few batches ahead. Towards the end it is granted a batch only if the epoch then
+//! ends no later than if all the others did it. With q batches outstanding at the device, e already
+//! spent on the first, u untouched, h claimed or returned for the host to do, r ready, on their way
+//! as slots or outstanding at devices, and R batches a nanosecond from the other devices:
 //!
 //! ```text
 //! (q+1)·t_s - e + t_g  ≤  ((u+h)·t_c + r·t_g) / (1 + R·(t_c-t_g))
 //! ```
 //!
-//! Left: the device has it done, and it is consumed. Right: the host prepares and the accelerator
-//! consumes all that is left, this batch among the host's, while the other devices go on. With
-//! workers in the background the host's batches cost no time of the accelerator:
-//! max(·) instead of the sum.
+//! Left: the device finishes it, and it is consumed. Right: the host prepares and the accelerator
+//! consumes everything left, this batch included, while the other devices continue. With workers in
+//! the background the host's batches cost no time of the accelerator: max(·) instead of the sum.
 //!
 //! Where each device holds its own batches, the host takes from the one that would finish last.
 
@@ -28,7 +27,7 @@ use super::name::StrategyName;
 use super::plan::{Consumption, Grant, Next, Plan, Rescue};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
-/// Outstanding batches while too little was measured to tell where the end is.
+/// Outstanding batches while too little was measured to predict the end.
 const GRANT_UNMEASURED: u32 = 2;
 
 /// Whatever is ready is consumed, device batches first.
@@ -72,8 +71,8 @@ pub(crate) struct WrrPlan {
 impl Plan for WrrPlan {
     const CONSUMPTION: Consumption = Consumption::AsReady;
 
-    /// Without workers a host batch that is ready was prepared for this very step: no device batch
-    /// was ready when the step began. It is consumed at once.
+    /// Without workers a ready host batch was prepared for this very step, as no device batch was
+    /// ready when it began. It is consumed at once.
     fn next(&mut self, board: &Board) -> Next {
         Next::Any { host_first: !board.terms.background() }
     }
@@ -95,7 +94,7 @@ impl Plan for WrrPlan {
         true
     }
 
-    /// What was given back first: the rest may still go to either end.
+    /// Returned batches first: the rest may still go to either end.
     fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
         while let Some(part) = board.ledger.parts.next_notice() {
             let key = key(board, part);
@@ -148,9 +147,9 @@ impl Plan for WrrPlan {
         run.at_most(u32::try_from(most).unwrap_or(u32::MAX))
     }
 
-    /// Only granted batches are left. They are waited for while they are expected sooner than the
-    /// host could redo them, with a quarter of that as the price of throwing work away; a device
-    /// that is late is given as long again as redoing would take.
+    /// Only granted batches are left. The accelerator waits while they are expected sooner than the
+    /// host could redo them, plus a quarter of that time as the price of discarding work; a late
+    /// device gets as long again as redoing would take.
     fn rescue(&mut self, board: &Board) -> Rescue {
         let ledger = &board.ledger;
         let consumed = ledger.consumed();
@@ -184,7 +183,8 @@ impl Plan for WrrPlan {
     }
 }
 
-/// Smaller is more urgent: what was given back, what nobody else will do, what ends last.
+/// Smaller is more urgent: returned batches, batches that only the host can do, the part that ends
+/// last.
 fn key(board: &Board, part: usize) -> u64 {
     let of = board.ledger.parts.part(part);
     if of.freed_ends().is_some() {

@@ -1,5 +1,5 @@
-//! `wrr-frozen`: the turns of `wrr`, computed from times that are known or measured first, and
-//! waited for instead of switched.
+//! `wrr-frozen`: the turns of `wrr`, computed in advance from known or measured times; the
+//! accelerator waits for the planned source.
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::epoch::board::Board;
@@ -20,7 +20,7 @@ const SLACK_MAX: u32 = 4;
 /// … and the part of their share that this is at most.
 const SLACK_OF_SHARE: u32 = 8;
 
-/// Round robin whose interleave of sources is computed beforehand.
+/// Round robin with an interleaving of sources that is computed in advance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WrrFrozen;
 
@@ -61,8 +61,7 @@ impl SharesOut for WrrFrozen {
         Some((Division::Optimal, Caps::Held))
     }
 
-    /// Between the host's batches, a step on a device batch costs it nothing where workers prepare
-    /// meanwhile.
+    /// If workers prepare at the same time, a step on a device batch costs the host nothing.
     fn ready_ns(&self, board: &Board) -> u64 {
         let ready_ns = board.ready_ns();
         let hidden = board.terms.background() && ready_ns < board.host_ns();

@@ -130,7 +130,7 @@ fn workers_in_the_background_meet_the_closed_forms() {
     }
 }
 
-/// The end of each window costs up to a device batch, so it is no closed form but a bound.
+/// The end of each window costs up to a device batch, so this is a bound and not a closed form.
 #[test]
 fn windows_come_near_the_optimum() {
     for times in CHECKED {
@@ -140,7 +140,7 @@ fn windows_come_near_the_optimum() {
 }
 
 #[test]
-fn what_nobody_told_is_learned_within_the_epoch_and_from_one_to_the_next() {
+fn unknown_times_are_learned_within_an_epoch_and_for_the_next() {
     for times in CHECKED {
         for strategy in [
             AnyStrategy::Mte(Mte { split: Split::Optimal, tail: DESCENDING }),
@@ -164,7 +164,7 @@ fn what_nobody_told_is_learned_within_the_epoch_and_from_one_to_the_next() {
     }
 }
 
-/// Four devices that are four times as slow are as good as one, whoever holds the batches.
+/// Four devices that are four times as slow equal one, whichever of them holds the batches.
 #[test]
 fn devices_add_up() {
     for times in [(1.0, 0.375, 2.0), (1.0, 0.2, 3.0)] {

@@ -32,7 +32,7 @@ fn profiled(mut config: Config, host_ns: u64, device_ns: u64, ready_ns: u64) -> 
     config
 }
 
-/// With another lookahead and another spool of the only device.
+/// With a different lookahead and spool of the only device.
 fn with_device(mut config: Config, ahead: u32, spool_slots: u32) -> Config {
     config.devices[0] = DeviceConfig { ahead, spool_slots, ..config.devices[0] };
     config
@@ -98,7 +98,7 @@ fn configurations_that_cannot_be_run_are_refused_by_name() {
 }
 
 #[test]
-fn the_host_alone_needs_no_device_and_keeps_to_its_lookahead() {
+fn host_only_needs_no_device_and_respects_its_lookahead() {
     let mut epoch = epoch(Config {
         devices: Vec::new(),
         host_ahead: 2,
@@ -121,7 +121,7 @@ fn the_host_alone_needs_no_device_and_keeps_to_its_lookahead() {
 }
 
 #[test]
-fn every_wrong_report_is_void_and_says_why() {
+fn every_wrong_report_is_void_with_a_reason() {
     let mut epoch = epoch(config(mte(Split::Fixed(2), Tail::Descending), 4));
     assert_eq!(epoch.device(0, DEVICE), work(3, 2, true, 5));
     let mut published = |device: u16, batch: u32, generation: u32| {
@@ -182,7 +182,7 @@ fn a_stalled_device_is_fenced_and_works_again_only_after_a_sign_of_life() {
 }
 
 #[test]
-fn what_was_published_before_a_stall_stays_good_and_after_a_loss_only_what_was_fetched() {
+fn published_batches_survive_a_stall_and_fetched_ones_survive_a_loss() {
     for lost in [false, true] {
         let fixed = config(mte(Split::Fixed(3), Tail::Descending), 4);
         let mut epoch = epoch(Config { fetch_ahead: 1, ..with_device(fixed, 3, 8) });
@@ -213,7 +213,7 @@ fn what_was_published_before_a_stall_stays_good_and_after_a_loss_only_what_was_f
 }
 
 #[test]
-fn a_rejected_batch_is_redone_by_the_host_at_its_place() {
+fn a_rejected_batch_is_redone_by_the_host_in_order() {
     let mut epoch = epoch(config(mte(Split::Fixed(2), Tail::Descending), 3));
     assert_eq!(epoch.device(0, DEVICE), work(2, 2, true, 5));
     prepare(&mut epoch, 0, 0);
@@ -244,7 +244,7 @@ fn with_one_place_the_host_redoes_only_the_batch_that_is_due() {
 }
 
 #[test]
-fn a_place_is_kept_for_a_batch_that_the_device_may_still_be_granted() {
+fn a_place_is_reserved_for_a_batch_that_the_device_may_still_be_granted() {
     let fixed = mte(Split::Fixed(2), Tail::Ascending);
     let mut epoch = epoch(with_device(config(fixed, 2), 1, 8));
     assert_eq!(epoch.device(0, DEVICE), work(1, 1, true, 5));
@@ -258,14 +258,14 @@ fn a_place_is_kept_for_a_batch_that_the_device_may_still_be_granted() {
 }
 
 #[test]
-fn a_device_that_only_sends_progress_is_not_believed_for_ever() {
+fn a_device_that_only_sends_progress_is_eventually_fenced_off() {
     for strategy in [AnyStrategy::DeviceOnly(DeviceOnly), mte(Split::Fixed(1), Tail::Descending)] {
         let mut epoch = epoch(Config { stalls_max: 1, ..config(strategy, 1) });
         assert!(matches!(epoch.device(0, DEVICE), DeviceDecision::Work(..)));
         let mut now = 0;
         while epoch.host(now) == HostDecision::Done {
             now += SECOND / 2;
-            assert!(now < 60 * SECOND, "it is believed for ever");
+            assert!(now < 60 * SECOND, "it is never fenced off");
             epoch.device_progress(now, DEVICE);
             epoch.accelerator(now);
         }
@@ -316,7 +316,7 @@ fn without_a_profile_both_ends_work_until_enough_was_measured() {
 }
 
 #[test]
-fn a_device_lost_before_the_split_is_known_keeps_what_it_had_claimed() {
+fn a_device_lost_before_the_split_is_known_retains_its_claims() {
     let strategy = mte(Split::EqualFinish, Tail::Descending);
     let mut epoch = epoch(config(strategy, 30));
     assert_eq!(epoch.device(0, DEVICE), work(29, 2, true, 5));
@@ -336,7 +336,7 @@ fn wrr_takes_a_device_batch_when_one_is_ready() {
 }
 
 #[test]
-fn wrr_without_workers_consumes_what_was_prepared_for_this_step() {
+fn wrr_without_workers_consumes_the_batch_prepared_for_this_step() {
     let mut epoch = epoch(profiled(config(AnyStrategy::Wrr(Wrr), 10), 100, 200, 30));
     assert_eq!(epoch.device(0, DEVICE), work(9, 2, true, 5));
     prepare(&mut epoch, 70, 0);
@@ -365,7 +365,7 @@ fn wrr_takes_the_last_batch_back_from_a_device_that_slowed_down() {
     epoch.host_finished(70, BatchIndex(0));
     assert_eq!(consumed(&mut epoch, 70), (0, Source::Host));
     epoch.accelerator_ready(100);
-    // Expected at 150; then it is given the 70 that redoing takes.
+    // Expected at 150; then it gets the 70 that redoing takes.
     assert_eq!(epoch.accelerator(100), AcceleratorDecision::WaitUntil(220));
     assert_eq!(epoch.host(100), HostDecision::Done);
     assert!(matches!(epoch.accelerator(220), AcceleratorDecision::WaitUntil(_)));
@@ -378,7 +378,7 @@ fn wrr_takes_the_last_batch_back_from_a_device_that_slowed_down() {
 }
 
 #[test]
-fn slots_that_are_rejected_before_they_are_fetched_do_not_pile_up() {
+fn slots_rejected_before_fetching_do_not_accumulate() {
     let one_slot = with_device(config(AnyStrategy::Wrr(Wrr), 200), 2, 1);
     let mut epoch = epoch(profiled(one_slot, 100, 100, 30));
     for now in 0..100 {
@@ -398,7 +398,7 @@ fn slots_that_are_rejected_before_they_are_fetched_do_not_pile_up() {
 }
 
 #[test]
-fn time_that_goes_back_is_taken_as_the_latest_told() {
+fn a_time_before_the_latest_counts_as_the_latest() {
     let mut epoch = epoch(config(AnyStrategy::DeviceOnly(DeviceOnly), 2));
     epoch.device(5 * SECOND, DEVICE);
     assert_eq!(epoch.accelerator(0), AcceleratorDecision::WaitUntil(6 * SECOND));

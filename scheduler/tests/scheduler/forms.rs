@@ -1,4 +1,4 @@
-//! Closed forms against figures that were checked by hand, and where they do not apply.
+//! Compares closed forms with values checked by hand, and tests where they do not apply.
 
 use meetpoint_scheduler::closed_forms::{Inputs, NotApplicable, Prediction, Regime};
 use meetpoint_scheduler::{DeviceOnly, Mte, Profile, Split, Strategy, StrategyName, Tail, Wrr};
@@ -57,7 +57,7 @@ fn wrr_with_workers_gives_the_checked_times_per_batch() {
 }
 
 #[test]
-fn a_form_that_does_not_apply_says_why() {
+fn a_form_that_does_not_apply_has_a_reason() {
     assert_eq!(Wrr.closed_form(&inputs(0.5, 0.6, 1.0, false)), Err(NotApplicable::NoGainPerBatch));
     assert_eq!(Wrr.closed_form(&inputs(0.5, 0.0, 1.0, false)), Err(NotApplicable::Unknown("t_g")));
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_device_faster_than_the_accelerator_does_everything() {
 }
 
 #[test]
-fn every_strategy_but_those_that_pick_has_a_form_that_names_itself() {
+fn every_strategy_except_auto_has_a_form_that_names_itself() {
     for name in StrategyName::ALL {
         let strategy = name.with_defaults();
         let found = strategy.closed_form(&inputs(1.0, 0.5, 2.0, false));

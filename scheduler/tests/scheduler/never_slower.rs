@@ -8,28 +8,28 @@ use crate::driver::{Faults, Random, Run, Scenario, holders, run};
 
 const MS: u64 = 1_000_000;
 
-/// Beyond 1 %, an epoch may take as many host batches more as are under way at once, for each time
-/// that work is taken back from a device for good: once a device, and once at the end.
+/// Beyond 1 %, an epoch may take as many more host batches as are open at once, for each time that
+/// work is finally taken back from a device: once per device, and once at the end.
 const BATCHES_MORE: u64 = 2;
 
 /// Seeds of large epochs that failed once.
 const FAILED_ONCE: [u64; 1] = [794];
 
-/// What devices do.
+/// The behaviour of devices.
 fn misbehaviour(random: &mut Random) -> (u64, Faults) {
     let batch_ns = random.between(2 * MS, 40 * MS);
     let healthy = Faults { jitter: random.percent(50), ..Faults::default() };
     let faults = match random.below(8) {
         // Dead from the start, or after some batches.
         0 => Faults { dies_after: Some(random.small(0, 200)), ..healthy },
-        // Far slower than anybody said.
+        // Far slower than configured.
         1 => return (batch_ns * 100, healthy),
         // Slower from some batch on.
         2 => {
             let slows_after = Some((random.small(0, 150), random.between(2, 40)));
             Faults { slows_after, ..healthy }
         }
-        // By fits and starts: silent, or with signs of life only.
+        // Intermittent: silent, or with signs of life only.
         3 => Faults { stalls: random.below(20), ..healthy },
         4 => Faults { stalls: random.below(20), lies: 100, ..healthy },
         // Loses, tears and delays what it has done.
@@ -48,7 +48,7 @@ fn learned(random: &mut Random, truth: &Profile, devices: usize) -> Learned {
     match random.below(3) {
         0 => Learned::nothing(),
         1 => Learned::from_profile(truth, devices),
-        // A device that is from four times as slow to four times as fast as it was.
+        // A device from a quarter of to four times its previous speed.
         _ => {
             let device_ns = truth.device_ns * random.between(25, 400) / 100;
             Learned::from_profile(&Profile { device_ns, ..*truth }, devices)
@@ -141,7 +141,7 @@ fn auto_is_never_slower_whatever_the_devices_do() {
         let case = case(&mut random, 1_500);
         gains += u32::from(check(seed, &case) < 0.97);
     }
-    // The guard is no reason not to use a good device.
+    // The guard must not prevent the use of a good device.
     assert!(gains > 60, "only {gains} epochs were made shorter");
 }
 

@@ -1,4 +1,4 @@
-//! What `auto` picks, what ranks agree on, and what cannot be run.
+//! What `auto` selects, what ranks agree on, and configurations that are refused.
 
 use meetpoint_scheduler::closed_forms::{BestShare, Inputs, best_share};
 use meetpoint_scheduler::{
@@ -36,7 +36,7 @@ fn picked(config: Config) -> (AnyStrategy, String) {
 }
 
 #[test]
-fn auto_picks_for_the_order_and_says_why() {
+fn auto_selects_by_the_order_with_a_reason() {
     let fastest = |order, profile| picked(config(Goal::Throughput, order, profile));
     let (strategy, why) = fastest(Order::Any, Some(FAST));
     assert_eq!(strategy, AnyStrategy::Wrr(Wrr));
@@ -71,7 +71,7 @@ fn a_small_spool_makes_a_replayable_order_one_of_turns() {
     assert_eq!(picked(small).0, AnyStrategy::WrrFrozen(WrrFrozen));
 }
 
-/// The value of every share by brute force, by the same model.
+/// The value of every share by brute force, with the same model.
 fn by_brute_force(inputs: &Inputs, costs: &Costs, t_p: f64, weight: f64) -> f64 {
     let p = inputs.profile;
     let [t_c, t_s, t_g] = [p.host_ns, p.device_ns, p.ready_ns].map(|time| time as f64);
@@ -114,7 +114,7 @@ fn the_best_share_is_that_of_brute_force() {
 fn energy_decides_against_the_clock_where_it_weighs_more() {
     let costs = |base_uw, host_core_uw, device_uw| Some(Costs { base_uw, host_core_uw, device_uw });
     let with = |costs| Config { costs, ..config(Goal::Energy, Order::Any, Some(FAST)) };
-    // A device that draws a hundred times as much as a core is left alone.
+    // A device that draws a hundred times the power of a core is not used.
     assert_eq!(picked(with(costs(0, 1_000, 100_000))).0, AnyStrategy::HostOnly(HostOnly));
     // One that draws nothing does as much as it can without making the epoch longer.
     let all = AnyStrategy::Mte(Mte { split: Split::Fixed(2_500), tail: Tail::Descending });
@@ -158,7 +158,7 @@ fn an_agreement_of_another_step_is_void() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_by_name() {
+fn configurations_that_cannot_run_are_refused_by_name() {
     let mut random = Random(1);
     let base = || Config { batches: 10, ..config(Goal::Throughput, Order::Any, None) };
     let refused = |config: Config| Epoch::new(config).expect_err("it cannot be run").to_string();
@@ -185,7 +185,7 @@ fn what_cannot_be_run_is_refused_by_name() {
         Epoch::new(Config { holders: held, ..base() }).unwrap_err(),
         Error::HoldersCount { holders: 2, devices: 1 }
     );
-    // The generator makes only what can be run.
+    // The generator creates only valid configurations.
     for seed in 0..200 {
         Epoch::new(generate::config(&mut Random(seed), 2)).expect("it can be run");
     }

@@ -1,6 +1,6 @@
 //! Every strategy under random configurations, delays and faults: coverage, order, quotas, ends.
 //!
-//! A scenario is a seed; a seed that failed once is kept in `FAILED_ONCE`.
+//! A scenario is a seed; `FAILED_ONCE` lists seeds that failed once.
 
 use crate::driver::generate::{self, fit};
 use crate::driver::oracle;
@@ -44,7 +44,7 @@ fn check_order(config: &Config, run: &Run) {
         assert_eq!(run.sequence, (0..config.batches).collect::<Vec<u32>>(), "C4");
     } else if let Some(record) = &run.record {
         let order = oracle::order(record, config);
-        assert_eq!(run.sequence, order, "C3: the order that {record} says");
+        assert_eq!(run.sequence, order, "C3: the order of {record}");
     }
 }
 
@@ -61,14 +61,14 @@ fn one_scenario(_seed: u64, random: &mut Random) {
     check_order(&config, &run);
 }
 
-/// Coverage (C0), quotas, invariants, an end, and that nobody waits for nothing are checked by the
-/// driver at every step.
+/// The driver checks coverage (C0), quotas, invariants, termination and useless waits at every
+/// step.
 #[test]
 fn every_epoch_ends_with_every_batch_consumed_once_and_in_the_promised_order() {
     for_seeds(FAILED_ONCE.into_iter().chain(0..SCENARIOS), one_scenario);
 }
 
-/// Every strategy of the list, so that a new one is among them.
+/// Iterates over the list, so that new strategies are covered.
 #[test]
 fn every_strategy_with_its_defaults_consumes_every_batch_in_the_promised_order() {
     for name in StrategyName::ALL {
@@ -179,9 +179,9 @@ fn ranks_take_the_same_kind_of_source_in_each_step() {
     for_seeds(seeds, |_, random| agreeing_ranks(random, None));
 }
 
-/// What ranks learn in an epoch is theirs, what they pick for the next is all of theirs.
+/// Each rank learns its own times, but all select the same strategy for the next epoch.
 #[test]
-fn ranks_under_auto_pick_alike_in_the_next_epoch() {
+fn ranks_under_auto_select_the_same_strategy_in_the_next_epoch() {
     let mut by_times = 0;
     for seed in 0..200 {
         let random = &mut Random(seed ^ 0x9a7c);
@@ -206,9 +206,9 @@ fn ranks_under_auto_pick_alike_in_the_next_epoch() {
             })
             .collect();
         assert!(picked.iter().all(|it| *it == picked[0]), "seed {seed}: {picked:?}");
-        by_times += u32::from(picked[0].why != meetpoint_scheduler::Why::Adapts);
+        by_times += u32::from(picked[0].why != meetpoint_scheduler::Reason::Adapts);
     }
-    assert!(by_times > 50, "{by_times} picked by what they learned");
+    assert!(by_times > 50, "{by_times} selected by learned times");
 }
 
 #[test]

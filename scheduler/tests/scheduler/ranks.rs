@@ -35,7 +35,7 @@ fn agree(epoch: &mut Epoch, now: u64) {
     assert_eq!(epoch.agreed(now, proposal.agreement()), Outcome::Accepted);
 }
 
-/// Prepares what the host is told to, consumes it, and ends the step.
+/// Prepares the batch assigned to the host, consumes it, and ends the step.
 fn host_step(epoch: &mut Epoch, now: u64) -> u32 {
     if let HostDecision::Prepare(batch) = epoch.host(now) {
         assert_eq!(epoch.host_finished(now + 1, batch), Outcome::Accepted);
@@ -47,8 +47,8 @@ fn host_step(epoch: &mut Epoch, now: u64) -> u32 {
     batch.0
 }
 
-/// The order is fixed when the last device goes, and another batch may then be next than the one
-/// that the host was to prepare. The host's only place must not be taken by that one.
+/// The order is fixed when the last device is lost, and the next batch may then differ from the one
+/// assigned to the host, which must not take the host's only place.
 #[test]
 fn a_device_that_dies_between_an_agreement_and_the_hosts_claim_takes_no_place_from_it() {
     let mte = AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending });

@@ -1,4 +1,4 @@
-//! Batches kept from before, and epochs that begin before the accelerator does.
+//! Batches reused from earlier epochs, and epochs that begin before the accelerator does.
 
 use meetpoint_scheduler::{
     AcceleratorDecision, AnyStrategy, BatchIndex, Config, DeviceConfig, DeviceDecision, DeviceId,
@@ -34,14 +34,14 @@ fn epoch(strategy: AnyStrategy, batches: u32) -> Epoch {
 }
 
 #[test]
-fn a_kept_batch_is_fetched_and_consumed_and_takes_a_slot() {
+fn a_reused_batch_is_fetched_and_consumed_and_takes_a_slot() {
     let mut epoch = epoch(AnyStrategy::Wrr(Wrr), 10);
     for batch in [9, 4] {
         assert_eq!(epoch.preloaded(0, DEVICE, BatchIndex(batch)), Outcome::Accepted);
     }
     let again = epoch.preloaded(0, DEVICE, BatchIndex(4));
     assert_eq!(again, Outcome::Void(VoidReason::NoPlace));
-    // Two of three slots are taken: one batch is granted, below the kept one.
+    // Two of three slots are taken: one batch is granted, below the reused one.
     let DeviceDecision::Work(run, _) = epoch.device(0, DEVICE) else { panic!("one slot is free") };
     assert_eq!((run.first, run.count), (BatchIndex(8), 1));
     assert_eq!(epoch.preloaded(0, DEVICE, BatchIndex(3)), Outcome::Void(VoidReason::NoPlace));
@@ -50,14 +50,14 @@ fn a_kept_batch_is_fetched_and_consumed_and_takes_a_slot() {
     let first = AcceleratorDecision::Consume(BatchIndex(9), Source::Device(DEVICE));
     assert_eq!(epoch.accelerator(1), first);
     assert_eq!(epoch.fetch(2), Some((BatchIndex(4), DEVICE, Generation(5))));
-    // One that is torn is the host's.
+    // The host redoes a torn one.
     epoch.device_rejected(2, DEVICE, BatchIndex(4), Generation(5));
     assert_eq!(epoch.host(3), HostDecision::Prepare(BatchIndex(4)));
     epoch.check_invariants();
 }
 
 #[test]
-fn what_has_no_place_is_refused() {
+fn batches_without_a_place_are_refused() {
     let none = Outcome::Void(VoidReason::NoPlace);
     let mut alone = epoch(AnyStrategy::HostOnly(HostOnly), 10);
     assert_eq!(alone.preloaded(0, DEVICE, BatchIndex(9)), none);
@@ -93,7 +93,7 @@ fn devices_may_be_granted_work_long_before_the_accelerator_is_ready() {
     assert_eq!((run.first, run.count), (BatchIndex(99), 2));
     epoch.device_published(1_200, DEVICE, BatchIndex(99), generation);
     epoch.device_published(1_400, DEVICE, BatchIndex(98), generation);
-    // Waiting for the accelerator is no stall, and no time of a step.
+    // Waiting for the accelerator is neither a stall nor part of a step.
     epoch.tick(900_000_000);
     assert_eq!(epoch.summary().stalls, 0);
     epoch.accelerator_ready(900_000_000);

@@ -1,4 +1,4 @@
-//! JPEG decoding and what follows it, held against libjpeg-turbo, on the pictures of a folder.
+//! JPEG decoding and what follows it, compared with libjpeg-turbo, on the pictures of a folder.
 //!
 //! Every method works on every picture, one after another, before the next picture is taken; thread
 //! CPU time is counted, and the median over sweeps printed. Options, beside those of every bench:
@@ -8,9 +8,9 @@
 //! --cpu NAME       instruction set of the kernels; without, the best that there is
 //! --sweeps N       times that everything is measured, each with other crops; 5
 //! --pictures N     most pictures that are taken
-//! --sets given     leaves out the set that is made of the given pictures
+//! --sets given     leaves out the set that is encoded from the given pictures
 //! --methods TEXT   measures only methods whose names contain it
-//! --boxes FILE     writes which crops were drawn, for peers in other languages
+//! --boxes FILE     writes the random crops, for peers in other languages
 //! --samples FILE   writes what our sample method makes in the first sweep, picture after picture
 //! ```
 
@@ -31,8 +31,8 @@ use sets::Set;
 struct Comparison {
     ours: &'static str,
     peer: &'static str,
-    /// Least ratio for the given files and for those that are 4:2:0 at quality 90; what none is
-    /// promised for has none.
+    /// Minimum ratio for the given files and for the 4:2:0 files at quality 90; `None` without a
+    /// target.
     targets: [Option<f64>; 2],
 }
 
@@ -59,7 +59,7 @@ const COMPARISONS: &[Comparison] = &[
     compare("entropy: ours, compact", "entropy: libjpeg", [Some(3.5), None]),
 ];
 
-/// Bytes that are stored for a file: name, most of the file's bytes, what.
+/// Bytes stored for a file: name, maximum share of the file's bytes, and what they are.
 type Stored = (&'static str, Option<f64>, fn(&sets::Picture) -> &[u8]);
 
 const STORED: &[Stored] = &[
@@ -90,7 +90,7 @@ fn main() -> anyhow::Result<()> {
     let only_given = options.own.get("sets").is_some_and(|sets| sets == "given");
     let mut sets = if only_given { Vec::new() } else { sets::others(&given)? };
     let wanted = options.own.get("methods").map_or("", String::as_str);
-    methods::keep_what_all_decode(&mut given, &mut methods(cpu, "")?, &mut report);
+    methods::retain_decodable(&mut given, &mut methods(cpu, "")?, &mut report);
     if let Some(path) = options.path("boxes") {
         sets::write_boxes(&given, sweeps, &path)?;
     }
@@ -105,7 +105,7 @@ fn main() -> anyhow::Result<()> {
     report.finish(&options)
 }
 
-/// All that is measured, ours and others', whose names contain a text.
+/// All methods, ours and others', whose names contain a text.
 fn methods(cpu: Cpu, wanted: &str) -> anyhow::Result<Vec<Method>> {
     let ours = ours::methods(cpu)?;
     #[cfg(feature = "libjpeg-turbo")]

@@ -6,18 +6,18 @@ use crc_fast::{CrcAlgorithm, Digest};
 use meetpoint_jpeg_benches::{Report, median, thread_ns};
 use std::path::Path;
 
-/// Left-out pictures that are named.
+/// Maximum number of skipped pictures that are named.
 const NAMED_MAX: usize = 5;
 
 /// One way to do something with a picture.
 pub(crate) struct Method {
-    /// What is done, a colon, and by whom.
+    /// The operation, a colon, and the implementation.
     pub(crate) name: &'static str,
     run: Box<Run>,
 }
 
-/// Takes a picture, the number of the sweep (which the crop depends on), and where the result goes.
-/// What it does only to be checked, it must leave to the caller.
+/// Takes a picture, the number of the sweep (which selects the crop), and the output buffer. Work
+/// that only serves the check is left to the caller.
 type Run = dyn FnMut(&Picture, u32, &mut Vec<u8>) -> anyhow::Result<()>;
 
 impl Method {
@@ -29,7 +29,7 @@ impl Method {
     }
 }
 
-/// What came out for a set.
+/// The results for a set.
 pub(crate) struct Measured {
     pub(crate) name: &'static str,
     /// Microseconds an image, the median over sweeps of the mean over pictures.
@@ -38,8 +38,8 @@ pub(crate) struct Measured {
     pub(crate) crc: u32,
 }
 
-/// Leaves out the pictures that some method does not take, and says which.
-pub(crate) fn keep_what_all_decode(set: &mut Set, methods: &mut [Method], report: &mut Report) {
+/// Removes the pictures that some method does not decode, and prints their names.
+pub(crate) fn retain_decodable(set: &mut Set, methods: &mut [Method], report: &mut Report) {
     let (mut out, mut left_out, before) = (Vec::new(), Vec::new(), set.pictures.len());
     set.pictures.retain(|picture| {
         let refused = methods
@@ -63,7 +63,7 @@ pub(crate) fn measure(
     sweeps: u32,
 ) -> anyhow::Result<Vec<Measured>> {
     anyhow::ensure!(!set.pictures.is_empty(), "no picture is left to measure");
-    // Nobody is timed on a result whose memory is asked for first.
+    // No method is timed while it allocates its result.
     let mut outs = vec![Vec::new(); methods.len()];
     let mut digests: Vec<_> =
         methods.iter().map(|_| Digest::new(CrcAlgorithm::Crc32IsoHdlc)).collect();

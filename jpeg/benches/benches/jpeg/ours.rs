@@ -28,7 +28,7 @@ pub(crate) fn methods(cpu: Cpu) -> anyhow::Result<Vec<Method>> {
     ])
 }
 
-/// As a loader has it: the checksum of what it read is known.
+/// As in a loader, which already knows the checksum of the file.
 fn with_entry_points(picture: &Picture) -> Encoded<'_> {
     Encoded {
         bytes: &picture.encoded,
@@ -77,7 +77,7 @@ fn sample_of(
     }))
 }
 
-/// All coefficients of a coefficient form, a row of MCUs at a time into the same memory.
+/// Unpacks all coefficients of a coefficient form, one row of MCUs at a time, into the same memory.
 fn entropy(cpu: Cpu, name: &'static str, of: fn(&Picture) -> &[u8]) -> Method {
     let mut scratch = Some(RowScratch::default());
     let mut buffers: Vec<(Vec<Block>, Vec<u8>)> = Vec::new();

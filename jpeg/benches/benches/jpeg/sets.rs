@@ -1,4 +1,4 @@
-//! The pictures that are measured, and the crops that are drawn in them.
+//! The pictures that are measured, and their random crops.
 
 use anyhow::Context;
 use meetpoint_format::checksum::crc32c;
@@ -8,16 +8,16 @@ use meetpoint_jpeg_benches::{encoded_picture, jpeg_files};
 use meetpoint_kernels::{ImageInfo, Region, SampleId, crop, probe};
 use std::path::Path;
 
-/// The recipe of the rows that are called sample.
+/// The recipe of the rows named "sample".
 pub(crate) const RECIPE: &str = "[[operation]]\nname = \"decode\"\n\
      [[operation]]\nname = \"random_resized_crop\"\nsize = 224\n\
      [[operation]]\nname = \"random_horizontal_flip\"\n";
 
-/// Side of what the recipe makes.
+/// Side of the recipe's result in pixels.
 #[cfg(feature = "libjpeg-turbo")]
 pub(crate) const SIDE: u32 = 224;
 
-/// Seed of every draw.
+/// Seed of the random parameters.
 const SEED: u64 = 7;
 
 /// Name of the set of the given pictures.
@@ -39,7 +39,7 @@ pub(crate) struct Picture {
     /// Its coefficient forms.
     pub(crate) fast: Vec<u8>,
     pub(crate) compact: Vec<u8>,
-    /// Its number in the set, which the draws depend on.
+    /// Its index in the set, which selects the random parameters.
     sample: u64,
 }
 
@@ -57,12 +57,12 @@ impl Picture {
         Ok(Self { name, encoded, info, entry_points, crc32c, fast, compact, sample })
     }
 
-    /// What the draws of a sweep depend on.
+    /// Seeds the random parameters of a sweep.
     pub(crate) fn id(&self, sweep: u32) -> SampleId {
         SampleId { seed: SEED, epoch: sweep, sample: self.sample }
     }
 
-    /// What `RECIPE` draws in a sweep: where the crop lies, and whether it is mirrored.
+    /// The random parameters of `RECIPE` in a sweep: the crop, and whether it is flipped.
     pub(crate) fn draw(&self, sweep: u32) -> (Region, bool) {
         let SampleId { seed, epoch, sample } = self.id(sweep);
         let draws = |operation| Draws::new(DrawKey { seed, epoch, sample, operation });
@@ -85,7 +85,7 @@ impl Set {
         self.bytes_of(|picture| &picture.encoded)
     }
 
-    /// Bytes of something that all pictures have.
+    /// Sum over all pictures of a size in bytes.
     pub(crate) fn bytes_of(&self, of: fn(&Picture) -> &[u8]) -> usize {
         self.pictures.iter().map(|picture| of(picture).len()).sum()
     }
@@ -107,7 +107,7 @@ pub(crate) fn given(dir: Option<&Path>, most: u32, generated: u32) -> anyhow::Re
     Ok(Set { name: GIVEN, pictures: pictures.collect::<anyhow::Result<_>>()? })
 }
 
-/// Sets that are made of the given one: the same pictures encoded anew, 4:2:0 at quality 90.
+/// Sets derived from the given one: the same pictures encoded again, 4:2:0 at quality 90.
 #[cfg(feature = "libjpeg-turbo")]
 pub(crate) fn others(given: &Set) -> anyhow::Result<Vec<Set>> {
     use meetpoint_jpeg_benches::libjpeg::{Encoding, Mode, Turbo};
@@ -115,7 +115,8 @@ pub(crate) fn others(given: &Set) -> anyhow::Result<Vec<Set>> {
     let mut pixels = meetpoint_kernels::Picture::default();
     let mut pictures = Vec::new();
     for picture in &given.pictures {
-        // What libjpeg does not decode is left out of the given set as well, and said there.
+        // Pictures that libjpeg does not decode are also removed from the given set, and named
+        // there.
         if turbo.decode(&picture.encoded, Mode::default(), &mut pixels).is_ok() {
             let encoded = turbo.encode(&pixels, Encoding::USUAL)?;
             pictures.push(Picture::new(picture.name.clone(), encoded, picture.sample)?);

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The option of the child: a file to decode.
 pub(crate) const CHILD: &str = "decode-by-libjpeg";
 
-/// Says how much libjpeg gains by SIMD on the first picture.
+/// Prints how much libjpeg gains by SIMD on the first picture.
 #[cfg(feature = "libjpeg-turbo")]
 pub(crate) fn note(set: &Set, report: &mut Report) -> anyhow::Result<()> {
     use anyhow::{Context, ensure};
@@ -34,11 +34,11 @@ pub(crate) fn note(set: &Set, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what is missing.
+/// Prints what is missing.
 #[cfg(not(feature = "libjpeg-turbo"))]
 pub(crate) fn note(_: &Set, report: &mut Report) -> anyhow::Result<()> {
-    report.note("built without libjpeg-turbo: its rows and the 4:2:0 set are left out");
-    report.note(format!("to have them: {}", meetpoint_jpeg_benches::LIBJPEG_HINT));
+    report.note("built without libjpeg-turbo: its rows and the 4:2:0 set are skipped");
+    report.note(format!("to include them: {}", meetpoint_jpeg_benches::LIBJPEG_HINT));
     Ok(())
 }
 
@@ -60,7 +60,6 @@ pub(crate) fn child(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// There is nothing to do.
 #[cfg(not(feature = "libjpeg-turbo"))]
 pub(crate) fn child(_: &Path) -> anyhow::Result<()> {
     anyhow::bail!("built without libjpeg-turbo")

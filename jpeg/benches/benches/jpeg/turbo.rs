@@ -1,4 +1,4 @@
-//! What others make of libjpeg-turbo, with fast_image_resize for the resize.
+//! Methods of programs that use libjpeg-turbo, with fast_image_resize for the resize.
 
 use crate::methods::Method;
 use crate::sets::SIDE;
@@ -75,7 +75,7 @@ fn resize(
 ) -> anyhow::Result<()> {
     let bytes = (SIDE * SIDE * 3) as usize;
     out.resize(bytes, 0);
-    // Typed, so that the code for other pixels is not compiled.
+    // Typed, so that code for other pixel formats is not compiled.
     let from = TypedImageRef::<U8x3>::from_buffer(pixels.width, pixels.height, &pixels.pixels)?;
     let mut to = TypedImage::<U8x3>::from_buffer(SIDE, SIDE, out)?;
     let Region { x, y, width, height } = region;

@@ -1,4 +1,4 @@
-//! Holds our JPEG decoder against libjpeg-turbo, pixel by pixel, on the files of a folder.
+//! Compares our JPEG decoder with libjpeg-turbo, pixel by pixel, on the files of a folder.
 //!
 //! Whole pictures and random regions of each; the exit code is 1 where anything differs. Files that
 //! libjpeg refuses or warns of are counted, and ours must refuse them too.
@@ -13,13 +13,13 @@ use meetpoint_kernels::{Picture, Region};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Files with differences that are named.
+/// Maximum number of differing files that are named.
 const NAMED_MAX: u64 = 20;
 
 #[derive(Parser)]
-#[command(about = "Holds our JPEG decoder against libjpeg-turbo, pixel by pixel")]
+#[command(about = "Compares our JPEG decoder with libjpeg-turbo, pixel by pixel")]
 struct Arguments {
-    /// Folders or files; every JPEG at or below is taken.
+    /// Folders or files; every JPEG at or below them is compared.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Random regions of each picture.
@@ -33,14 +33,14 @@ struct Arguments {
     cpu: Option<String>,
 }
 
-/// What was found so far.
+/// Counts so far.
 #[derive(Default)]
 struct Totals {
     files: u64,
     equal_files: u64,
     /// Refused by both.
     refused: u64,
-    /// Refused by one alone.
+    /// Refused by only one.
     disputed: u64,
     regions: u64,
     values: u64,
@@ -105,9 +105,9 @@ impl File<'_> {
             }
             (Ok(()), Err(ours)) => return self.dispute(&format!("ours refuses it: {ours}")),
             (Err(theirs @ TurboError::Unsupported), Ok(())) => {
-                return self.dispute(&format!("ours takes it; {theirs}"));
+                return self.dispute(&format!("ours decodes it; {theirs}"));
             }
-            (Err(theirs), Ok(())) => return self.dispute(&format!("ours takes it; {theirs}")),
+            (Err(theirs), Ok(())) => return self.dispute(&format!("ours decodes it; {theirs}")),
         }
         if (ours.width, ours.height) != (theirs.width, theirs.height) {
             return self.dispute("the sizes differ");
@@ -126,7 +126,7 @@ impl File<'_> {
         self.totals.equal_files += u64::from(self.totals.wrong_values == before);
     }
 
-    /// Holds a region against the same part of the whole picture.
+    /// Compares a region with the same part of the whole picture.
     fn count(&mut self, ours: &Picture, theirs: &Picture, region: Region) {
         let row_bytes = region.width as usize * 3;
         let mut first = None;
@@ -166,14 +166,14 @@ impl File<'_> {
         self.totals.named += 1;
         match self.totals.named {
             ..=NAMED_MAX => println!("{}: {what}", self.path.display()),
-            n if n == NAMED_MAX + 1 => println!("... and more, which are only counted"),
+            n if n == NAMED_MAX + 1 => println!("... and more, not listed"),
             _ => {}
         }
     }
 }
 
-/// A region: mostly any rectangle, sometimes a single pixel, a row, a column, or what touches an
-/// edge, where faults hide.
+/// A random region: usually any rectangle, sometimes a single pixel, a row, a column, or a
+/// rectangle at an edge.
 fn region(draws: &mut Draws, number: u32, width: u32, height: u32) -> Region {
     let span = |draws: &mut Draws, whole: u32, short: bool| {
         let length =

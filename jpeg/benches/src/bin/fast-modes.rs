@@ -1,9 +1,9 @@
 //! What decoding a JPEG at a lower resolution costs and gains, on the pictures of a folder:
 //! `fast-modes DIR [SIDE, 224]`.
 //!
-//! Each picture is cropped at random and resized to SIDE x SIDE (with 224 the recipe of the
-//! bench's rows called sample), exactly and in each fast mode, with equal draws. Errors are over
-//! all values.
+//! Each picture is cropped at random and resized to SIDE x SIDE (with 224 the recipe of the bench's
+//! rows named "sample"), exactly and in each fast mode, with equal random parameters. Errors are
+//! over all values.
 
 use anyhow::Context;
 use meetpoint_format::recipe::Recipe;
@@ -16,7 +16,7 @@ const MODES: [(&str, &str); 2] = [("exact", ""), ("scaled", "scaled = true\n")];
 /// Times that every picture is prepared, each with another crop.
 const SWEEPS: u32 = 3;
 
-/// A mode and what was found of it.
+/// A mode and its measurements.
 struct Mode {
     name: &'static str,
     preparer: SamplePreparer,
@@ -51,7 +51,7 @@ fn main() -> anyhow::Result<()> {
                 mode.preparer
                     .prepare(file.into(), id, &mut mode.out, &mut || ())
                     .with_context(|| path.display().to_string())?;
-                // The first sweep is to warm up.
+                // The first sweep is a warm-up.
                 mode.ns += if sweep == 0 { 0 } else { thread_ns() - before };
             }
             let (exact, others) = modes.split_first_mut().context("there are modes")?;

@@ -1,6 +1,6 @@
-//! Does what programs in other languages ask of the kernels, so that they can check the results.
+//! Runs kernels on request of programs in other languages, which check the results.
 //!
-//! A request is a line on standard input, words parted by tabs:
+//! A request is a line on standard input, fields separated by tabs:
 //!
 //! ```text
 //! decode  FILE  x y width height                              (0 0 0 0 for the whole picture)
@@ -17,7 +17,7 @@ use meetpoint_kernels::resize::{Filter, Resize, Resizer};
 use meetpoint_kernels::{Cpu, Picture, Region, probe};
 use std::io::{BufRead, Write};
 
-/// What is reused from request to request.
+/// Buffers that are reused between requests.
 struct Server {
     decoder: Decoder,
     resizer: Resizer,

@@ -95,14 +95,14 @@ pub struct Plane {
 #[derive(Debug)]
 pub struct Turbo {
     raw: NonNull<c_void>,
-    /// Four channels before they become three.
+    /// Four channels before their conversion to three.
     inks: Vec<u8>,
 }
 
 impl Turbo {
-    /// A new one. Panics when memory ends.
+    /// A new object. Panics when out of memory.
     pub fn new() -> Self {
-        // SAFETY: it takes nothing and gives a new object or null.
+        // SAFETY: it takes nothing and returns a new object or null.
         let raw = unsafe { turbo_new() };
         Self { raw: NonNull::new(raw).expect("libjpeg has memory to start"), inks: Vec::new() }
     }
@@ -118,8 +118,8 @@ impl Turbo {
         self.checked(result)
     }
 
-    /// The same, whatever libjpeg warns of. What stands behind the only scan of a file is not
-    /// looked at. Gives the number of warnings.
+    /// Decodes in spite of warnings, and returns their number. Bytes after the only scan of a file
+    /// are ignored.
     pub fn decode_damaged(
         &mut self,
         encoded: &[u8],
@@ -127,7 +127,7 @@ impl Turbo {
         out: &mut Picture,
     ) -> Result<u64, TurboError> {
         let result = self.decode_all(encoded, mode, out, false)?;
-        self.checked_all_but_warnings(result)?;
+        self.checked_ignoring_warnings(result)?;
         // SAFETY: the object lives.
         Ok(unsafe { turbo_warnings(self.raw.as_ptr()) }.unsigned_abs())
     }
@@ -235,9 +235,9 @@ impl Turbo {
             turbo_encode(self.raw.as_ptr(), from, width, height, &raw, &mut file, &mut bytes)
         };
         self.checked(result)?;
-        // SAFETY: after success `file` has `bytes` bytes, which are copied and then given back.
+        // SAFETY: after success `file` has `bytes` bytes, which are copied before they are freed.
         let copy = unsafe { std::slice::from_raw_parts(file, bytes as usize) }.to_vec();
-        // SAFETY: libjpeg allocated it, and nobody has it any more.
+        // SAFETY: libjpeg allocated it, and no reference to it remains.
         unsafe { turbo_free_file(file) };
         Ok(copy)
     }
@@ -253,7 +253,7 @@ impl Turbo {
         let (from, bytes) = (encoded.as_ptr(), encoded.len());
         // SAFETY: `from` has `bytes` bytes and outlives the decode that follows in the caller.
         let result = unsafe { turbo_size(self.raw.as_ptr(), from, bytes, &raw, size.as_mut_ptr()) };
-        self.checked_all_but_warnings(result)?;
+        self.checked_ignoring_warnings(result)?;
         if matches!(size[2], 3 | 4) { Ok(size) } else { Err(TurboError::Unsupported) }
     }
 
@@ -276,7 +276,7 @@ impl Turbo {
     }
 
     fn checked(&self, result: c_int) -> Result<(), TurboError> {
-        self.checked_all_but_warnings(result)?;
+        self.checked_ignoring_warnings(result)?;
         // SAFETY: the object lives.
         match unsafe { turbo_warnings(self.raw.as_ptr()) } {
             0 => Ok(()),
@@ -284,7 +284,7 @@ impl Turbo {
         }
     }
 
-    fn checked_all_but_warnings(&self, result: c_int) -> Result<(), TurboError> {
+    fn checked_ignoring_warnings(&self, result: c_int) -> Result<(), TurboError> {
         if result == 0 {
             return Ok(());
         }
@@ -302,7 +302,7 @@ impl Default for Turbo {
 
 impl Drop for Turbo {
     fn drop(&mut self) {
-        // SAFETY: nobody has the object any more.
+        // SAFETY: no reference to the object remains.
         unsafe { turbo_free(self.raw.as_ptr()) }
     }
 }

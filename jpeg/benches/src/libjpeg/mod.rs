@@ -22,7 +22,7 @@ pub struct Mode {
     pub plain_upsampling: bool,
 }
 
-/// What libjpeg does when it is not told otherwise.
+/// The defaults of libjpeg.
 impl Default for Mode {
     fn default() -> Self {
         Self { scale_eighths: 8, fast_idct: false, plain_upsampling: false }
@@ -55,21 +55,21 @@ impl Encoding {
     };
 }
 
-/// What libjpeg says to a file.
+/// Why libjpeg does not decode a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurboError {
     /// An error, in its words.
     Refused(String),
     /// Decoded, with warnings: something is missing or damaged.
     Damaged,
-    /// Not RGB, not CMYK, or a region outside.
+    /// Neither RGB nor CMYK, or a region outside the picture.
     Unsupported,
     /// Its header claims so many pixels, more than [`PIXELS_MAX`].
     TooLarge(u64),
 }
 
-/// Most pixels that memory is taken for: of a damaged header libjpeg may read a size that our
-/// decoder does not.
+/// Maximum pixels that memory is allocated for: libjpeg may read another size from a damaged header
+/// than our decoder does.
 pub const PIXELS_MAX: u64 = 1 << 28;
 
 impl std::fmt::Display for TurboError {
@@ -77,7 +77,7 @@ impl std::fmt::Display for TurboError {
         match self {
             Self::Refused(message) => write!(f, "libjpeg refuses it: {message}"),
             Self::Damaged => f.write_str("libjpeg warns that it is damaged"),
-            Self::Unsupported => f.write_str("nothing that this binding asks libjpeg for"),
+            Self::Unsupported => f.write_str("not supported by this binding"),
             Self::TooLarge(pixels) => write!(f, "libjpeg sees a picture of {pixels} pixels"),
         }
     }
@@ -85,7 +85,7 @@ impl std::fmt::Display for TurboError {
 
 impl std::error::Error for TurboError {}
 
-/// What Pillow makes of CMYK as libjpeg gives it: inks inverted, as Adobe stores them.
+/// Converts libjpeg's CMYK as Pillow does: inks are inverted, as Adobe stores them.
 fn cmyk_to_rgb(inks: &[u8], rgb: &mut [u8]) {
     for (ink, rgb) in inks.chunks_exact(4).zip(rgb.chunks_exact_mut(3)) {
         let white = u32::from(ink[3]);

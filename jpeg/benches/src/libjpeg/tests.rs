@@ -1,11 +1,11 @@
-//! The binding does what its names say.
+//! Tests of the binding to libjpeg.
 
 use super::{Encoding, Mode, Turbo, TurboError};
 use crate::{encoded_picture, generated_picture};
 use meetpoint_jpeg::{Picture, Region};
 
 #[test]
-fn what_is_encoded_decodes_with_its_size() {
+fn an_encoded_picture_decodes_to_its_size() {
     let picture = generated_picture(3);
     let mut turbo = Turbo::new();
     let file = turbo.encode(&picture, Encoding::USUAL).unwrap();
@@ -33,7 +33,7 @@ fn a_region_of_a_picture_without_subsampling_is_a_part_of_the_whole() {
 }
 
 #[test]
-fn coefficients_are_the_same_however_they_are_coded() {
+fn coefficients_do_not_depend_on_the_entropy_coding() {
     let mut turbo = Turbo::new();
     let picture = generated_picture(2);
     let file = turbo.encode(&picture, Encoding::USUAL).unwrap();
@@ -47,7 +47,7 @@ fn coefficients_are_the_same_however_they_are_coded() {
 }
 
 #[test]
-fn damage_and_nonsense_are_told_apart() {
+fn damage_and_invalid_files_are_distinguished() {
     let mut turbo = Turbo::new();
     let mut out = Picture::default();
     let file = encoded_picture(1).unwrap();

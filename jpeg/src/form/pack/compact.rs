@@ -1,8 +1,8 @@
 //! Writes the compact form: rows of the fast form, each byte in a prefix code out of a fixed bank.
 
 use super::super::codes::{
-    CLASS_CODES, CODES, Choice, Context, DC_PAIRS, ESCAPE, KINDS, LANES, PLACES, WIDTH_CODES,
-    Words, place,
+    CLASS_CODES, CODES, Choice, Context, DC_PAIRS, ESCAPE, KINDS, LANES, WIDTH_CODES,
+    WIDTH_INDICES, Words, width_index,
 };
 use super::super::cursor::push_number;
 use super::super::geometry::Strip;
@@ -12,7 +12,7 @@ use super::super::simd::{CODED_OVERRUN, portable_contexts};
 use super::fast::{Parts, group_bytes, parts};
 use super::{FormError, Interrupt, Row, Rows};
 
-/// Blocks of a row of MCUs up to which one lane is shorter than many by more than it is slower.
+/// Blocks of a row of MCUs up to which one lane saves more bytes than it costs time.
 const ONE_LANE_BLOCKS_MAX: usize = 32;
 
 /// Bits of an escape beside its word.
@@ -21,7 +21,7 @@ const ESCAPE_BITS: u64 = 8;
 /// How often each byte occurs.
 type Counts = [u64; 256];
 
-/// Appends how the picture is coded to `out`, and gives the stored bytes of its rows.
+/// Appends the codes of the picture to `out`, and returns the stored bytes of its rows.
 pub(super) fn rows(
     rows: &Rows<'_>,
     out: &mut Vec<u8>,
@@ -63,16 +63,16 @@ fn blocks_of(strips: &[Strip], kind: usize) -> std::ops::Range<usize> {
     first..first + of_kind().map(Strip::blocks).sum::<usize>()
 }
 
-/// What decides which codes suit the blocks of a kind.
+/// The statistics that select the codes for the blocks of a kind.
 #[derive(Debug, Clone)]
 struct Statistics {
     classes: Counts,
-    widths: [Counts; PLACES],
+    widths: [Counts; WIDTH_INDICES],
 }
 
 impl Default for Statistics {
     fn default() -> Self {
-        Self { classes: [0; 256], widths: [[0; 256]; PLACES] }
+        Self { classes: [0; 256], widths: [[0; 256]; WIDTH_INDICES] }
     }
 }
 
@@ -86,7 +86,7 @@ impl Statistics {
         let mut widths = parts.widths[sum(&classes[..blocks.start])..].iter();
         for class in classes[blocks].iter().map(|class| usize::from(*class)) {
             for (band, widths) in widths.by_ref().take(class).enumerate() {
-                self.widths[place(class, band)][usize::from(*widths)] += 1;
+                self.widths[width_index(class, band)][usize::from(*widths)] += 1;
             }
         }
     }
@@ -108,7 +108,7 @@ fn best(choices: usize, context: impl Fn(u8) -> Context, counts: &Counts) -> u8 
     costs.min().expect("there are codes").1
 }
 
-/// Bits of these bytes; what the code lacks is escaped.
+/// Bits of these bytes in a code, escapes included.
 fn cost(words: &Words, counts: &Counts) -> u64 {
     let escape = u64::from(words[usize::from(ESCAPE)].1) + ESCAPE_BITS;
     let costs = counts
@@ -118,7 +118,7 @@ fn cost(words: &Words, counts: &Counts) -> u64 {
     costs.sum()
 }
 
-/// The code whose table starts there.
+/// The code whose table starts at an offset.
 fn words(context: Context) -> &'static Words {
     &CODES.words[context.code()]
 }

@@ -62,11 +62,11 @@ fn folded(value: &i16) -> u16 {
     ((value << 1) ^ (value >> 15)) as u16
 }
 
-/// Appends up to eight numbers as `stored` makes them and gives the code of their width.
+/// Appends up to eight numbers as `stored` makes them and returns the code of their width.
 fn push_group(group: &[i16], stored: fn(&i16) -> u16, out: &mut Vec<u8>) -> u8 {
     // Folded and in two's complement a number has the same bits.
     let bits = group.iter().map(|value| 16 - folded(value).leading_zeros()).max().unwrap_or(0);
-    // There is no code for 15 bits: 16 take it.
+    // There is no code for 15 bits: 16 is used.
     let code = bits.min(15) as u8;
     let width = u32::from(width(code));
     let mut writer = BitWriter::default();

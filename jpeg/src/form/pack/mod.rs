@@ -1,4 +1,4 @@
-//! Writes the coefficient form. Speed matters less here than a form that is quick to read.
+//! Writes the coefficient form. Writing may be slow where that makes reading fast.
 
 mod compact;
 mod fast;
@@ -14,7 +14,7 @@ use crate::Interrupt;
 
 /// Stores a picture's coefficients, and `skeleton`, opaque bytes that travel with them.
 ///
-/// It fails where the planes are not those of the frame, or the frame is none of a JPEG.
+/// Fails if the planes do not fit the frame, or if no JPEG can have the frame.
 pub fn pack(
     form: Form,
     frame: &Frame,
@@ -24,7 +24,7 @@ pub fn pack(
     pack_until(form, frame, coefficients, skeleton, &Interrupt::default())
 }
 
-/// The same, until it is interrupted, which it looks at before each row of MCUs.
+/// [`pack`] with an interrupt, which it polls before each row of MCUs.
 pub(crate) fn pack_until(
     form: Form,
     frame: &Frame,

@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm_storeu_si128, _mm_sub_epi16, _mm_xor_si128, _pdep_u64,
 };
 
-/// Bits of the four 16-bit numbers that half of a group goes to, by its width.
+/// Bit mask of the four 16-bit numbers of half a group, by its width.
 const DEPOSIT_WIDE: [u64; 17] = {
     let mut deposit = [0; 17];
     let mut bits = 0;
@@ -41,7 +41,7 @@ pub(super) fn wide_group(width: u8, data: &[u8]) -> [i16; GROUPS] {
 #[inline]
 fn wide_group_bmi2(width: u8, data: &[u8]) -> [i16; GROUPS] {
     let window: &[u8; 24] = data.first_chunk().expect("the caller leaves room behind the groups");
-    // Four numbers are half as many bytes as eight, perhaps with half a byte.
+    // Four numbers take half the bytes of eight, which may end in a half byte.
     let bits = 4 * usize::from(width);
     let half = |bit: usize| {
         let word = window[bit / 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));

@@ -17,7 +17,7 @@ pub(super) use coded::{
 };
 pub(super) use groups::{GroupedBlocks, group_bytes, prefix_sums, sum, unpack_groups};
 
-/// An instruction set that the machine has, as far as these loops care.
+/// An available instruction set for which these loops exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kernel {
     Portable,
@@ -41,7 +41,7 @@ impl Kernel {
     }
 }
 
-/// Splits bytes into their low and high halves, and gives the largest.
+/// Splits bytes into their low and high halves, and returns the largest.
 pub(super) fn nibbles(kernel: Kernel, from: &[u8], to: &mut [u8]) -> u8 {
     match kernel {
         #[cfg(target_arch = "x86_64")]
@@ -50,7 +50,7 @@ pub(super) fn nibbles(kernel: Kernel, from: &[u8], to: &mut [u8]) -> u8 {
     }
 }
 
-/// Eight numbers of a group of a width up to 16. `data` has eight bytes more.
+/// The eight numbers of a group of a width up to 16. `data` has eight bytes more.
 #[inline]
 pub(super) fn wide_group(kernel: Kernel, width: u8, data: &[u8]) -> [i16; GROUPS] {
     match kernel {

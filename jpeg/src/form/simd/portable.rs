@@ -1,4 +1,4 @@
-//! Unpacking in plain Rust: the meaning of the others.
+//! Unpacking in portable Rust: the reference for the vector code.
 
 use super::super::geometry::GROUPS;
 

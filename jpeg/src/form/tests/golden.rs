@@ -36,7 +36,7 @@ fn hash(coefficients: &Coefficients) -> String {
 }
 
 #[test]
-fn stored_forms_are_read_and_written_as_ever() {
+fn stored_forms_are_read_and_written_unchanged() {
     let mut lines = String::new();
     for (name, frame, coefficients) in pictures() {
         for form in FORMS {
@@ -61,7 +61,7 @@ fn stored_forms_are_read_and_written_as_ever() {
 }
 
 #[test]
-fn both_forms_are_known_by_their_first_bytes() {
+fn both_forms_are_recognised_by_their_first_bytes() {
     for (before, words) in crate::golden::lines(STORED) {
         let form = crate::form_of(&bytes(words[0]));
         assert_eq!(form.map(|form| format!("{form:?}")).as_deref(), Some(before[1]));
@@ -69,7 +69,7 @@ fn both_forms_are_known_by_their_first_bytes() {
 }
 
 #[test]
-fn a_form_of_a_later_version_is_a_form_and_says_so() {
+fn a_form_of_a_later_version_is_refused_with_its_version() {
     for (_, words) in crate::golden::lines(STORED) {
         let mut stored = bytes(words[0]);
         stored[8] = 3;
@@ -80,7 +80,7 @@ fn a_form_of_a_later_version_is_a_form_and_says_so() {
 }
 
 #[test]
-fn a_form_of_version_1_is_a_form_and_says_to_pack_again() {
+fn a_form_of_version_1_is_refused_with_advice_to_pack_again() {
     for (_, words) in crate::golden::lines(STORED) {
         let mut stored = bytes(words[0]);
         stored[8] = 1;

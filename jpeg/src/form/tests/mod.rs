@@ -1,4 +1,4 @@
-//! Pictures made of numbers, and what the form must do with them.
+//! Generated pictures, and tests of the form on them.
 
 mod golden;
 mod hostile;
@@ -40,7 +40,7 @@ fn frame(width: u32, height: u32, sampling: &[(u8, u8)]) -> Frame {
     Frame { width, height, colour, components: components.collect(), quant_tables }
 }
 
-/// Numbers that are the same everywhere.
+/// A deterministic random number generator.
 struct Numbers(u32);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! Any picture comes back as it was.
+//! Every picture survives a round trip.
 
 use super::{FORMS, LOOKS, coefficients, frame};
 use crate::Cpu;
@@ -9,7 +9,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_picture_comes_back(
+    fn every_picture_round_trips(
         (width, height) in (1u32..120, 1u32..60),
         sampling in prop::collection::vec((1u8..=4, 1u8..=4), 1..=4),
         look in prop::sample::select(&LOOKS[..]),

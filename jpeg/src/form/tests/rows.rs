@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Blocks and extents of each component.
 pub(super) type Unpacked = Vec<(Vec<Block>, Vec<u8>)>;
 
-/// Buffers that hold something else before.
+/// Buffers with other content.
 pub(super) fn read(
     reader: &mut FormReader<'_>,
     row: u32,
@@ -28,7 +28,7 @@ pub(super) fn read(
     Ok(unpacked)
 }
 
-/// What must come out, straight from the planes.
+/// The expected result, directly from the planes.
 pub(super) fn slice(frame: &Frame, from: &Coefficients, row: u32, columns: Range<u32>) -> Unpacked {
     let components = frame.components.iter().zip(&from.planes).map(|(component, plane)| {
         let (horizontal, vertical) =
@@ -47,8 +47,8 @@ pub(super) fn slice(frame: &Frame, from: &Coefficients, row: u32, columns: Range
     components.collect()
 }
 
-/// Whether blocks are those that must come out, and extents are true: exact, or 9 for what lies in
-/// the corner of low frequencies, or 63.
+/// Whether blocks are as expected and extents valid: exact, or 9 for the corner of low frequencies,
+/// or 63.
 pub(super) fn fits(got: &Unpacked, expected: &Unpacked) -> bool {
     let in_corner =
         |block: &Block| (0..64).all(|at| block.0[at] == 0 || (at % 8 < 4 && at / 8 < 4));
@@ -63,7 +63,7 @@ pub(super) fn fits(got: &Unpacked, expected: &Unpacked) -> bool {
 }
 
 #[test]
-fn what_a_damaged_form_leaves_behind_does_not_show() {
+fn a_damaged_form_does_not_affect_the_next_one() {
     let mut numbers = Numbers(7);
     let frame = frame(60, 33, &[(2, 1), (1, 1), (1, 1)]);
     for (look, form) in LOOKS.into_iter().flat_map(|look| FORMS.map(|form| (look, form))) {
@@ -125,7 +125,7 @@ fn every_region_is_that_part_of_the_whole() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn rows_and_columns_out_of_range_are_refused() {
     let frame = frame(40, 20, &[(1, 1); 3]);
     let packed = pack(FORMS[0], &frame, &coefficients(&frame, Look::Photo, 1), &[]).unwrap();
     let mut reader = FormReader::open(&packed, Cpu::Portable).unwrap();
@@ -162,7 +162,7 @@ fn a_picture_of_one_pixel_stays_small() {
 }
 
 #[test]
-fn a_picture_of_one_colour_takes_little_and_is_read() {
+fn a_picture_of_one_colour_is_small_and_readable() {
     let frame = frame(65_535, 8, &[(1, 1)]);
     let coefficients = coefficients(&frame, Look::Empty, 1);
     for form in FORMS {
@@ -175,7 +175,7 @@ fn a_picture_of_one_colour_takes_little_and_is_read() {
 }
 
 #[test]
-fn scratch_goes_from_picture_to_picture() {
+fn scratch_memory_is_reused_between_pictures() {
     let mut scratch = Default::default();
     for (seed, size) in [(1, 200), (2, 9), (3, 90)] {
         let frame = frame(size, size, &[(2, 2), (1, 1), (1, 1)]);

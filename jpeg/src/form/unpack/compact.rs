@@ -9,7 +9,7 @@ use super::super::simd::{self, CODED_OVERRUN as OVERRUN};
 use super::{RowComponent, Shared, Task, fast, strips_of_kind};
 use std::ops::Range;
 
-/// What a picture has chosen for a kind, made ready.
+/// The tables that a picture has selected for a kind.
 #[derive(Debug)]
 pub(in super::super) struct Chosen {
     classes: Context,
@@ -47,7 +47,7 @@ pub(in super::super) fn row<const N: usize>(
     decoded: &mut Decoded,
     into: &mut [RowComponent<'_>],
 ) -> Result<(), FormError> {
-    // Two classes take a bit, so that no few bytes make a great many blocks.
+    // Two classes take at least one bit, so that few bytes cannot claim many blocks.
     if task.length * 16 < task.blocks {
         return Err(task.fault("a row has fewer bits than pairs of blocks"));
     }
@@ -59,7 +59,7 @@ pub(in super::super) fn row<const N: usize>(
     groups(&mut source, widths)?;
     let Source { lanes, escapes, at, .. } = source;
     if lanes.0.map(|bits| bits.div_ceil(8)) != ends {
-        return Err(task.fault("a lane has not the length that it claims"));
+        return Err(task.fault("a lane does not have the length that it claims"));
     }
     if !escapes.is_empty() {
         return Err(task.fault("a row has more escapes than it uses"));
@@ -101,7 +101,7 @@ fn starts<const N: usize>(task: &Task<'_>) -> Result<(Lanes<N>, [usize; N]), For
     Ok((Lanes(starts), ends))
 }
 
-/// A row's lanes, and what has come out of them.
+/// A row's lanes, and the bytes read from them.
 struct Source<'a, 'b, const N: usize> {
     task: &'a Task<'a>,
     lanes: Lanes<N>,
@@ -113,7 +113,7 @@ struct Source<'a, 'b, const N: usize> {
 }
 
 impl<const N: usize> Source<'_, '_, N> {
-    /// Makes room for the contexts of so many bytes.
+    /// Makes room for the contexts of this many bytes.
     fn prepare(&mut self, bytes: usize) -> Result<(), FormError> {
         if self.at + bytes > 8 * self.task.length {
             return Err(self.task.fault("a row has fewer bits than bytes"));
@@ -123,7 +123,7 @@ impl<const N: usize> Source<'_, '_, N> {
         Ok(())
     }
 
-    /// Reads a run of so many bytes, whose contexts are there.
+    /// Reads a run of this many bytes, whose contexts are listed.
     fn read(&mut self, bytes: usize) -> Result<(), FormError> {
         let Decoded { row, contexts, places, .. } = &mut *self.decoded;
         let end = self.at + bytes;
@@ -144,7 +144,7 @@ impl<const N: usize> Source<'_, '_, N> {
     }
 }
 
-/// Reads classes and widths of DC differences; gives where the latter are.
+/// Reads classes and widths of DC differences; returns where the latter are.
 fn classes<const N: usize>(
     source: &mut Source<'_, '_, N>,
     choices: &[Chosen],
@@ -170,7 +170,7 @@ fn classes<const N: usize>(
     Ok(bytes..end)
 }
 
-/// Reads DC differences and the widths of all other groups; gives where the latter are.
+/// Reads DC differences and the widths of all other groups; returns where the latter are.
 fn widths<const N: usize>(
     source: &mut Source<'_, '_, N>,
     choices: &[Chosen],

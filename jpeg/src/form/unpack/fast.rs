@@ -20,41 +20,40 @@ pub(in super::super) fn row(
     let widths = row.get(widths_at..groups_at);
     let widths = widths.ok_or_else(|| task.fault("a row ends within its widths"))?;
     if groups_at + simd::group_bytes(task.kernel, widths) != task.length {
-        return Err(task.fault("a row has not the length that its widths say"));
+        return Err(task.fault("the length of a row does not match its widths"));
     }
-    let mut place = Place { block: 0, widths: widths_at, groups: groups_at };
+    let mut at = Offsets { block: 0, widths: widths_at, groups: groups_at };
     for (strip, into) in task.strips.iter().zip(into) {
         let columns = task.columns.start * strip.horizontal..task.columns.end * strip.horizontal;
         let blocks = into.blocks.chunks_exact_mut(columns.len());
         let lines = blocks.zip(into.extents.chunks_exact_mut(columns.len()));
         for (line, (blocks, extents)) in lines.enumerate() {
             let first = strip.first + line * strip.wide + columns.start;
-            place.pass(task, shared, first);
+            at.skip_to(task, shared, first);
             let end = first + columns.len();
             let from = GroupedBlocks {
                 classes: &shared.classes[first..end],
                 dc: &shared.dc[first..end],
-                widths: &task.bytes[place.widths..],
-                groups: &task.bytes[place.groups..],
+                widths: &task.bytes[at.widths..],
+                groups: &task.bytes[at.groups..],
             };
             let (widths, groups) = simd::unpack_groups(task.kernel, from, blocks, extents);
-            place =
-                Place { block: end, widths: place.widths + widths, groups: place.groups + groups };
+            at = Offsets { block: end, widths: at.widths + widths, groups: at.groups + groups };
         }
     }
     Ok(())
 }
 
-/// A block, and where its widths and groups start.
-struct Place {
+/// A block, and the offsets of its widths and groups.
+struct Offsets {
     block: usize,
     widths: usize,
     groups: usize,
 }
 
-impl Place {
-    /// Passes over the blocks up to one.
-    fn pass(&mut self, task: &Task<'_>, shared: &Shared, block: usize) {
+impl Offsets {
+    /// Skips the blocks up to one.
+    fn skip_to(&mut self, task: &Task<'_>, shared: &Shared, block: usize) {
         if block > self.block {
             let count = simd::sum(task.kernel, &shared.classes[self.block..block]);
             let widths = &task.bytes[self.widths..][..count];
@@ -65,7 +64,7 @@ impl Place {
     }
 }
 
-/// Reads classes and DC differences; gives where the widths of the other groups start.
+/// Reads classes and DC differences; returns where the widths of the other groups start.
 fn head(task: &Task<'_>, shared: &mut Shared) -> Result<usize, FormError> {
     let row = &task.bytes[..task.length];
     let short = || task.fault("a row ends within its classes");
@@ -84,11 +83,12 @@ fn head(task: &Task<'_>, shared: &mut Shared) -> Result<usize, FormError> {
     for strip in task.strips {
         let (mut first, end) = (strip.first, strip.first + strip.blocks());
         while first < end {
-            for place in (first..first + strip.wide).step_by(GROUPS) {
+            for block in (first..first + strip.wide).step_by(GROUPS) {
                 let width = shared.widths[index];
                 let group = wide_group(task.kernel, width, &task.bytes[at..]);
-                // The last of a line may write over the next line's start, which comes later.
-                shared.dc[place..place + GROUPS].copy_from_slice(&group);
+                // The end of a line may overwrite the start of the next one, which is written
+                // later.
+                shared.dc[block..block + GROUPS].copy_from_slice(&group);
                 at += usize::from(width);
                 index += 1;
             }
@@ -98,7 +98,7 @@ fn head(task: &Task<'_>, shared: &mut Shared) -> Result<usize, FormError> {
     Ok(at)
 }
 
-/// Reads the widths of that many groups; gives where the next bytes start.
+/// Reads the widths of that many groups; returns where the next bytes start.
 fn widths(
     task: &Task<'_>,
     shared: &mut Shared,

@@ -1,4 +1,4 @@
-//! Unpacks a row of MCUs: first what all its blocks share, then the blocks.
+//! Unpacks a row of MCUs: first the data that its blocks share, then the blocks.
 
 pub(super) mod compact;
 pub(super) mod fast;
@@ -22,7 +22,7 @@ pub struct RowComponent<'a> {
     pub extents: &'a mut [u8],
 }
 
-/// What a row's bytes are unpacked with.
+/// The inputs for unpacking a row.
 pub(super) struct Task<'a> {
     pub(super) kernel: Kernel,
     pub(super) strips: &'a [Strip],
@@ -56,9 +56,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Makes room for what there is one of for each block of a row.
+    /// Resizes the lists with one entry for each block of a row.
     fn prepare(&mut self, task: &Task<'_>) {
-        // Three classes come in one code, the last of a line with up to two that mean nothing.
+        // One code holds three classes; the last one of a line may have two without meaning.
         self.classes.resize(task.blocks + 3, 0);
         // Groups of eight are stored whole, at the end of a line too.
         self.dc.resize(task.blocks + GROUPS, 0);

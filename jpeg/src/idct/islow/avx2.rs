@@ -59,7 +59,7 @@ pub(super) unsafe fn run(
     }
 }
 
-/// Rows `n` and `n + 4` of both blocks, which is how the transform leaves them.
+/// Rows `n` and `n + 4` of both blocks, in the transform's output order.
 type Samples = [__m256i; 4];
 
 /// Two blocks of one value each.
@@ -108,8 +108,8 @@ fn full(table: &[i16; 64], first: &Block, last: &Block) -> Option<Samples> {
 #[target_feature(enable = "avx2")]
 fn corner(table: &[i16; 64], first: &Block, last: &Block) -> Option<Samples> {
     let [in0, in1, in2, in3] = dequantised::<4>(table, first, last)?;
-    // Only columns 0 to 3 hold anything, and so only half of each vector: in the order 0 2 1 3, to
-    // stand in pairs for the second pass.
+    // Only columns 0 to 3 are non-zero, half of each vector: in the order 0 2 1 3, to form pairs
+    // for the second pass.
     let even = _mm256_shuffle_epi32::<0b11_01_10_00>(_mm256_unpacklo_epi16(in0, in2));
     let odd = _mm256_shuffle_epi32::<0b11_01_10_00>(_mm256_unpacklo_epi16(in1, in3));
     let sums = corner_sums(even, odd, first_rounding());
@@ -168,7 +168,7 @@ fn load(values: &[i16; 64], at: usize) -> __m128i {
     unsafe { _mm_loadu_si128(values.as_ptr().cast()) }
 }
 
-/// What rounds the first pass, and in column 0 the second.
+/// The rounding terms of the first pass and, in column 0, of the second.
 #[target_feature(enable = "avx2")]
 fn first_rounding() -> __m256i {
     const ROUND: i32 = 1 << (FIRST_SHIFT - 1);
@@ -263,7 +263,7 @@ pub(in crate::idct) fn odds(rows01: __m256i, rows23: __m256i) -> __m256i {
     _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(first, second))
 }
 
-/// Makes samples of the sums of the second pass: of each column, rows 0 to 3 and rows 4 to 7.
+/// Converts the sums of the second pass to samples: of each column, rows 0 to 3 and rows 4 to 7.
 #[target_feature(enable = "avx2")]
 fn finish(low: [__m256i; SIDE], high: [__m256i; SIDE]) -> Samples {
     // The upper 16 bits of each sum, in the order of rows 0 4 1 5 2 6 3 7.

@@ -17,7 +17,7 @@ const LANES: usize = 4;
 /// The second of each pair of 16-bit values.
 const SECONDS: __mmask32 = 0xAAAA_AAAA;
 
-/// The blocks of a vector; at the end of a run the last one again and again.
+/// The blocks of a vector; at the end of a run the last one is repeated.
 type Group<'a> = [&'a Block; LANES];
 
 /// Transforms a run of blocks. The caller has checked that it fits the output.
@@ -52,7 +52,7 @@ pub(super) unsafe fn run(
         let mask = (1u8 << blocks.len()) - 1;
         for (row, samples) in samples.into_iter().enumerate() {
             // SAFETY: 8 bytes a block are stored in each of 8 rows, for which `out` has room; the
-            // mask leaves out the bytes of blocks that are not there.
+            // mask excludes the bytes of blocks beyond the run.
             unsafe {
                 let (low_to, high_to) = (to.add(row * stride), to.add((row + 4) * stride));
                 _mm256_mask_storeu_epi64(low_to.cast(), mask, _mm512_castsi512_si256(samples));
@@ -63,7 +63,7 @@ pub(super) unsafe fn run(
     }
 }
 
-/// Rows `n` and `n + 4` of all blocks, which is how the transform leaves them.
+/// Rows `n` and `n + 4` of all blocks, in the transform's output order.
 type Samples = [__m512i; 4];
 
 /// Blocks of one value each.
@@ -113,8 +113,8 @@ fn full(table: &[i16; 64], blocks: &Group<'_>) -> Option<Samples> {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn corner(table: &[i16; 64], blocks: &Group<'_>) -> Option<Samples> {
     let [in0, in1, in2, in3] = dequantised::<4>(table, blocks)?;
-    // Only columns 0 to 3 hold anything, and so only half of each vector: in the order 0 2 1 3, to
-    // stand in pairs for the second pass.
+    // Only columns 0 to 3 are non-zero, half of each vector: in the order 0 2 1 3, to form pairs
+    // for the second pass.
     let even = _mm512_shuffle_epi32::<0b11_01_10_00>(_mm512_unpacklo_epi16(in0, in2));
     let odd = _mm512_shuffle_epi32::<0b11_01_10_00>(_mm512_unpacklo_epi16(in1, in3));
     let sums = corner_sums(even, odd, first_rounding());
@@ -143,7 +143,7 @@ fn dequantised<const ROWS: usize>(
     let mut magnitudes = _mm512_setzero_si512();
     for (quarter, rows) in rows.chunks_exact_mut(4).enumerate() {
         let at = quarter * 4 * SIDE;
-        // Four rows of a block to a vector; turned round, a row of four blocks.
+        // Four rows of a block per vector; transposed, a row of four blocks.
         let [first, second, third, fourth] = blocks.map(|block| load(&block.0, at));
         let rows01 = [
             _mm512_shuffle_i32x4::<0b01_00_01_00>(first, second),
@@ -185,7 +185,7 @@ fn load_row(values: &[i16; 64], at: usize) -> __m128i {
     unsafe { _mm_loadu_si128(values.as_ptr().cast()) }
 }
 
-/// What rounds the first pass, and in column 0 the second.
+/// The rounding terms of the first pass and, in column 0, of the second.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn first_rounding() -> __m512i {
     const ROUND: i32 = 1 << (FIRST_SHIFT - 1);
@@ -275,7 +275,7 @@ fn odds(rows01: __m512i, rows23: __m512i) -> __m512i {
     _mm512_castps_si512(_mm512_shuffle_ps::<0b11_01_11_01>(first, second))
 }
 
-/// Makes samples of the sums of the second pass: of each column, rows 0 to 3 and rows 4 to 7.
+/// Converts the sums of the second pass to samples: of each column, rows 0 to 3 and rows 4 to 7.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn finish(low: [__m512i; SIDE], high: [__m512i; SIDE]) -> Samples {
     // The upper 16 bits of each sum, in the order of rows 0 4 1 5 2 6 3 7.

@@ -1,7 +1,7 @@
 //! The exact transform with NEON: one block at a time, its rows in vectors of eight.
 //!
-//! NEON multiplies by a lane of a vector and accumulates, so here no rows are put in pairs; the
-//! sums are those of [`super::avx2`].
+//! NEON multiplies by a lane of a vector and accumulates, so rows are not paired here; the sums are
+//! those of [`super::avx2`].
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::{COLUMN_MAX, EVEN_INNER, FIRST_SHIFT, ODD, SIDE, flat_sample, portable};

@@ -1,4 +1,4 @@
-//! The meaning of the exact transform: libjpeg-turbo's order of operations, with its overflows.
+//! The reference for the exact transform: libjpeg-turbo's order of operations, with its overflows.
 
 use super::{BETWEEN_BITS, CONSTANT_BITS, FIRST_SHIFT, SECOND_SHIFT, SIDE, flat_sample};
 use crate::Block;
@@ -30,8 +30,8 @@ pub(super) fn transform(table: &[i16; 64], block: &Block) -> [[u8; SIDE]; SIDE] 
         std::array::from_fn(|u| block.0[v * SIDE + u].wrapping_mul(table[v * SIDE + u]))
     };
     let between = if block.0[SIDE..].iter().all(|value| *value == 0) {
-        // libjpeg-turbo's shortcut for columns of one coefficient: shifted, and so cut to 16 bits,
-        // where the transform would clamp.
+        // libjpeg-turbo's shortcut for columns of one coefficient: it wraps to 16 bits where the
+        // transform would clamp.
         [row(0).map(|value| value << BETWEEN_BITS); SIDE]
     } else {
         pass::<FIRST_SHIFT>(&std::array::from_fn(row))

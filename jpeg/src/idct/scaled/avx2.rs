@@ -15,23 +15,23 @@ const LANES: usize = 2;
 /// Samples of a row of a block.
 const SIDE: usize = 4;
 
-/// What the first pass shifts out.
+/// Bits that the first pass shifts out.
 const FIRST_SHIFT: i32 = 12;
 
-/// What rounds the first pass, and in column 0 the second.
+/// The rounding terms of the first pass and, in column 0, of the second.
 const ROUND: i32 = 1 << (FIRST_SHIFT - 1);
 const ROUND_COLUMN_0: i32 = ROUND + (ROUND_AND_LEVEL << FIRST_SHIFT);
 
-/// What the input 0 is multiplied by.
+/// Factor of the input 0.
 const EVEN_OUTER: i16 = 1 << 14;
 
-/// What the inputs 2 and 6 add to output 0; output 1 takes the negative.
+/// Factors of the inputs 2 and 6 in output 0; negated for output 1.
 const EVEN_INNER: [i16; 2] = [15_137, -6_270];
 
-/// What the inputs 1, 5, 3, 7 add to the outputs 0 and 1; the outputs 3 and 2 take it away.
+/// Factors of the inputs 1, 5, 3, 7 in the outputs 0 and 1; the outputs 3 and 2 subtract them.
 const ODD: [[i16; 4]; 2] = [[20_995, -4_926, 7_373, -4_176], [8_697, 11_893, -17_799, -1_730]];
 
-/// What the inputs 1, 3, 5, 7 add to output 0 at 2x2; output 1 takes it away.
+/// Factors of the inputs 1, 3, 5, 7 in output 0 at 2x2; output 1 subtracts them.
 const ODD_OF_TWO: [i16; 4] = [29_692, -10_426, 6_967, -5_906];
 
 /// Transforms a run of blocks to 4x4 samples. `out` must hold 4 rows of it.
@@ -77,8 +77,8 @@ pub(super) fn four(
 }
 
 /// Transforms two blocks to four rows of both, one after another; `None` if they need the portable
-/// code. The bound of the exact transform holds here too: no constant divided by what is shifted
-/// out is larger.
+/// code. The bound of the exact transform holds here too: no constant relative to the shift is
+/// larger.
 #[target_feature(enable = "avx2")]
 fn full(table: &[i16; 64], first: &Block, last: &Block) -> Option<__m256i> {
     let [in0, in1, in2, in3, in4, in5, in6, in7] = dequantised::<8>(table, first, last)?;
@@ -112,8 +112,8 @@ fn full(table: &[i16; 64], first: &Block, last: &Block) -> Option<__m256i> {
 #[target_feature(enable = "avx2")]
 fn corner(table: &[i16; 64], first: &Block, last: &Block) -> Option<__m256i> {
     let [in0, in1, in2, in3] = dequantised::<4>(table, first, last)?;
-    // Only columns 0 to 3 hold anything, and so only half of each vector: in the order 0 2 1 3, to
-    // stand in pairs for the second pass.
+    // Only columns 0 to 3 are non-zero, half of each vector: in the order 0 2 1 3, to form pairs
+    // for the second pass.
     let even = _mm256_shuffle_epi32::<0b11_01_10_00>(_mm256_unpacklo_epi16(in0, in2));
     let odd = _mm256_shuffle_epi32::<0b11_01_10_00>(_mm256_unpacklo_epi16(in1, in3));
     let mut rows = corner_sums(even, odd, first_rounding());
@@ -132,7 +132,7 @@ fn first_rounding() -> __m256i {
     _mm256_setr_epi32(COLUMN_0, ROUND, ROUND, ROUND, COLUMN_0, ROUND, ROUND, ROUND)
 }
 
-/// Makes samples of the sums of the second pass, of each column four rows.
+/// Converts the sums of the second pass to samples, of each column four rows.
 #[target_feature(enable = "avx2")]
 fn finish([column0, column1, column2, column3]: [__m256i; SIDE]) -> __m256i {
     // The upper 16 bits of each sum, two columns of a row side by side.
@@ -145,7 +145,7 @@ fn finish([column0, column1, column2, column3]: [__m256i; SIDE]) -> __m256i {
     _mm256_permutevar8x32_epi32(rows, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 
-/// The sums of a pass, from the pairs of inputs 0 4, 1 5, 2 6, 3 7; input 4 does not count.
+/// The sums of a pass, from the pairs of inputs 0 4, 1 5, 2 6, 3 7; input 4 is unused.
 #[target_feature(enable = "avx2")]
 fn sums([in04, in15, in26, in37]: [__m256i; 4], rounding: __m256i) -> [__m256i; SIDE] {
     let outer = _mm256_add_epi32(times(in04, EVEN_OUTER, 0), rounding);
@@ -237,7 +237,7 @@ fn samples_of_two(table: &[i16; 64], first: &Block, last: &Block) -> [[u8; 4]; 2
         rounded(_mm256_sub_epi32(evens[0], odds[0])),
         rounded(_mm256_sub_epi32(evens[1], odds[1])),
     ];
-    // The odd columns of both rows, clamped to 16 bits; the others do not count.
+    // The odd columns of both rows, clamped to 16 bits; the others are unused.
     let factors = _mm256_broadcastsi128_si256(_mm_setr_epi16(0, one, 0, three, 0, five, 0, seven));
     let odds = _mm256_hadd_epi32(
         _mm256_madd_epi16(_mm256_packs_epi32(upper[0], upper[1]), factors),

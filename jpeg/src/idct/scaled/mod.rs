@@ -1,8 +1,8 @@
 //! Inverse DCTs to fewer samples, for decoding at 1/2, 1/4 and 1/8: `jpeg_idct_4x4`,
 //! `jpeg_idct_2x2` and `jpeg_idct_1x1`.
 //!
-//! The first two as libjpeg-turbo's SSE2 code does them, the last one as its C code: there is no
-//! other. There is vector code for 4x4 and 2x2.
+//! The first two follow libjpeg-turbo's SSE2 code; the last one follows its C code, the only
+//! version there is. 4x4 and 2x2 have vector code.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calls behind a CPU check"))]
 
 #[cfg(target_arch = "x86_64")]
@@ -12,7 +12,7 @@ use super::{Dequantiser, SIDE, check_run, store};
 use crate::Block;
 use crate::Cpu;
 
-/// Samples of a row and of a column that a block becomes.
+/// Samples per side of a transformed block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
     /// Half the resolution.
@@ -34,7 +34,7 @@ impl Scale {
     }
 }
 
-/// Dequantises and transforms a run of blocks side by side: block `i` fills columns `side * i` to
+/// Dequantises and transforms a run of adjacent blocks: block `i` fills columns `side * i` to
 /// `side * i + side` of `side` rows of `out`, which are `stride` bytes apart.
 ///
 /// `extents[i]` is the index in zigzag order of the last coefficient of block `i` that is not 0,
@@ -75,7 +75,7 @@ fn run(scale: Scale, table: &[i16; 64], blocks: &[Block], out: &mut [u8], stride
     }
 }
 
-/// The one sample, at 4x4 or 2x2, of a block of which only the mean is not 0.
+/// The single sample value, at 4x4 or 2x2, of a block with only a mean.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn flat_sample(scale: Scale, table: &[i16; 64], block: &Block) -> u8 {
@@ -118,7 +118,7 @@ fn four(table: &[i16; 64], block: &Block) -> [[u8; 4]; 4] {
     between.map(|row| sums_of_four(row).map(|sum| sample(round::<19>(sum))))
 }
 
-/// The four sums of a column; its value 4 does not count.
+/// The four sums of a column; its value 4 is unused.
 #[inline(always)]
 fn sums_of_four(column: [i16; SIDE]) -> [i32; 4] {
     let [in0, in1, in2, in3, _, in5, in6, in7] = column.map(i32::from);
@@ -151,7 +151,7 @@ fn two(table: &[i16; 64], block: &Block) -> [[u8; 2]; 2] {
     })
 }
 
-/// The two sums of a column, of which only the odd values and the mean count.
+/// The two sums of a column; only the odd values and the mean are used.
 #[inline(always)]
 fn sums_of_two(mean: i32, odd: [i16; 4]) -> [i32; 2] {
     let [in1, in3, in5, in7] = odd.map(i32::from);

@@ -1,4 +1,4 @@
-"""Changes to the bytes of a JPEG, each as a function from the file to what it becomes."""
+"""Changes to the bytes of a JPEG, each as a function from the old file to the new one."""
 
 import struct
 

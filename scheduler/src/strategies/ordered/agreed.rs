@@ -1,14 +1,14 @@
 //! Windows with several ranks: how much of each window the devices of every rank prepare.
 //!
-//! A step is a device step only where every rank has a device batch at that place. So ranks agree
-//! on the devices' share of a window before it is worked on: with the first agreement of an epoch
-//! on that of window 0, and with the first within window k on that of window k+1. The least that a
-//! rank proposes is the share. A rank whose devices are late with it prepares the rest of the
-//! window itself.
+//! A step is a device step only where every rank has a device batch in that position. So ranks
+//! agree on the devices' share of a window before work on it starts: with the first agreement of an
+//! epoch on that of window 0, and with the first within window k on that of window k+1. The
+//! smallest proposal is the share. A rank whose devices are late prepares the rest of the window
+//! itself.
 //!
 //! With t_c, t_s, t_g of the rank, B the time until consumption reaches the window, q device
 //! batches of earlier windows that are not done, W batches in the window and n of them the
-//! devices', these are done when consumption gets there as long as
+//! devices', these are done when consumption reaches them as long as
 //!
 //! ```text
 //! (q + n)·t_s  ≤  B + (W - n)·t_c
@@ -16,21 +16,21 @@
 
 use crate::epoch::board::Board;
 
-/// Batches that a device may have under way while too little was measured.
+/// Batches that a device may have open while too little was measured.
 pub(crate) const GRANT_UNMEASURED: u32 = 2;
 
 /// Windows whose shares are known at a time: that of consumption and the next.
 const KNOWN: usize = 2;
 
-/// What ranks agreed on for the windows that are open.
+/// The agreed shares of the open windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AgreedWindows {
     /// W.
     pub(crate) window: u32,
     batches: u32,
-    /// Shares of windows are known below this one.
+    /// Shares are known for windows below this one.
     known: u32,
-    /// Of window k at k modulo [`KNOWN`]: its last so many batches are the devices'.
+    /// The number of last batches that are the devices', of window k at index k modulo [`KNOWN`].
     shares: [u32; KNOWN],
 }
 
@@ -72,7 +72,7 @@ impl AgreedWindows {
         })
     }
 
-    /// The window whose share is agreed on next, if it is time for that.
+    /// The window whose share is agreed on next, if it is due.
     pub(crate) fn due(&self, consumed: u32) -> Option<u32> {
         let (begin, end) = self.bounds(self.known);
         let is_time = self.known == 0 || self.known <= consumed / self.window + 1;
@@ -86,7 +86,7 @@ impl AgreedWindows {
         self.known = window + 1;
     }
 
-    /// The most of a window that the devices are expected to have done in time.
+    /// The largest share of a window that the devices are expected to finish in time.
     pub(crate) fn can_prepare(&self, board: &Board, window: u32) -> u32 {
         let ledger = &board.ledger;
         let (t_c, t_g) = (board.host_ns(), board.ready_ns());
@@ -118,14 +118,14 @@ impl AgreedWindows {
             }
             let owed = u64::from(self.owed(board, part, window));
             let left_ns = room_ns.saturating_sub(owed.saturating_mul(t_s));
-            // A part holds so many of all batches; of the window as well, nearly.
+            // A part holds about the same share of the window as of all batches.
             let (held, all) = (u128::from(of.count()), u128::from(ledger.batches()));
             let each_ns = (u128::from(t_s) * held / all + u128::from(t_c)).max(1);
             let slots = match ledger.parts.shared() {
                 true => board.terms.spool_slots(),
                 false => board.terms.devices[part].spool_slots,
             };
-            // Two windows lie in the spool at a time.
+            // The spool holds two windows at a time.
             let fits = (u128::from(slots) * all / held / 2).max(1);
             let share = u64::try_from((u128::from(left_ns) / each_ns).min(fits)).unwrap_or(size);
             most = Some(most.map_or(share, |most: u64| most.min(share)));

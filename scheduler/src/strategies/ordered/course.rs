@@ -1,8 +1,8 @@
-//! An order of consumption that follows from a few integers (C3, C4), and how far it is worked off.
+//! An order of consumption that follows from a few integers (C3, C4), and the progress in it.
 //!
-//! Three cursors walk the order: what is consumed, how far the host has looked for work, what is
-//! fetched. What a device gives back, or cannot be given because it is silent or gone, the host
-//! prepares at the same place in the order.
+//! Three cursors walk the order: for consumption, for the host's search for work, and for fetching.
+//! If a device returns a batch, or is silent or lost, the host prepares that batch at the same
+//! position in the order.
 
 use crate::epoch::board::Board;
 use crate::ledger::State;
@@ -14,22 +14,23 @@ use crate::types::{BatchIndex, DeviceId, Source};
 
 use super::order::{Cursor, Layout, Pattern};
 
-/// Beyond this many devices an earlier batch is assumed at some of them, without a look at each.
+/// With more devices than this, some device is assumed to hold an earlier batch, without a check of
+/// each.
 const EXAMINED_MAX: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Course {
     pub(crate) layout: Layout,
-    /// Whether shares and pattern will not change any more.
+    /// Whether shares and pattern are final.
     pub(crate) fixed: bool,
     pub(crate) consume: Cursor,
     pub(crate) ahead: Cursor,
     fetch: Cursor,
     /// Batches fetched in order before the order of the parts was fixed.
     fetched_open: u32,
-    /// A batch that the host prepares though it was reserved for a device.
+    /// A batch that the host prepares although it was reserved for a device.
     given: Option<BatchIndex>,
-    /// For each part: the earliest place of what the host has to redo.
+    /// For each part: the earliest position of a batch that the host has to redo.
     redo: Tournament,
 }
 
@@ -61,17 +62,16 @@ impl Course {
     }
 
     pub(crate) fn consumed(&mut self, board: &Board) {
-        // A consumed batch of the open pattern is passed by index; see `peek`.
+        // A consumed batch of the open pattern is skipped by index; see `peek`.
         if let Some(position) = self.consume.peek(&self.layout, &board.ledger) {
             self.consume.advance(&self.layout, position);
         }
     }
 
-    /// The shares are in the layout: from here on the order is known to its end.
+    /// Marks the shares as final: from here on the whole order is known.
     pub(crate) fn begin_fixed(&mut self, board: &mut Board, pattern: Pattern) {
         self.fixed = true;
-        // Another batch may be next in this order; the host's place is not to be taken by one that
-        // comes later.
+        // Another batch may be next in this order; a later one must not take the host's place.
         self.given = None;
         self.layout.pattern = pattern;
         self.layout.total = self.layout.shares.iter().sum();
@@ -85,7 +85,7 @@ impl Course {
     }
 
     /// Fits the shares to claims: devices have at least what they claimed, and at most all that the
-    /// host has not.
+    /// host has not claimed.
     pub(crate) fn clamp_shares(&mut self, board: &Board) {
         for (at, share) in self.layout.shares.iter_mut().enumerate() {
             let part = board.ledger.parts.part(at);
@@ -95,15 +95,15 @@ impl Course {
         }
     }
 
-    /// What a rank whose order is fixed contributes to an agreement.
+    /// The contribution of a rank with a fixed order to an agreement.
     pub(crate) fn propose_fixed(&self, proposal: &mut Proposal) {
         proposal.switch = true;
         proposal.share_known = true;
         proposal.share = self.layout.total;
     }
 
-    /// The batch that is next is the host's to prepare, though it was reserved for a device. Gives
-    /// whether that is news.
+    /// The batch that is next is assigned to the host although it was reserved for a device.
+    /// Returns whether the assignment changed.
     pub(crate) fn give_to_host(&mut self, batch: BatchIndex) -> bool {
         self.given.replace(batch) != Some(batch)
     }
@@ -112,7 +112,7 @@ impl Course {
         matches!(self.layout.pattern, Pattern::Ascending | Pattern::Windows)
     }
 
-    /// What the host would have to redo of a part, earliest first: its key and the batch.
+    /// The batches of a part that the host would have to redo, earliest first: key and batch.
     fn redo_of(&self, board: &Board, part: usize) -> Option<(u64, BatchIndex)> {
         let parts = &board.ledger.parts;
         let of = parts.part(part);
@@ -139,7 +139,7 @@ impl Course {
         Some((self.layout.due(part, j), parts.batch(part, n)))
     }
 
-    /// Whether the host has looked beyond a key of a part.
+    /// Whether the host's cursor is beyond a key of a part.
     fn is_behind(&self, key: u64, part: u16) -> bool {
         if self.by_index() {
             key < u64::from(self.ahead.index())
@@ -188,9 +188,9 @@ impl Course {
         None
     }
 
-    /// Whether what comes after this device batch is too far off for the host. After the host's
-    /// part it only redoes. Under `auto` devices may be left at any time; the host's places are
-    /// then not to be taken by what comes last.
+    /// Whether batches after this device batch are too far ahead for the host. After its own part
+    /// the host only redoes batches. Under `auto` devices may be abandoned at any time, so late
+    /// batches must not take the host's places.
     fn looks_no_further(&self, board: &Board, position: Position) -> bool {
         let far = match self.layout.pattern {
             Pattern::Split => self.ahead.passed().saturating_sub(self.consume.passed()),
@@ -233,8 +233,8 @@ impl Course {
         }
     }
 
-    /// Whether ranks agreed to leave something to devices that comes before a batch. Where devices
-    /// are given nothing any more, the host prepares what is left of it.
+    /// Whether ranks agreed to leave a batch before this one to devices. Once devices receive no
+    /// more work, the host prepares the rest.
     fn leaves_before(&self, board: &Board, batch: BatchIndex) -> bool {
         let (consumed, parts) = (board.ledger.consumed(), &board.ledger.parts);
         match &self.layout.windows {
@@ -245,7 +245,7 @@ impl Course {
         }
     }
 
-    /// All that devices may have of a part: its share once that is fixed, else everything.
+    /// The batches of a part that devices may have: its share once that is fixed, else all.
     pub(crate) fn share_run(&self, board: &Board, device: DeviceId) -> (u32, u32) {
         let part = board.ledger.parts.of(device);
         let of = board.ledger.parts.part(part);
@@ -253,7 +253,7 @@ impl Course {
         of.highest_run(floor, of.count())
     }
 
-    /// A grant without the batch that was given to the host, which comes next, and all below it.
+    /// A grant without the batch that was assigned to the host, which comes next, and all below it.
     pub(crate) fn without_given(&self, board: &Board, device: DeviceId, grant: Grant) -> Grant {
         let Some(given) = self.given else { return grant };
         let (part, n) = board.ledger.parts.locate(given);
@@ -265,7 +265,7 @@ impl Course {
         }
     }
 
-    /// Whether nothing of a device's part is left for it.
+    /// Whether a device's part has nothing left for it.
     pub(crate) fn grants_ended(&self, board: &Board, device: DeviceId) -> bool {
         if self.fixed {
             let (first, end) = self.share_run(board, device);
@@ -275,8 +275,8 @@ impl Course {
         parts.part(parts.of(device)).untouched() == 0
     }
 
-    /// Whether a batch is the next in the order of production, so that what was prepared before
-    /// the epoch is a tail.
+    /// Whether a batch is the next in the order of production, so that the batches prepared before
+    /// the epoch form a tail.
     pub(crate) fn is_next_from_back(&self, board: &Board, batch: BatchIndex) -> bool {
         let (part, n) = board.ledger.parts.locate(batch);
         let of = board.ledger.parts.part(part);
@@ -284,9 +284,9 @@ impl Course {
         n >= floor && n + 1 == of.back()
     }
 
-    /// The next published batch in the order of consumption, strictly: a batch is not fetched while
-    /// an earlier one may still come from a device. So what is in host memory is always what is
-    /// consumed soonest, and the next batch never lacks a place.
+    /// The next published batch, strictly in the order of consumption: a batch is not fetched while
+    /// an earlier one may still come from a device. So host memory always contains the batches that
+    /// are consumed soonest, and the next batch always has a place.
     pub(crate) fn next_fetch(&mut self, board: &Board) -> Option<BatchIndex> {
         let ledger = &board.ledger;
         loop {
@@ -307,14 +307,14 @@ impl Course {
             match (ledger.state(position.batch), source) {
                 (State::Published, _) => return Some(position.batch),
                 (State::Claimed, Some(Source::Device(_))) => return None,
-                // Nobody's so far: a device may be granted it.
+                // Not assigned: a device may be granted it.
                 (State::Free, None) => {
                     let host_s = self.layout.pattern == Pattern::Ascending && !position.from_device;
                     if !host_s {
                         return None;
                     }
                 }
-                // The host's (given back, claimed or done), being fetched, or behind us.
+                // The host's (returned, claimed or done), being fetched, or already passed.
                 _ => {}
             }
             match self.layout.pattern {

@@ -23,20 +23,20 @@ pub(crate) enum Pattern {
     Split,
     /// 0, 1, 2, …; batches of the devices' shares are theirs.
     Ascending,
-    /// 0, 1, 2, …; whoever claims a batch has it.
+    /// 0, 1, 2, …; the end that claims a batch has it.
     Windows,
-    /// The host's part ascending and the devices' by turns, as a clock of planned times says.
+    /// The host's part ascending and the devices' in turns, by a clock of planned times.
     Frozen(Frozen),
 }
 
-/// What fixes the turns.
+/// The numbers that fix the turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frozen {
     /// Steps of the host before anything else.
     pub(crate) first: u32,
     pub(crate) host_ns: u64,
     pub(crate) ready_ns: u64,
-    /// Of all devices together.
+    /// t_s of all devices together.
     pub(crate) device_ns: u64,
     /// Batches by which devices may run ahead.
     pub(crate) slack: u32,
@@ -46,15 +46,15 @@ pub(crate) struct Frozen {
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) pattern: Pattern,
-    /// What each part gives, where the pattern fixes it.
+    /// The share of each part, where the pattern fixes it.
     pub(crate) shares: Vec<u32>,
     pub(crate) total: u32,
-    /// What ranks agreed on for the windows, where they do.
+    /// The windows that ranks agreed on, with several ranks.
     pub(crate) windows: Option<AgreedWindows>,
 }
 
 impl Layout {
-    /// Whether the n-th batch of a part is of the devices' share.
+    /// Whether the n-th batch of a part is in the devices' share.
     fn shared_out(&self, parts: &Parts, batch: u32) -> bool {
         let (part, n) = parts.locate(BatchIndex(batch));
         n >= parts.part(part).count() - self.shares[part]
@@ -66,7 +66,7 @@ impl Layout {
     }
 }
 
-/// A place in the order, moving forwards.
+/// A position in the order that moves forwards.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
     /// Global index from which the host's next position is sought.
@@ -105,12 +105,12 @@ impl Cursor {
         self.index
     }
 
-    /// Looks again from where another one is, by index.
+    /// Restarts at the index of another cursor.
     pub(crate) fn go_back_to(&mut self, other: &Self) {
         self.index = self.index.min(other.index);
     }
 
-    /// Positions that lie behind.
+    /// Number of positions passed.
     pub(crate) fn passed(&self) -> u32 {
         self.host_done + self.device_done
     }
@@ -150,7 +150,7 @@ impl Cursor {
         }
     }
 
-    /// The next device position, whatever the host's are.
+    /// The next device position, regardless of the host's.
     pub(crate) fn device_position(&self, parts: &Parts) -> Option<Position> {
         let Reverse((_, part, j)) = *self.heap.peek()?;
         let part = usize::from(part);
@@ -171,7 +171,7 @@ impl Cursor {
         (self.index < ledger.batches()).then_some(Position { batch, from_device })
     }
 
-    /// Past a position that `peek` gave.
+    /// Advances past a position that `peek` returned.
     pub(crate) fn advance(&mut self, layout: &Layout, position: Position) {
         let turns = match layout.pattern {
             Pattern::Frozen(frozen) => Some(frozen),
@@ -198,7 +198,7 @@ impl Cursor {
         }
     }
 
-    /// Past the next device position alone.
+    /// Advances past the next device position only.
     pub(crate) fn advance_device(&mut self, layout: &Layout) {
         let Some(Reverse((_, part, j))) = self.heap.pop() else { return };
         if j + 1 < layout.shares[usize::from(part)] {
@@ -208,12 +208,12 @@ impl Cursor {
 }
 
 impl Frozen {
-    /// When the n-th device batch is planned to be there.
+    /// The planned time of the n-th device batch.
     fn due(&self, n: u32) -> u64 {
         (u64::from(n) + 1 + u64::from(self.slack)).saturating_mul(self.device_ns)
     }
 
-    /// After so many host steps before the turns began, the clock stands here.
+    /// The clock after the host steps before the turns.
     pub(crate) fn start_clock(&self, cursor: &mut Cursor) {
         cursor.clock = u64::from(cursor.host_done).saturating_mul(self.host_ns);
     }

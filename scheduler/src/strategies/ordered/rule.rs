@@ -1,4 +1,4 @@
-//! What strategies with a fixed order differ in, and the plan that they share.
+//! The differences between strategies with a fixed order, and the plan that they share.
 
 use std::fmt::Debug;
 
@@ -49,7 +49,7 @@ pub(crate) trait Rule: Debug + Clone {
         Grant::from_back(course.share_run(board, device))
     }
 
-    /// This was granted.
+    /// Work was granted.
     #[inline]
     fn granted(&mut self, _board: &Board, _device: DeviceId, _grant: Grant) {}
 

@@ -16,11 +16,11 @@
 pub(crate) struct PartSpeed {
     /// t_s of all its devices together; 0: it gets nothing.
     pub(crate) device_ns: u64,
-    /// Most that it may be given: what it holds, and what its spool allows.
+    /// Its cap: what it holds, and what its spool allows.
     pub(crate) cap: u32,
 }
 
-/// What is divided.
+/// The inputs of the division.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Whole {
     pub(crate) batches: u32,
@@ -28,15 +28,15 @@ pub(crate) struct Whole {
     pub(crate) ready_ns: u64,
 }
 
-/// Both ends finish together. Gives whether a cap made a share smaller.
+/// Computes shares so that both ends finish together. Returns whether a cap reduced a share.
 pub(crate) fn equal_finish(whole: Whole, parts: &[PartSpeed], shares: &mut [u32]) -> bool {
     let n = f64::from(whole.batches);
     let t_c = whole.host_ns as f64;
     fill(parts, shares, |rate, capped| (n - capped) * t_c / (1.0 + rate * t_c))
 }
 
-/// The shortest epoch: devices work on while what they have finished is consumed. Nothing where a
-/// device batch saves nothing.
+/// Computes shares for the shortest epoch: devices continue while their batches are consumed.
+/// Nothing if a device batch saves nothing.
 pub(crate) fn optimal(whole: Whole, parts: &[PartSpeed], shares: &mut [u32]) -> bool {
     shares.fill(0);
     if whole.ready_ns >= whole.host_ns {
@@ -93,7 +93,7 @@ fn fill(parts: &[PartSpeed], shares: &mut [u32], end: impl Fn(f64, f64) -> f64) 
     }
 }
 
-/// Rounding may have given out more than there is.
+/// Rounding may have assigned more than there is.
 fn trim(batches: u32, shares: &mut [u32]) {
     let sum: u64 = shares.iter().map(|&share| u64::from(share)).sum();
     let mut over = sum.saturating_sub(batches.into());
@@ -104,8 +104,8 @@ fn trim(batches: u32, shares: &mut [u32]) {
     }
 }
 
-/// Divides a given total among the parts, as their caps and speeds allow; what no cap allows for is
-/// left to the host.
+/// Divides a given total among the parts by their caps and speeds; the excess over all caps is left
+/// to the host.
 pub(crate) fn divide(total: u32, parts: &[PartSpeed], shares: &mut [u32]) {
     let rates: f64 = parts.iter().map(rate).sum();
     for (part, share) in parts.iter().zip(shares.iter_mut()) {
@@ -122,7 +122,7 @@ pub(crate) fn divide(total: u32, parts: &[PartSpeed], shares: &mut [u32]) {
     }
 }
 
-/// Batches a nanosecond; of a part whose speed is not known, as if it held one a second.
+/// Batches per nanosecond; a part of unknown speed counts as one batch per second.
 fn rate(part: &PartSpeed) -> f64 {
     let unknown = 1_000_000_000;
     1.0 / (if part.device_ns == 0 { unknown } else { part.device_ns }) as f64

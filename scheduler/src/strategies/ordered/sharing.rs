@@ -1,9 +1,9 @@
-//! Rules that give each part a share: when the shares become fixed, and to what.
+//! Rules that give each part a share: when the shares are fixed, and to which values.
 //!
-//! The shares are given, or replayed, or follow from times known before, or are found within the
-//! epoch: both ends work towards each other until enough was measured, and what each end has
-//! claimed by then stays its own. If they meet before that, or the devices are lost, where they
-//! stand is the split.
+//! The shares are configured, or replayed, or follow from known times, or are determined within the
+//! epoch: both ends work towards each other until enough was measured, and each end retains what it
+//! has claimed by then. If they meet before that, or the devices are lost, the split is their
+//! current position.
 
 use std::fmt::Debug;
 
@@ -25,27 +25,27 @@ pub(crate) enum Division {
     Optimal,
 }
 
-/// The most that a part may be given.
+/// The cap of a part's share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caps {
-    /// What its spool holds at once.
+    /// The capacity of its spool.
     Spool,
-    /// What passes through its spool while its batches are consumed one after the other.
+    /// What passes through its spool while its batches are consumed in sequence.
     Drained,
-    /// What it holds.
+    /// The number of batches it holds.
     Held,
 }
 
-/// What is known of the parts, for computing shares.
+/// The state of the parts, for computing shares.
 #[derive(Debug, Clone)]
 pub(crate) struct Shares {
     speeds: Vec<PartSpeed>,
     limited_by_spool: bool,
 }
 
-/// What strategies that give shares differ in.
+/// The differences between strategies that give shares.
 pub(crate) trait SharesOut: Debug + Clone {
-    /// A total that is known beforehand.
+    /// A total that is known in advance.
     fn given(&self) -> Option<(u32, Caps)> {
         None
     }
@@ -53,7 +53,7 @@ pub(crate) trait SharesOut: Debug + Clone {
     /// How shares follow from times; `None` where they do not.
     fn division(&self) -> Option<(Division, Caps)>;
 
-    /// t_g as it counts for the host.
+    /// The effective t_g for the host.
     fn ready_ns(&self, board: &Board) -> u64 {
         board.ready_ns()
     }
@@ -61,7 +61,7 @@ pub(crate) trait SharesOut: Debug + Clone {
     /// The order for the shares in the course. `first`: steps of the host before it begins.
     fn pattern(&self, course: &Course, board: &Board, shares: &Shares, first: u32) -> Pattern;
 
-    /// The same where ranks agreed on a total.
+    /// The order if ranks agreed on a total.
     fn agreed_pattern(&self, pattern: Pattern, _combined: &Proposal, _total: u32) -> Pattern {
         pattern
     }
@@ -80,13 +80,14 @@ pub(crate) trait SharesOut: Debug + Clone {
         Some(Vec::new())
     }
 
-    /// The host asks for a batch: whether the devices now get all that the host has not claimed.
+    /// The host asks for a batch: whether to hand everything that it has not claimed over to the
+    /// devices.
     #[inline]
     fn switches(&mut self, _board: &Board) -> bool {
         false
     }
 
-    /// Whether this rank would do so, where ranks decide that together.
+    /// Whether this rank would hand over, where ranks decide that together.
     fn would_switch(&self) -> bool {
         false
     }
@@ -123,7 +124,7 @@ impl<S: SharesOut> Sharing<S> {
         course.begin_fixed(board, pattern);
     }
 
-    /// Puts into the course what the times say; `false` while too little is known.
+    /// Computes the shares in the course from the times; `false` while too little is known.
     fn find_shares(&mut self, course: &mut Course, board: &Board) -> bool {
         let Some((division, caps)) = self.by.division() else { return false };
         if !board.times_known(board.terms.profile_batches.max(1)) || board.host_ns() == 0 {
@@ -149,13 +150,13 @@ impl<S: SharesOut> Sharing<S> {
         true
     }
 
-    /// What was measured, claimed or lost may fix the shares.
+    /// Fixes the shares if measurements, claims or losses allow it.
     #[inline(never)]
     fn learn_shares(&mut self, course: &mut Course, board: &mut Board) {
         // What the host has claimed so far comes first.
         let first = board.ledger.consumed_by_host() + board.ledger.host_open();
         if board.ledger.untouched() == 0 || board.all_lost() {
-            // Where they stand is the split.
+            // The split is their current position.
             course.layout.shares.fill(0);
             self.fix(course, board, first);
             return;
@@ -267,8 +268,8 @@ impl Shares {
         }
     }
 
-    /// Makes shares no larger than their parts' spools. A part that its spool cannot hold could
-    /// never be begun with.
+    /// Makes shares no larger than their parts' spools. A part larger than its spool could never
+    /// start to be consumed.
     pub(crate) fn fit_spools(&mut self, course: &mut Course, board: &Board) {
         self.measure(board, Caps::Spool);
         for (share, part) in course.layout.shares.iter_mut().zip(&self.speeds) {

@@ -1,10 +1,10 @@
-//! A device that works its queue in virtual time and misbehaves as it is told.
+//! A device that works through its queue in virtual time and misbehaves as configured.
 
 use std::collections::VecDeque;
 
 use super::{Faults, Random};
 
-/// What travels from a device to the scheduler.
+/// The messages from a device to the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Message {
     Progress,
@@ -12,7 +12,7 @@ pub(crate) enum Message {
     Failed { batch: u32, generation: u32 },
 }
 
-/// Between two lies.
+/// Time between two false reports.
 const LIE_NS: u64 = 4_000_000;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Device {
     done: u32,
     dead: bool,
     pub(crate) stopped: bool,
-    /// The last generation that it was told of.
+    /// The last generation that it received.
     pub(crate) fence: Option<u32>,
     /// Slots in use.
     pub(crate) slots: u32,
@@ -58,7 +58,7 @@ impl Device {
         self.queue.extend(batches.map(|batch| (batch, generation)));
     }
 
-    /// The queue goes; what is in progress is now and then published all the same, too late.
+    /// The queue is dropped; the batch in progress is sometimes published nevertheless, too late.
     pub(crate) fn revoke(&mut self) {
         self.queue.clear();
         if self.random.percent(50) {
@@ -67,7 +67,7 @@ impl Device {
     }
 
     pub(crate) fn stop(&mut self) {
-        assert!(!self.stopped, "the stop is said once");
+        assert!(!self.stopped, "the stop is sent once");
         self.stopped = true;
     }
 
@@ -79,7 +79,7 @@ impl Device {
         self.due
     }
 
-    /// Takes up the next batch; says when to come back if that is news.
+    /// Starts the next batch; returns when it ends, if it started one.
     pub(crate) fn begin(&mut self, now: u64) -> Option<u64> {
         if self.dead || self.due.is_some() {
             return None;
@@ -105,7 +105,7 @@ impl Device {
         self.due
     }
 
-    /// Its time has come: what it sends, with the time each message takes.
+    /// Its time is due: returns what it sends, with the latency of each message.
     pub(crate) fn work(&mut self, now: u64) -> Vec<(u64, Message)> {
         if self.dead || self.due.is_none_or(|due| now < due) {
             return Vec::new();
@@ -144,8 +144,8 @@ impl Device {
         sent
     }
 
-    /// Some report; it may by accident be true of a claim, which is the device's right to lie
-    /// about, so it is made up of other devices and generations.
+    /// A false report. It uses other devices and generations, as it might otherwise match a real
+    /// claim by accident.
     fn nonsense(&mut self) -> Message {
         let batch = self.random.next() as u32 >> self.random.below(32);
         let generation = u32::MAX - self.random.below(8) as u32;

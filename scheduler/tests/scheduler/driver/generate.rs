@@ -54,7 +54,7 @@ fn learned(random: &mut Random, devices: usize) -> Learned {
     Learned { host_ns, ready_ns, preparation_ns, device_ns, common: None }
 }
 
-/// A configuration for so many devices.
+/// A configuration for a number of devices.
 pub(crate) fn config(random: &mut Random, devices: usize) -> Config {
     let batches = random.small(1, 48);
     let strategy = strategy(random, batches);
@@ -103,7 +103,7 @@ pub(crate) fn faults(random: &mut Random) -> Faults {
     }
 }
 
-/// A scenario that suits a configuration; half of them without faults.
+/// A scenario for a configuration; half of them have no faults.
 pub(crate) fn scenario(random: &mut Random, config: &Config) -> Scenario {
     let devices = config.devices.len();
     let faulty = random.percent(50);

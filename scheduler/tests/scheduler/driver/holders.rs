@@ -35,7 +35,7 @@ pub(crate) fn scattered(random: &mut Random, batches: u32, devices: usize) -> Ho
     assign((0..batches).map(|_| random.below(devices as u64) as usize), devices)
 }
 
-/// Batches are held by turns.
+/// Batches are held in turns.
 pub(crate) fn by_turns(batches: u32, devices: usize) -> Holders {
     assign((0..batches as usize).map(|batch| batch % devices), devices)
 }

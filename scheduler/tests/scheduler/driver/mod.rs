@@ -1,8 +1,8 @@
-//! Drives epochs in virtual time with random delays and faults, and checks all that it is told.
+//! Drives epochs in virtual time with random delays and faults, and checks every decision.
 //!
-//! It stands for the host's threads, the devices, the links between them and, with several ranks,
-//! what carries their proposals. What it is told to do it does late, twice, wrongly or never, as
-//! the scenario says; the sequence of everything is a function of the scenario.
+//! It models the host's threads, the devices, the links between them and, with several ranks, the
+//! transport of their proposals. It executes decisions late, twice, wrongly or never, as the
+//! scenario defines; the whole sequence is a function of the scenario.
 
 pub(crate) mod device;
 pub(crate) mod generate;
@@ -19,7 +19,7 @@ use meetpoint_scheduler::{Config, Epoch, Outcome, Proposal, Source, Summary, Tim
 pub(crate) use random::Random;
 use rank::Rank;
 
-/// What a run is made of besides the configuration.
+/// The parameters of a run besides the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) seed: u64,
@@ -35,13 +35,13 @@ pub(crate) struct Scenario {
     pub(crate) jitter: bool,
     /// One for each device.
     pub(crate) faults: Vec<Faults>,
-    /// Batches that lie published from before, as (device, batch), if the strategy takes them.
+    /// Batches that are already published, as (device, batch), if the strategy accepts them.
     pub(crate) kept: Vec<(u16, u32)>,
     /// Devices are granted work this long before the accelerator is first ready.
     pub(crate) run_ahead_ns: u64,
 }
 
-/// How often a device and its link misbehave; chances are per batch and in percent.
+/// How often a device and its link misbehave, as percentages per batch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
     pub(crate) jitter: bool,
@@ -50,12 +50,12 @@ pub(crate) struct Faults {
     pub(crate) duplicated: u64,
     pub(crate) late: u64,
     pub(crate) stalls: u64,
-    /// Of the stalls, how many are filled with progress messages that are lies.
+    /// The percentage of stalls with false progress messages.
     pub(crate) lies: u64,
-    /// Reports of nothing that was ever granted.
+    /// Reports about batches that were never granted.
     pub(crate) nonsense: u64,
     pub(crate) dies_after: Option<u32>,
-    /// After so many batches it is so many times slower.
+    /// After a number of batches it becomes slower by a factor.
     pub(crate) slows_after: Option<(u32, u64)>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum Event {
     Wake,
 }
 
-/// What came of a rank's run.
+/// The result of a rank's run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) sequence: Vec<u32>,
@@ -82,7 +82,7 @@ pub(crate) struct Run {
     pub(crate) ended_ns: Time,
 }
 
-/// Time and what is to happen.
+/// Time and event.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     events: BinaryHeap<Reverse<(Time, u64, usize, Event)>>,
@@ -91,7 +91,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Whether anything happens but that time passes.
+    /// Whether anything but time changes.
     fn is_busy(&self) -> bool {
         self.events.iter().any(|Reverse((.., event))| *event != Event::Wake)
     }
@@ -102,13 +102,13 @@ impl Clock {
     }
 }
 
-/// Runs one epoch of one rank to its end; panics on whatever must not happen.
+/// Runs one epoch of one rank to its end; panics on any violation.
 pub(crate) fn run(config: &Config, scenario: &Scenario) -> Run {
     let mut runs = run_ranks(&[(config.clone(), scenario.clone())]);
-    runs.pop().expect("one rank gives one run")
+    runs.pop().expect("one rank has one run")
 }
 
-/// Longest that nobody may do anything while batches are to be consumed.
+/// Longest time without any activity while batches are left to consume.
 const IDLE_NS_MAX: u64 = 1_000_000;
 
 /// Runs one epoch of all ranks.
@@ -129,9 +129,9 @@ pub(crate) fn run_ranks(ranks: &[(Config, Scenario)]) -> Vec<Run> {
             return ranks.into_iter().map(|rank| rank.into_run(now)).collect();
         }
         let is_busy = clock.is_busy();
-        let Reverse((time, _, rank, event)) = clock.events.pop().expect("somebody is waited for");
+        let Reverse((time, _, rank, event)) = clock.events.pop().expect("an event is pending");
         idle_ns = if is_busy { 0 } else { idle_ns + (time - clock.now) };
-        assert!(idle_ns <= IDLE_NS_MAX, "nobody does anything, and {:?} wait", waiting(&ranks));
+        assert!(idle_ns <= IDLE_NS_MAX, "no activity while {:?} wait", waiting(&ranks));
         clock.now = time;
         ranks[rank].happen(event, &mut clock);
         ranks[rank].poll(&mut clock);
@@ -140,13 +140,14 @@ pub(crate) fn run_ranks(ranks: &[(Config, Scenario)]) -> Vec<Run> {
     panic!("no end after {steps_max} steps: {:?}", stuck.collect::<Vec<_>>());
 }
 
-/// The ranks that hold up the others: what each has consumed, and what it knows.
+/// The ranks that delay the others: what each has consumed, and its state.
 fn waiting(ranks: &[Rank]) -> Vec<(usize, &[u32], &Epoch)> {
     let waiting = ranks.iter().filter(|rank| !rank.finished && rank.proposal.is_none());
     waiting.map(|rank| (rank.number, &rank.sequence[..], &rank.epoch)).collect()
 }
 
-/// Once every rank has proposed, the proposals are combined, and all go on with the result.
+/// Once every rank has proposed, the proposals are combined, and all ranks continue with the
+/// result.
 fn agree(ranks: &mut [Rank], clock: &mut Clock) {
     while ranks.iter().all(|rank| rank.proposal.is_some()) {
         let proposals = ranks.iter_mut().filter_map(|rank| rank.proposal.take());

@@ -1,4 +1,4 @@
-//! What a record says of the order, written a second time and by sorting.
+//! The order of a record, implemented independently by sorting.
 
 use meetpoint_scheduler::{BatchIndex, Config, DeviceId, Holders, Record};
 

@@ -22,9 +22,9 @@ pub(crate) struct Rank {
     pub(crate) finished: bool,
     ended_ns: Time,
     wake_at: Option<Time>,
-    /// Batches in host memory and who brought them.
+    /// Batches in host memory and their source.
     prepared: BTreeMap<u32, Source>,
-    /// Published and not asked for yet.
+    /// Published and not fetched yet.
     published: BTreeMap<u32, u16>,
     pub(crate) proposal: Option<Proposal>,
     pub(crate) sequence: Vec<u32>,
@@ -96,7 +96,7 @@ impl Rank {
             Event::HostDone(batch) => {
                 self.preparing -= 1;
                 let done = self.epoch.host_finished(now, BatchIndex(batch));
-                assert_eq!(done, Outcome::Accepted, "the host was told to prepare {batch}");
+                assert_eq!(done, Outcome::Accepted, "the host was asked to prepare {batch}");
                 assert_eq!(self.prepared.insert(batch, Source::Host), None);
                 let again = self.epoch.host_finished(now, BatchIndex(batch));
                 assert!(matches!(again, Outcome::Void(_)), "batch {batch} was finished twice");
@@ -172,17 +172,17 @@ impl Rank {
         }
     }
 
-    /// Drops what the host redoes for the sake of the other ranks.
+    /// Drops the batches that the host redoes for the other ranks.
     pub(crate) fn drop_discarded(&mut self) {
         while let Some((batch, device)) = self.epoch.discard(0) {
-            // One that is being fetched is dropped when that ends, as void.
+            // One that is being fetched is dropped as void when the fetch ends.
             let had = self.published.remove(&batch.0).is_some()
                 || self.prepared.remove(&batch.0).is_some();
             self.devices[usize::from(device.0)].slots -= u32::from(had);
         }
     }
 
-    /// Asks for decisions until nobody is told anything.
+    /// Asks for decisions until there are none.
     pub(crate) fn poll(&mut self, clock: &mut Clock) {
         let mut quiet_rounds = 0;
         loop {
@@ -198,7 +198,7 @@ impl Rank {
                     }
                 }
             }
-            // An answer to one may have changed what another is told: all are asked once more.
+            // A decision for one may have changed that of another: ask again.
             let is_quiet = before == clock.posted + self.sequence.len() as u64;
             quiet_rounds = if is_quiet { quiet_rounds + 1 } else { 0 };
             if self.finished || quiet_rounds == 2 {
@@ -219,7 +219,7 @@ impl Rank {
                     device.append(run.batches().map(|batch| batch.0), generation.0);
                 }
                 DeviceDecision::Revoke(generation) => {
-                    assert!(device.fence.is_none_or(|fence| fence < generation.0), "a fence fell");
+                    assert!(device.fence.is_none_or(|fence| fence < generation.0), "an old fence");
                     device.fence = Some(generation.0);
                     device.revoke();
                 }
@@ -293,14 +293,14 @@ impl Rank {
 
     pub(crate) fn into_run(mut self, now: Time) -> Run {
         self.epoch.check_invariants();
-        assert!(self.prepared.is_empty(), "batches are left over: {:?}", self.prepared);
+        assert!(self.prepared.is_empty(), "leftover batches: {:?}", self.prepared);
         let batches = self.epoch.config().batches;
         let mut covered = self.sequence.clone();
         covered.sort_unstable();
         assert_eq!(covered, (0..batches).collect::<Vec<_>>(), "C0: every batch exactly once");
         let summary = self.epoch.summary();
         assert_eq!(summary.host_batches + summary.device_batches, batches);
-        // Nothing is said or taken after the end but the last words to the devices.
+        // After the end only the final decisions for devices follow.
         for device in 0..self.devices.len() as u16 {
             while self.epoch.device(now, DeviceId(device)) != DeviceDecision::Idle {}
         }

@@ -1,4 +1,4 @@
-//! Bytes in codes that change with AVX2 and BMI2: shifts by a register, and contexts 16 at a time.
+//! Bytes in varying codes, with AVX2 and BMI2: shifts by a register, and contexts 16 at a time.
 #![expect(unsafe_code, reason = "loads and stores, and calls behind a CPU check")]
 
 use super::super::super::codes::{
@@ -36,8 +36,8 @@ fn read_bmi2<const N: usize>(
     let count = contexts.len() / (N * BETWEEN_LOADS);
     let furthest = lanes.0.iter().max().map_or(0, |place| place / 8);
     let lists = (contexts.as_ptr(), out.as_mut_ptr());
-    // SAFETY: there are so many whole steps. None takes eight bytes of a lane, and the last load
-    // takes eight where it starts, so that those of the first case end within the bytes.
+    // SAFETY: both lists have `count` whole steps. A step consumes fewer than eight bytes of a lane
+    // and loads eight, so that the loads of the first case end within the bytes.
     unsafe {
         if furthest + WORD_BYTES * (count + 1) <= bytes.len() {
             read_steps::<N, false>(lanes, bytes, tables, lists, count);
@@ -49,12 +49,12 @@ fn read_bmi2<const N: usize>(
     read_rest(lanes, bytes, tables, &contexts[read..], &mut out[read..]);
 }
 
-/// Reads so many steps, [`BETWEEN_LOADS`] symbols of each lane.
+/// Reads `count` steps, [`BETWEEN_LOADS`] symbols of each lane.
 ///
 /// # Safety
 ///
-/// Both lists must hold as many. Unless `BOUND`, lanes must come to no place that is not at least
-/// eight bytes before the end.
+/// Both lists must have that many. Unless `BOUND`, each lane must stay at least eight bytes before
+/// the end.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 unsafe fn read_steps<const N: usize, const BOUND: bool>(
@@ -66,11 +66,11 @@ unsafe fn read_steps<const N: usize, const BOUND: bool>(
 ) {
     const { assert!(BETWEEN_LOADS == 6, "as many turns are written out below") };
     let step = N * BETWEEN_LOADS;
-    // A number that the compiler does not know keeps it from taking two instructions for one.
+    // A value unknown to the compiler prevents it from splitting one instruction into two.
     let word_bits = std::hint::black_box(WORD_BITS as u32);
     let mut places = lanes.0;
     for _ in 0..count {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         let mut bits = unsafe { load::<N, BOUND>(places, bytes) };
         // SAFETY: there are that many whole steps of both lists.
         unsafe {
@@ -88,7 +88,7 @@ unsafe fn read_steps<const N: usize, const BOUND: bool>(
     lanes.0 = places;
 }
 
-/// Reads what is less than a step.
+/// Reads the remainder after the last whole step.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline(never)]
 fn read_rest<const N: usize>(
@@ -128,24 +128,24 @@ unsafe fn turn<const N: usize>(
     to: *mut u8,
 ) {
     for (lane, bits) in bits.iter_mut().enumerate() {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { symbol(bits, tables, word_bits, from.add(lane), to.add(lane)) };
     }
 }
 
-/// What each lane has next, of which 54 bits may be taken. The top bit tells by how many all were
-/// shifted.
+/// The next bits of each lane, of which 54 may be consumed. The position of the top bit tells how
+/// far each was shifted.
 ///
 /// # Safety
 ///
-/// Unless `BOUND`, all places must be at least eight bytes before the end.
+/// Unless `BOUND`, all positions must be at least eight bytes before the end.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 unsafe fn load<const N: usize, const BOUND: bool>(places: [usize; N], bytes: &[u8]) -> [u64; N] {
     let last = bytes.len() - WORD_BYTES;
     places.map(|place| {
         let at = if BOUND { (place >> 3).min(last) } else { place >> 3 };
-        // SAFETY: `last` is eight bytes before the end, or the caller says so.
+        // SAFETY: `last` is eight bytes before the end, or the caller guarantees it.
         let word = unsafe { bytes.as_ptr().add(at).cast::<u64>().read_unaligned() };
         u64::from_le(word) >> (place & 7) | 1 << 63
     })
@@ -173,14 +173,14 @@ unsafe fn symbol(
     from: *const Context,
     to: *mut u8,
 ) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let start = unsafe { from.read() }.bytes();
     let next = _bzhi_u64(*bits, word_bits) as usize;
-    // SAFETY: any context is 16 bits, and behind that there are the entries of a table more.
+    // SAFETY: a context has 16 bits, and the list has the entries of one more table after that.
     let entry = unsafe { tables.as_ptr().byte_add(start).add(next).read_unaligned() };
     *bits >>= entry & 63;
-    // SAFETY: the caller says so. Volatile keeps the compiler from gathering the bytes in a vector,
-    // which takes longer than to store each.
+    // SAFETY: the caller guarantees it. Volatile prevents the compiler from gathering the bytes in
+    // a vector, which takes longer than to store each.
     unsafe { to.write_volatile((entry >> 8) as u8) };
 }
 
@@ -200,7 +200,7 @@ pub(super) fn width_contexts(
         let pair = &of.pairs[usize::from(*first & 7) << 3 | usize::from(*second & 7)];
         let count = usize::from(*first) + usize::from(*second);
         // SAFETY: the classes have been added up: this starts before their end or at it, and there
-        // is room for 32 behind that.
+        // is room for 32 after that.
         unsafe {
             to_contexts.cast::<[Context; 8]>().write_unaligned(pair.0);
             to_bands.cast::<[u8; 8]>().write_unaligned(pair.1);
@@ -232,7 +232,7 @@ fn group_contexts_avx2(widths: &[u8], bands: &[u8], codes: &PairCodes, contexts:
         let codes = &codes[usize::from(*band) & 15];
         let bytes = usize::from(BYTES_OF[usize::from(*widths)]);
         // SAFETY: the bytes of all groups have been added up: each starts before their end or at
-        // it, and there is room for 32 contexts behind that.
+        // it, and there is room for 32 contexts after that.
         unsafe {
             if bytes <= PAIR_BYTES {
                 store(&codes[usize::from(*widths)], to);
@@ -270,10 +270,10 @@ pub(super) fn find_escapes(symbols: &[u8], places: &mut Vec<u32>) -> usize {
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn find_escapes_avx2(symbols: &[u8], places: &mut Vec<u32>) -> usize {
-    /// As many are written down without asking whether there are any, as most often is right.
+    /// Written without a check whether there are any, as usually there are few.
     const UNASKED: usize = 2;
     let escape = _mm256_set1_epi8(ESCAPE as i8);
-    // What was found before is written over, so that nothing is cleared.
+    // Earlier entries are overwritten, so that nothing needs clearing.
     places.resize(places.len().max(symbols.len() + 64), 0);
     let mut count = 0;
     let (wholes, rest) = symbols.as_chunks::<64>();

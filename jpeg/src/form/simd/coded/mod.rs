@@ -1,7 +1,7 @@
-//! Bytes in prefix codes that change from byte to byte, and which byte has which.
+//! Bytes in prefix codes that vary from byte to byte.
 //!
-//! The codes of all bytes of a run are written down before it is read, so that the loop that reads
-//! it knows neither classes nor widths: it has a table for each byte, and no branch.
+//! The codes of all bytes of a run are listed before it is read, so that the reading loop needs
+//! neither classes nor widths: it has a table for each byte, and no branch.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -11,13 +11,14 @@ use super::super::codes::{Context, PairCodes, Tables, WidthContexts};
 use super::super::lanes::Lanes;
 use super::Kernel;
 
-/// Entries that must be there behind the ends of lists of contexts, symbols and bands.
+/// Spare entries that lists of contexts, symbols and bands need after their ends.
 pub(in super::super) const OVERRUN: usize = 32;
 
-/// Reads a symbol for each context to the start of `out`; it and `contexts` have [`OVERRUN`] more.
+/// Reads a symbol for each context into the start of `out`; it and `contexts` have [`OVERRUN`]
+/// more.
 ///
-/// Behind the last eight of `bytes` it reads these again and again: what comes out is meaningless
-/// then, and the lanes stand where nothing good ends.
+/// Past the end of `bytes` it reads the last eight repeatedly: the symbols are then meaningless,
+/// and the final positions of the lanes show it.
 pub(in super::super) fn read<const N: usize>(
     kernel: Kernel,
     lanes: &mut Lanes<N>,
@@ -34,7 +35,7 @@ pub(in super::super) fn read<const N: usize>(
 }
 
 /// Writes the contexts of the widths of blocks by their classes, which are 0 to 4, and the number
-/// of the pair of groups of each; gives how many there are. Both lists have [`OVERRUN`] more.
+/// of the pair of groups of each; returns how many there are. Both lists have [`OVERRUN`] more.
 pub(in super::super) fn width_contexts(
     kernel: Kernel,
     classes: &[u8],
@@ -49,8 +50,8 @@ pub(in super::super) fn width_contexts(
     }
 }
 
-/// Writes the contexts of all bytes of pairs of groups by their widths and what they are. The list
-/// has room for them and [`OVERRUN`] more.
+/// Writes the contexts of all bytes of pairs of groups by their widths and bands. The list has room
+/// for them and [`OVERRUN`] more.
 pub(in super::super) fn group_contexts(
     kernel: Kernel,
     widths: &[u8],
@@ -65,8 +66,8 @@ pub(in super::super) fn group_contexts(
     }
 }
 
-/// Lists the places of [`super::super::codes::ESCAPE`]; gives how many there are. What follows them
-/// in the list means nothing.
+/// Lists the positions of [`super::super::codes::ESCAPE`] and returns their number. Later entries
+/// of the list are meaningless.
 pub(in super::super) fn find_escapes(
     kernel: Kernel,
     symbols: &[u8],

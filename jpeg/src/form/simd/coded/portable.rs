@@ -1,4 +1,4 @@
-//! Bytes in codes that change, in plain Rust: the meaning of the others.
+//! Bytes in varying codes, in portable Rust: the reference for the vector code.
 
 use super::super::super::codes::{Context, ESCAPE, PairCodes, Tables, WORD_BITS, WidthContexts};
 use super::super::super::geometry::width;

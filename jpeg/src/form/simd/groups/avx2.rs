@@ -1,8 +1,8 @@
 //! Groups with AVX2: two rows of a block, which are two groups, at a time.
 //!
 //! The bytes of each number go to its 16 bits, a multiplication shifts it to the top of these, and
-//! the high half of another product is the number shifted down again with its sign. What each
-//! number needs stands in a table by the widths of both groups.
+//! the high half of another product is the number shifted down again with its sign. A table by the
+//! widths of both groups holds the parameters of each number.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::super::super::geometry::BANDS;
@@ -23,11 +23,11 @@ use std::arch::x86_64::{
 /// How two groups become two rows.
 #[repr(C, align(128))]
 struct Step {
-    /// Which two bytes each number lies in, 0x80 for none.
+    /// The two bytes that hold each number, 0x80 for none.
     shuffle: [u8; 32],
-    /// What shifts it to the top of 16 bits.
+    /// The factor that shifts it to the top of 16 bits.
     up: [u16; 16],
-    /// What shifts it down into the next 16 bits.
+    /// The factor that shifts it down into the next 16 bits.
     down: [u16; 16],
     /// Bytes of both groups.
     bytes: usize,
@@ -36,10 +36,10 @@ struct Step {
 /// Bytes of the widths of a block, at most.
 const WIDTHS_MAX: usize = BANDS;
 
-/// Bytes that no step takes.
+/// Marks widths that no step handles.
 const NO_STEP: usize = usize::MAX;
 
-/// Widest number that a step takes, if both groups fit its 16 bytes.
+/// Widest number that a step handles, if both groups fit its 16 bytes.
 const STEP_BITS_MAX: usize = 9;
 
 /// Steps by the widths of both groups; `bytes` is [`NO_STEP`] where they do not fit one.
@@ -60,7 +60,7 @@ static STEPS: [Step; 256] = {
                 if bits > 0 {
                     let bit = 8 * group * widths[0] + (4 * row + column % 4) * bits;
                     steps[index].shuffle[2 * place] = (bit / 8) as u8;
-                    // Behind the last byte there is one that does not matter.
+                    // The byte after the last one does not matter.
                     steps[index].shuffle[2 * place + 1] = (bit / 8 + 1) as u8 & 15;
                     steps[index].up[place] = 1 << (16 - bits - bit % 8);
                     steps[index].down[place] = 1 << bits;
@@ -98,15 +98,15 @@ fn unpack_avx2(
     let (mut widths_at, mut groups_at) = (from.widths.as_ptr(), from.groups.as_ptr());
     let listed = from.classes.iter().zip(from.dc);
     for ((class, dc), (block, to)) in listed.zip(blocks.iter_mut().zip(extents)) {
-        // SAFETY: both places lie before the ends of what all blocks together take, which has just
-        // been added up, or at them, and behind these there is as much as is taken here.
+        // SAFETY: both positions are at most the ends of what all blocks take, as just summed, and
+        // the bytes loaded here are readable after those ends.
         let (widths, groups) = unsafe {
             let widths: &[u8; WIDTHS_MAX] = &*widths_at.cast();
             let groups: &[u8; WINDOW] = &*groups_at.cast();
             (widths_of(*class, widths), groups)
         };
         let bytes = if is_any_wide(widths) {
-            // SAFETY: the block's groups lie before the end, and there is a window behind that.
+            // SAFETY: the block's groups lie before the end, and there is a window after that.
             let groups = unsafe {
                 let left = from.groups.as_ptr().add(groups_end + WINDOW).offset_from(groups_at);
                 std::slice::from_raw_parts(groups_at, left as usize)
@@ -202,7 +202,7 @@ fn unpack_group(bits: u8, group: &[u8], rows: &mut [i16; 16], column: usize) {
     let upper = _pdep_u64(all as u64, deposit);
     let lower = _pdep_u64((all >> (4 * bits.min(16))) as u64, deposit);
     let numbers = _mm_set_epi64x(lower as i64, upper as i64);
-    // Its sign comes to the top and back; of no bits all is 0.
+    // Shifting up and back extends the sign; without bits the number is 0.
     let rest = _mm_cvtsi32_si128(16 - i32::from(bits.min(16)));
     let numbers = _mm_castsi128_pd(_mm_sra_epi16(_mm_sll_epi16(numbers, rest), rest));
     let (above, below) = rows.split_at_mut(8);

@@ -12,8 +12,8 @@ mod portable;
 use super::Kernel;
 use crate::Block;
 
-/// Most bits of a number in a group that the vector code unpacks: eight of them and seven of a
-/// begun byte fit 16 bits, two groups fit a vector. Wider groups are rare.
+/// Most bits of a number in a group that the vector code unpacks: with up to seven bits of a begun
+/// byte it fits 16 bits, and two groups fit a vector. Wider groups are rare.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const NARROW: usize = 8;
 
@@ -21,7 +21,7 @@ const NARROW: usize = 8;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const WINDOW: usize = 8 * NARROW;
 
-/// Some blocks that stand side by side.
+/// Some adjacent blocks.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct GroupedBlocks<'a> {
     /// The class of each, 0 to 4.
@@ -34,7 +34,8 @@ pub(in super::super) struct GroupedBlocks<'a> {
     pub(in super::super) groups: &'a [u8],
 }
 
-/// Unpacks blocks and their extents; gives how many bytes of widths and of groups were theirs.
+/// Unpacks blocks and their extents; returns the numbers of bytes of widths and of groups that they
+/// took.
 pub(in super::super) fn unpack_groups(
     kernel: Kernel,
     from: GroupedBlocks<'_>,
@@ -68,7 +69,7 @@ pub(in super::super) fn sum(kernel: Kernel, numbers: &[u8]) -> usize {
     }
 }
 
-/// Turns differences to the number before into numbers; the first one's is `before`.
+/// Turns differences into prefix sums that start from `before`.
 pub(in super::super) fn prefix_sums(kernel: Kernel, before: i16, differences: &mut [i16]) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
@@ -77,11 +78,11 @@ pub(in super::super) fn prefix_sums(kernel: Kernel, before: i16, differences: &m
     }
 }
 
-/// The widths of a block of a class, those of pairs of rows that it lacks 0.
+/// The widths of a block of a class; 0 for pairs of rows that it lacks.
 #[inline(always)]
 fn widths_of(class: u8, widths: &[u8]) -> u32 {
     let all = widths.first_chunk().map_or(0, |widths| u32::from_le_bytes(*widths));
-    // A class of 4 shifts by nothing; none shifts out all.
+    // Class 4 shifts by 0 bits; class 0 shifts out everything.
     (u64::from(all) & !(u64::MAX << (8 * u32::from(class)))) as u32
 }
 

@@ -11,7 +11,7 @@ use std::arch::aarch64::{
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Step {
-    /// Which two bytes each number lies in, 255 for none.
+    /// The two bytes that hold each number, 255 for none.
     shuffle: [u8; 16],
     /// How far it is shifted to the top of 16 bits.
     up: [i16; 8],
@@ -20,7 +20,7 @@ struct Step {
 }
 
 /// Steps by the widths of both groups, for the upper and the lower row. Those with a group that is
-/// not narrow are never taken.
+/// not narrow are unused.
 static STEPS: [[Step; 2]; 256] = {
     let mut steps = [[Step { shuffle: [255; 16], up: [0; 8], down: [0; 8] }; 2]; 256];
     let mut index = 0;
@@ -35,7 +35,7 @@ static STEPS: [[Step; 2]; 256] = {
                     let bit = 8 * (column / 4) * widths[0] + (4 * row + column % 4) * bits;
                     let step = &mut steps[index][row];
                     step.shuffle[2 * column] = (bit / 8) as u8;
-                    // Behind the last byte there is one that does not matter.
+                    // The byte after the last one does not matter.
                     step.shuffle[2 * column + 1] = (bit / 8 + 1) as u8 & 15;
                     step.up[column] = (16 - bits - bit % 8) as i16;
                     step.down[column] = bits as i16 - 16;

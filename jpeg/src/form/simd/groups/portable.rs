@@ -1,4 +1,4 @@
-//! Groups in plain Rust: the meaning of the others.
+//! Groups in portable Rust: the reference for the vector code.
 
 use super::super::super::geometry::width;
 use super::super::super::geometry::{BANDS, GROUPS, group_places};
@@ -23,7 +23,7 @@ pub(super) fn unpack(
     (widths_at, groups_at)
 }
 
-/// Unpacks all of a block but its DC; gives the bytes of its groups.
+/// Unpacks all of a block but its DC; returns the bytes of its groups.
 #[inline(never)]
 pub(super) fn unpack_block(widths: u32, groups: &[u8], block: &mut Block) -> usize {
     let mut at = 0;
@@ -43,7 +43,7 @@ fn numbers(bits: usize, group: &[u8]) -> [i16; GROUPS] {
     let all = group.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
     std::array::from_fn(|index| {
         let number = (all >> (index * bits)) as u16;
-        // Its sign comes to the top and back; of no bits there is none.
+        // Shifting up and back extends the sign; without bits there is none.
         let left = number.checked_shl(16 - bits as u32).unwrap_or(0);
         left as i16 >> (16 - bits as u32).min(15)
     })
@@ -52,7 +52,7 @@ fn numbers(bits: usize, group: &[u8]) -> [i16; GROUPS] {
 /// See [`super::group_bytes`].
 #[inline(always)]
 pub(super) fn group_bytes(widths: &[u8]) -> usize {
-    // Bytes can count that many: 32 at most each.
+    // The sums fit bytes: each is at most 32.
     let parts = widths.chunks(7).map(|part| {
         let bytes = part.iter().map(|pair| {
             let (low, high) = (pair & 15, pair >> 4);

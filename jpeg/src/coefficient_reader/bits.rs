@@ -1,8 +1,8 @@
-//! Reads the bits of entropy-coded data, freed from stuffing.
+//! Reads the bits of entropy-coded data without stuffed bytes.
 
 use std::ops::Range;
 
-/// Appends entropy-coded bytes without the zeros stuffed behind 0xff, and returns the offset where
+/// Appends entropy-coded bytes without the zeros stuffed after 0xff, and returns the offset where
 /// they end: that of a 0xff before something else than zero, or the end of the range.
 pub(super) fn unstuff(file: &[u8], range: Range<usize>, out: &mut Vec<u8>) -> usize {
     let mut at = range.start;
@@ -19,7 +19,7 @@ pub(super) fn unstuff(file: &[u8], range: Range<usize>, out: &mut Vec<u8>) -> us
     range.end
 }
 
-/// The offset in the file of the byte that is number `index` after unstuffing from `start`.
+/// The offset in the file of the byte at `index` after unstuffing from `start`.
 pub(super) fn stuffed_offset(file: &[u8], start: usize, index: usize) -> usize {
     let mut at = start;
     for _ in 0..index {
@@ -28,8 +28,8 @@ pub(super) fn stuffed_offset(file: &[u8], start: usize, index: usize) -> usize {
     at.min(file.len())
 }
 
-/// A position in unstuffed bytes. Behind their end it reads zeros; whoever reads asks
-/// [`Bits::overrun`] after each block.
+/// A position in unstuffed bytes. Past their end it reads zeros; callers check [`Bits::overrun`]
+/// after each block.
 #[derive(Debug)]
 pub(crate) struct Bits<'a> {
     bytes: &'a [u8],
@@ -46,7 +46,7 @@ impl<'a> Bits<'a> {
         Self { bytes, at: 0, buffer: 0, count: 0 }
     }
 
-    /// Makes at least 56 bits ready.
+    /// Loads at least 56 bits.
     #[inline(always)]
     pub(crate) fn refill(&mut self) {
         let word = match self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
@@ -58,7 +58,7 @@ impl<'a> Bits<'a> {
         self.count |= 56;
     }
 
-    /// Makes at least 32 bits ready.
+    /// Loads at least 32 bits.
     #[inline(always)]
     pub(crate) fn refill_half(&mut self) {
         if self.count < 32 {
@@ -74,20 +74,20 @@ impl<'a> Bits<'a> {
         u64::from_be_bytes(word)
     }
 
-    /// The next bits, 1 to 32, which stay.
+    /// The next 1 to 32 bits, without consuming them.
     #[inline(always)]
     pub(crate) fn peek(&self, count: u32) -> u32 {
         (self.buffer >> (64 - count)) as u32
     }
 
-    /// Passes over bits that are ready.
+    /// Skips loaded bits.
     #[inline(always)]
     pub(crate) fn consume(&mut self, count: u32) {
         self.buffer <<= count;
         self.count -= count;
     }
 
-    /// Takes bits that are ready, 1 to 32.
+    /// Takes 1 to 32 loaded bits.
     #[inline(always)]
     pub(crate) fn take(&mut self, count: u32) -> u32 {
         let bits = self.peek(count);
@@ -95,7 +95,7 @@ impl<'a> Bits<'a> {
         bits
     }
 
-    /// Takes a value of 1 to 16 bits that are ready (T.81 Figure F.12).
+    /// Takes a value of 1 to 16 loaded bits (T.81 Figure F.12).
     #[inline(always)]
     pub(crate) fn take_signed(&mut self, size: u32) -> i32 {
         signed(self.take(size), size)
@@ -116,14 +116,13 @@ impl<'a> Bits<'a> {
         self.at * 8 - self.count as usize
     }
 
-    /// Whether more bits were taken than there are.
+    /// Whether more bits were taken than available.
     #[inline(always)]
     pub(crate) fn overrun(&self) -> bool {
         self.position() > self.bytes.len() * 8
     }
 
-    /// Takes the bits to the end of the byte. A one is set above them, so that the number tells how
-    /// many they are.
+    /// Takes the bits to the end of the byte. A one is set above them, which encodes their number.
     pub(crate) fn take_padding(&mut self) -> u8 {
         self.refill();
         match self.position().wrapping_neg() % 8 {

@@ -1,12 +1,12 @@
 //! Reads a whole file into quantised coefficients: baseline, extended and progressive.
 //!
-//! It is for what takes a file apart or puts it together, not for pixels. Everything must be there
-//! and agree: where libjpeg warns and goes on, this is an error with the offset of the byte.
-//! Coefficients beyond what 8-bit samples lead to are errors too.
+//! It serves rewriting and coefficient forms, not pixels. The file must be complete and consistent:
+//! where libjpeg only warns, this is an error with the offset of the byte. Coefficients out of the
+//! range of 8-bit samples are errors too.
 //!
-//! A file has at most [`crate::PIXELS_MAX`] pixels and 100 scans. As every block costs a
-//! bit at least in its first scan, which is checked before memory is taken, coefficients take at
-//! most 1,024 times the length of the file.
+//! A file has at most [`crate::PIXELS_MAX`] pixels and 100 scans. Every block costs at least one
+//! bit in its first scan, which is checked before memory is allocated, so coefficients take at most
+//! 1,024 times the length of the file.
 
 mod bits;
 mod order;
@@ -39,19 +39,19 @@ const DC_MAX: i32 = (1 << DC_SIZE_MAX) - 1;
 /// Largest magnitude of an AC coefficient.
 const AC_MAX: i32 = (1 << AC_SIZE_MAX) - 1;
 
-/// Reads all coefficients of a file, those which libjpeg's `jpeg_read_coefficients` gives.
+/// Reads all coefficients of a file, as libjpeg's `jpeg_read_coefficients` does.
 pub fn read_coefficients(file: &[u8]) -> Result<Coefficients, Error> {
     let mut header = Header::default();
     header.parse(file)?;
     Ok(read(file, &header, &Interrupt::default())?.0)
 }
 
-/// What a scan holds that its coefficients don't tell.
+/// The part of a scan that its coefficients do not determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ending {
     /// The bits that fill up the last byte before each restart marker and at the end, below a one.
     pub(super) paddings: Vec<u8>,
-    /// Offset of the first byte behind the last one that codes anything.
+    /// Offset of the first byte after the last one that codes anything.
     pub(super) end: usize,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn order(frame: &Frame, scan: &Scan) -> Order {
 /// Refuses scans that contradict each other, so that each bit of a coefficient is coded once.
 pub(super) fn check_scans(header: &Header) -> Result<(), Error> {
     let frame = &header.frame;
-    // By component and zigzag position: the bit that the last scan went down to.
+    // By component and zigzag position: the lowest bit of the last scan.
     let mut reached = [[None::<u8>; 64]; COMPONENTS_MAX];
     for scan in &header.scans {
         let at = scan.data.start;
@@ -153,7 +153,7 @@ pub(super) fn check_scans(header: &Header) -> Result<(), Error> {
 }
 
 /// Refuses pictures that are too large and scans that are too short for their blocks, before memory
-/// is taken.
+/// is allocated.
 fn check_sizes(header: &Header) -> Result<(), Error> {
     let frame = &header.frame;
     let (width, height) = (frame.width, frame.height);
@@ -162,7 +162,7 @@ fn check_sizes(header: &Header) -> Result<(), Error> {
     }
     for scan in &header.scans {
         let bits_per_block = match (frame.coding, scan.first) {
-            // Runs of blocks without AC coefficients cost no bit each.
+            // Blocks in a run without AC coefficients cost no bits.
             (Coding::Progressive, 1..) => 0,
             (Coding::Progressive, 0) => 1,
             _ => 2,
@@ -172,7 +172,7 @@ fn check_sizes(header: &Header) -> Result<(), Error> {
         if (length as u64) < needed {
             return Err(damaged(
                 scan.data.end,
-                format_args!("a scan of {length} bytes cannot hold its blocks, it breaks off"),
+                format_args!("a scan of {length} bytes cannot hold its blocks: it is truncated"),
             ));
         }
     }
@@ -182,9 +182,9 @@ fn check_sizes(header: &Header) -> Result<(), Error> {
 /// What can be wrong with entropy-coded data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Bits that are no code of the table.
+    /// Bits that are not a code of the table.
     NoCode,
-    /// A position behind the last.
+    /// A position past the last one.
     TooFar,
     /// A value too large.
     TooLarge,
@@ -197,7 +197,7 @@ pub(super) enum Fault {
 impl Fault {
     fn reason(self) -> &'static str {
         match self {
-            Self::NoCode => "bits that are no Huffman code",
+            Self::NoCode => "bits that are not a Huffman code",
             Self::TooFar => "a run of zeros goes beyond the last coefficient",
             Self::TooLarge => "a coefficient is out of range",
             Self::NoMeaning => "a Huffman symbol has no meaning here",
@@ -206,16 +206,16 @@ impl Fault {
     }
 }
 
-/// A way to read the blocks of a scan.
+/// Reads the blocks of a scan.
 trait ReadBlock {
-    /// Forgets what came before a restart marker.
+    /// Resets the state at a restart marker.
     fn restart(&mut self);
 
     /// Reads a block.
     fn read(&mut self, bits: &mut Bits<'_>, cell: &Cell, block: usize) -> Result<(), Fault>;
 }
 
-/// Goes through the MCUs of a scan.
+/// Iterates over the MCUs of a scan.
 struct ScanReader<'a> {
     interrupt: &'a Interrupt,
     file: &'a [u8],
@@ -251,8 +251,7 @@ impl<'a> ScanReader<'a> {
         Ok(ending)
     }
 
-    /// Refuses restart markers behind the last interval, where a restart interval says how many
-    /// there are.
+    /// Refuses restart markers after the last interval, if the file defines a restart interval.
     fn check_behind(&self, end: usize) -> Result<(), Error> {
         let rest = &self.file[end..self.scan.data.end];
         let is_marker = |two: &[u8]| two[0] == 0xff && (code::RST0..=code::RST7).contains(&two[1]);
@@ -305,7 +304,7 @@ impl<'a> ScanReader<'a> {
         Ok(())
     }
 
-    /// Expects the next restart marker where the last interval ended.
+    /// Expects the next restart marker at the end of the last interval.
     fn pass_restart_marker(&self, ending: &mut Ending) -> Result<(), Error> {
         let code = restart_marker(ending.paddings.len() - 1);
         let at = ending.end;
@@ -320,7 +319,7 @@ impl<'a> ScanReader<'a> {
     }
 }
 
-/// The restart marker behind an interval, counted from 0.
+/// The restart marker after an interval, counted from 0.
 pub(super) fn restart_marker(interval: usize) -> u8 {
     super::markers::code::RST0 + (interval % 8) as u8
 }

@@ -4,16 +4,16 @@ use super::super::markers::HuffmanSpec;
 use super::bits::{Bits, signed};
 use super::{AC_SIZE_MAX, Fault};
 
-/// Bits that the lookup of symbols takes at once.
+/// Bits of a lookup of symbols.
 const LOOK: u32 = 9;
 
-/// Bits that the lookup of whole coefficients takes at once.
+/// Bits of a lookup of whole coefficients.
 const LOOK_RUN: u32 = 10;
 
 /// Longest code.
 const LENGTH_MAX: u32 = 16;
 
-/// A table that gives symbols.
+/// A lookup table for symbols.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     /// By the next bits: symbol, and above it the length of its code; 0 if that is longer.
@@ -53,7 +53,7 @@ impl SymbolTable {
         table
     }
 
-    /// Takes a symbol; 16 bits must be ready.
+    /// Takes a symbol; 16 bits must be loaded.
     #[inline(always)]
     pub(crate) fn take(&self, bits: &mut Bits<'_>) -> Result<u8, Fault> {
         let entry = self.lookup[bits.peek(LOOK) as usize];
@@ -80,12 +80,12 @@ impl SymbolTable {
 /// Advance of the entry that ends a block: further than any coefficient.
 pub(super) const END_OF_BLOCK: u32 = 64;
 
-/// A table that gives a run of zeros and the coefficient behind it in one lookup, where code and
-/// coefficient are short enough together.
+/// A table that yields a run of zeros and the coefficient after it in one lookup, if code and
+/// coefficient together are short enough.
 #[derive(Debug)]
 pub(crate) struct RunTable {
     /// By the next bits: value, and below it by how much the position advances and how many bits
-    /// that takes; 0 if the symbol must be taken alone.
+    /// that takes; 0 if the symbol must be looked up alone.
     lookup: [u32; 1 << LOOK_RUN],
     pub(super) symbols: SymbolTable,
 }
@@ -114,7 +114,7 @@ impl RunTable {
         Self { lookup, symbols }
     }
 
-    /// What the next bits say: value, advance and number of bits; 0 if the symbol must be taken
+    /// Looks up the next bits: value, advance and number of bits; 0 if the symbol must be looked up
     /// alone.
     #[inline(always)]
     pub(super) fn look(&self, bits: &Bits<'_>) -> u32 {

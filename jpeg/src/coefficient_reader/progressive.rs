@@ -35,7 +35,7 @@ impl ReadBlock for DcFirst<'_> {
     fn read(&mut self, bits: &mut Bits<'_>, cell: &Cell, block: usize) -> Result<(), Fault> {
         let prediction = &mut self.predictions[cell.slot];
         *prediction += difference(&self.tables[cell.slot], bits)?;
-        // Checked before the shift too, so that a long scan cannot add up to anything.
+        // Checked before the shift too, so that the sum stays bounded in a long scan.
         if prediction.abs() > DC_MAX || (*prediction << self.low).abs() > DC_MAX {
             return Err(Fault::TooLarge);
         }
@@ -203,8 +203,8 @@ impl ReadBlock for AcRefine<'_> {
     }
 }
 
-/// Reads the next bit of the coefficients that are not zero, passing over so many that are, and
-/// returns the position of the next zero or the end.
+/// Reads the next bit of the non-zero coefficients, skipping `zeros` zeros, and returns the
+/// position of the next zero or the end.
 #[inline(always)]
 fn correct(
     bits: &mut Bits<'_>,

@@ -11,12 +11,13 @@ use arrayvec::ArrayVec;
 
 /// The coefficient form of a file.
 ///
-/// [`Error::NotReproducible`] for a file that its coefficients do not lead back to, byte for byte.
+/// [`Error::NotReproducible`] for a file that cannot be restored from its coefficients byte for
+/// byte.
 pub fn to_form(file: &[u8], form: Form) -> Result<Vec<u8>, Error> {
     to_form_until(file, form, &Interrupt::default())
 }
 
-/// The same, until it is interrupted.
+/// [`to_form`] with an interrupt.
 pub fn to_form_until(file: &[u8], form: Form, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     let mut header = Header::default();
     header.parse(file)?;
@@ -57,14 +58,14 @@ pub fn from_form(stored: &[u8]) -> Result<Vec<u8>, Error> {
     from_form_until(stored, &Interrupt::default())
 }
 
-/// The same, until it is interrupted.
+/// [`from_form`] with an interrupt.
 pub fn from_form_until(stored: &[u8], interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     let (coefficients, skeleton) = form::unpack_all_until(stored, Cpu::detect(), interrupt)?;
     assemble_until(&Skeleton::from_bytes(&skeleton)?, &coefficients, interrupt)
 }
 
-/// Which form bytes have, by their first ones. What begins as a form is one, also where it is of a
-/// version that is not known or cut short: reading it says so, and it is no picture file.
+/// The form that bytes have, by their signature. Bytes with the signature count as a form even if
+/// their version is unknown or they are truncated: reading them reports that.
 pub fn form_of(stored: &[u8]) -> Option<Form> {
     match stored.strip_prefix(&form::MAGIC)? {
         [_, 0, ..] => Some(Form::Fast),

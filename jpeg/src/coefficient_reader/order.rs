@@ -5,7 +5,7 @@ use super::super::markers::Frame;
 /// Most blocks of an MCU (T.81, B.2.3).
 const CELLS_MAX: usize = 10;
 
-/// A block's place in every MCU.
+/// A block's position in every MCU.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cell {
     /// Index of its component among those of the scan.
@@ -38,8 +38,8 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// The order of a scan of these components. A component alone has one block in an MCU and
-    /// leaves out the padding; several have all blocks up to whole MCUs.
+    /// The order of a scan of these components. A scan of one component has one block in an MCU and
+    /// no padding; a scan of several has all blocks up to whole MCUs.
     ///
     /// # Panics
     /// With more blocks in an MCU than the format allows.

@@ -1,4 +1,4 @@
-//! What `auto` picked, and why.
+//! The selection of `auto` for an epoch, and its reason.
 
 use std::fmt;
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::AnyStrategy;
 
-/// What `auto` decided for an epoch.
+/// The selection of `auto` for an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Picked {
-    /// What the epoch is run with.
+pub struct Selection {
+    /// The selected strategy.
     pub strategy: AnyStrategy,
-    /// Why.
-    pub why: Why,
+    /// The reason.
+    pub why: Reason,
 }
 
-/// Why `auto` picked what it did. Display gives a sentence.
+/// The reason for a selection. `Display` is a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Why {
+pub enum Reason {
     /// There is no device.
     NoDevice,
-    /// Nothing is known yet: the strategy that adapts by itself.
+    /// Nothing is known yet: the adaptive strategy.
     NothingKnown,
-    /// Least expected time, in nanoseconds, beside that of the host alone.
+    /// The shortest expected time, with that of the host alone, in nanoseconds.
     Fastest {
         /// Expected.
         expected_ns: u64,
         /// T0.
         host_only_ns: u64,
     },
-    /// It was given with the record.
+    /// The record determines it.
     Replayed,
     /// Several ranks, which do not know each other's times yet.
     Adapts,
@@ -44,13 +44,13 @@ pub enum Why {
     },
 }
 
-impl fmt::Display for Picked {
+impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.strategy.name(), self.why)
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDevice => f.write_str("there is no device"),
