@@ -7,7 +7,7 @@
 A small set of pictures with keys, labels and two further columns is written in every source by the
 program that the format belongs to (those that have none, CIFAR, IDX, ZIP, tables and FFCV, by plain
 Python after their description), converted by `meetpoint convert` into every sink, and read again by
-the program that the sink's format belongs to; what it reads is held against what was written.
+the program that the sink's format belongs to; its result is compared with what was written.
 Without --python it makes a virtual environment of its own, from pinned versions. What does not
 install is said in the table, and is no success.
 

@@ -149,13 +149,13 @@ def kill_parent(dataset, runtime, environment):
         if not line.startswith("{"):
             ranks = [int(word) for word in line.split()]
             continue
-        told = json.loads(line)
-        devices += told.get("devices", [])
-        epochs += "samples" in told
+        answer = json.loads(line)
+        devices += answer.get("devices", [])
+        epochs += "samples" in answer
     parent.kill()
     parent.wait()
-    left = wait_until_gone([*ranks, *devices])
-    return [f"{len(ranks)} ranks and {len(devices)} devices ended by themselves"], left
+    answer = wait_until_gone([*ranks, *devices])
+    return [f"{len(ranks)} ranks and {len(devices)} devices ended by themselves"], answer
 
 
 def main():

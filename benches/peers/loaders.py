@@ -6,7 +6,7 @@
 
 The recipe is a random resized crop to 224, a flip, float32 normalised, channels first, in batches
 of 50 with labels. Each loader is a process of its own on the cores that this one has; its libraries
-are told to use one thread beside what its name says. Rates are over whole epochs after the first;
+use one thread beside what its name says. Rates are over whole epochs after the first;
 `per core-second` divides by the CPU time of the process and all of its children. A peer that is not
 there is named with the reason. DIR holds JPEGs; they are linked `--repeat` times to make epochs
 longer. `--python` gives a peer an interpreter of its own. For figures worth keeping the machine

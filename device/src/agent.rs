@@ -1,4 +1,4 @@
-//! The service: tells what the device is, takes jobs on, runs them.
+//! The gRPC service: describes the device, loads jobs and runs them.
 
 use crate::owner::{Denied, Owner, Peer};
 use crate::session::{Means, Refusal, announced_bytes, check_version, load};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-/// How long a job waits for the worker of the one before to end.
+/// How long a job waits for the previous job's worker to end.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often it looks; it is also told.
+/// How often it polls; it is also notified.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts for the summary.
@@ -46,7 +46,7 @@ impl Agent {
         &self.scene.owner
     }
 
-    /// Tries until the worker of the job before has ended, for a bounded time.
+    /// Retries until the previous job's worker has ended, for a bounded time.
     async fn once_ended<T>(
         &self,
         attempt: impl Fn(&Owner) -> Result<T, Denied>,
@@ -70,7 +70,7 @@ impl Agent {
         let request = first_part(&mut parts).await?;
         check_version(&request).map_err(|refusal| refusal.status())?;
         self.once_ended(|owner| owner.claim(peer)).await?;
-        // Lets go again should this call be given up, by a host that was tired of waiting.
+        // Releases the device if the host cancels this call.
         let claim = Claim { owner: Arc::clone(&self.scene.owner), peer: peer.clone() };
         let data = sampler_data(&request, parts, &self.means).await?;
         let token = request.spool_token;
@@ -130,7 +130,7 @@ async fn sampler_data(
     Ok(data)
 }
 
-/// Held while a job is loaded: the device goes free again unless one was.
+/// Held while a job is loaded; releases the device unless loading succeeds.
 struct Claim {
     owner: Arc<Owner>,
     peer: Peer,

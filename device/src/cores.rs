@@ -1,13 +1,13 @@
-//! Which core the worker gets: one of its own, or emulated figures would mean nothing.
+//! Selects the worker's core: it needs its own, or emulated measurements would be meaningless.
 
 use crate::Error;
 use meetpoint_link::Emulation;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The core for the worker, and what a user should know about it.
+/// The core for the worker, and a notice for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// `None`: wherever the kernel puts it.
+    /// `None`: not pinned.
     pub(crate) core: Option<usize>,
     pub(crate) notice: Option<String>,
 }
@@ -22,7 +22,7 @@ pub(crate) fn choose(emulation: &Emulation) -> Result<Choice, Error> {
     choose_among(emulation, &usable)
 }
 
-/// The last core when there is anything to emulate: hosts begin with the first ones.
+/// The last core if anything is emulated: hosts use the first ones.
 fn choose_among(emulation: &Emulation, usable: &[usize]) -> Result<Choice, Error> {
     let last = *usable.last().expect("a process may use at least one core");
     let wanted = emulation.targets.core.map(|core| core as usize);
@@ -43,7 +43,7 @@ fn choose_among(emulation: &Emulation, usable: &[usize]) -> Result<Choice, Error
     }
     let notice = format!(
         "the device shares core {last}, the only one, with the host: \
-         its figures are those of neither"
+         its measurements are not valid"
     );
     Ok(Choice { core: wanted, notice: Some(notice) })
 }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn sharing_the_only_core_has_to_be_allowed_and_is_told() {
+    fn sharing_the_only_core_must_be_allowed_and_is_reported() {
         let slow = with(Targets { cpu_ratio: Some(0.5), ..Targets::default() });
         let error = choose_among(&slow, &[3]).unwrap_err();
         assert!(matches!(error, Error::OneCore { core: 3 }), "{error}");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_may_not_be_used_is_refused_with_those_that_may() {
+    fn an_unavailable_core_is_refused_with_the_available_ones() {
         let slow = with(Targets { core: Some(7), ..Targets::default() });
         let error = choose_among(&slow, &[0, 1]).unwrap_err().to_string();
         assert!(error.contains("core 7") && error.contains("(0, 1)"), "{error}");

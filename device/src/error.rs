@@ -1,4 +1,4 @@
-//! What can keep a device from starting or from being asked.
+//! Errors of starting a device or connecting to it.
 
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub enum Error {
     /// No folder was named.
     #[error("no dataset root is given")]
     NoRoots,
-    /// A root that is not there, or is no folder.
+    /// A root that is missing or not a folder.
     #[error("dataset root {} cannot be served: {source}", path.display())]
     Root {
         /// Folder.
@@ -27,7 +27,7 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// The only core would be shared with the host, and figures would mean nothing.
+    /// The only core would be shared with the host, which makes measurements meaningless.
     #[error("an emulated device needs a core of its own, and this process has only core {core}")]
     OneCore {
         /// The core.
@@ -47,13 +47,13 @@ pub enum Error {
         /// Socket.
         path: PathBuf,
     },
-    /// Something that is no socket is there.
+    /// The path exists and is not a socket.
     #[error("{} exists and is not a socket", path.display())]
     NotASocket {
         /// Path.
         path: PathBuf,
     },
-    /// A path to probe that is no socket.
+    /// The path to probe is not a socket.
     #[error("no device answers on {}: it is {what}, not a socket", path.display())]
     ProbedNoSocket {
         /// Path.
@@ -72,7 +72,7 @@ pub enum Error {
         /// Most bytes.
         limit: usize,
     },
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     #[error("failed to {action} socket {}: {source}", path.display())]
     Socket {
         /// What was tried.
@@ -90,13 +90,13 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// The process that started this one ended before it could be watched.
-    #[error("the process that started this device has gone")]
+    /// The parent process ended before it could be watched.
+    #[error("the process that started this device has ended")]
     Orphan,
-    /// No storage engine can be had.
+    /// No storage engine can be opened.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
-    /// Nobody answers on a socket.
+    /// No process answers on the socket.
     #[error("no device answers on {}: {reason}", socket.display())]
     NoDevice {
         /// Socket.
@@ -104,7 +104,7 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Somebody answers, but not as a device does.
+    /// The process that answers is not a device.
     #[error("what listens on {} is not a device, or hangs: {reason}", socket.display())]
     NotADevice {
         /// Socket.

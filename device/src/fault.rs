@@ -1,14 +1,14 @@
-//! Which faults strike at which batch.
+//! Which faults occur at which batch.
 
 use meetpoint_link::Fault;
 use std::time::Duration;
 
-/// The faults that strike at one batch.
+/// The faults of one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Plan {
     pub(crate) die: bool,
     pub(crate) drop_link: bool,
-    /// The inner `None` is for good.
+    /// The inner `None` means for ever.
     pub(crate) stall: Option<Option<Duration>>,
     pub(crate) slow: Option<f64>,
     pub(crate) corrupt: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What strikes at the batch that is begun as number `n`.
+    /// The faults of the `n`-th batch that is begun.
     pub(crate) fn at(faults: &[Fault], n: u64) -> Self {
         let mut plan = Self::default();
         for fault in faults {
@@ -35,7 +35,7 @@ impl Plan {
         plan
     }
 
-    /// Whether anything strikes half-way through the batch.
+    /// Whether any fault occurs half-way through the batch.
     pub(crate) fn has_trap(&self) -> bool {
         self.die || self.drop_link || self.stall.is_some()
     }

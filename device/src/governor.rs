@@ -1,9 +1,8 @@
 //! Makes a core slow: the thread sleeps in proportion to the CPU time that it used.
 //!
 //! The kernels call back between stages, a stripe of rows or so and well below a millisecond, so a
-//! slice of the duty cycle is some stages, [`QUANTUM`] of CPU time, and the sleep that pays for
-//! them. [`Governor`] computes and touches no clock; [`Brake`] reads the thread's clocks and
-//! sleeps.
+//! slice of the duty cycle is several stages, [`QUANTUM`] of CPU time, followed by a sleep.
+//! [`Governor`] only computes; [`Brake`] reads the thread's clocks and sleeps.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::waits::StorageWaits;
@@ -12,23 +11,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Less CPU time than this is not worth a sleep in the middle of a batch. A sleep makes the caches
-/// cold and takes some 40 us of CPU time itself on a virtual machine: of short slices that is most,
-/// and a core of ratio 0.06 did a third of the work that its CPU time is worth.
+/// cold and takes about 40 us of CPU time itself on a virtual machine. With short slices that
+/// dominates: a core of ratio 0.06 did a third of the work expected from its CPU time.
 const QUANTUM: Duration = Duration::from_millis(2);
 
-/// Less than this is not worth a sleep at all: it is owed until more has come together.
+/// Sleeps shorter than this are deferred until more has accumulated.
 const SLEEP_MIN: Duration = Duration::from_micros(200);
 
-/// How much oversleeping is made up for; more than that is lost and shows in what was achieved.
+/// Maximum oversleep that is credited; more than that is lost and shows in the achieved ratio.
 const CREDIT_MAX: Duration = Duration::from_millis(20);
 
-/// Longest sleep between two questions whether to go on.
+/// Longest sleep between two checks whether to continue.
 const SLICE_MAX: Duration = Duration::from_millis(20);
 
 /// The duty cycle in virtual time: CPU time in, time to sleep out.
 ///
-/// A core of ratio r needs t / r for what takes t here, so each t of CPU time owes t · (1/r − 1) of
-/// sleep. What was slept too long is credited, so errors of single sleeps do not add up.
+/// A core of ratio r needs t / r for work that takes t here, so each t of CPU time owes t · (1/r −
+/// 1) of sleep. Oversleep is credited, so errors of single sleeps do not accumulate.
 #[derive(Debug, Clone)]
 pub(crate) struct Governor {
     /// 1/r − 1.
@@ -45,15 +44,15 @@ impl Governor {
         Self { sleep_per_cpu: 1.0 / ratio - 1.0, cpu_ns: 0, paid_cpu_ns: 0, slept_ns: 0 }
     }
 
-    /// Enters what a thread did. Time off the core that is not a wait for storage is as good as a
+    /// Accounts for a thread's activity. Time off the core that is not a wait for storage counts as
     /// sleep: another thread had the core, or the hypervisor did.
     pub(crate) fn enter(&mut self, lap: Lap) {
         self.cpu_ns += nanoseconds(lap.cpu);
         self.slept(lap.off_core());
     }
 
-    /// How long to sleep now: often not at all, as long as less than a [`QUANTUM`] is unpaid and
-    /// the account need not be settled.
+    /// How long to sleep now; zero while less than a [`QUANTUM`] is owed and settling is not
+    /// required.
     pub(crate) fn sleep(&mut self, settle: bool) -> Duration {
         if !settle && self.cpu_ns - self.paid_cpu_ns < nanoseconds(QUANTUM) {
             return Duration::ZERO;
@@ -66,13 +65,13 @@ impl Governor {
         sleep
     }
 
-    /// Enters time off the core.
+    /// Accounts for time off the core.
     fn slept(&mut self, time: Duration) {
         let most = self.owed_ns().saturating_add(nanoseconds(CREDIT_MAX));
         self.slept_ns = self.slept_ns.saturating_add(nanoseconds(time)).min(most);
     }
 
-    /// All sleep that the CPU time used so far asks for.
+    /// Total sleep owed for the CPU time so far.
     fn owed_ns(&self) -> u64 {
         // 2^53 ns are 104 days of CPU time; until then the product is exact to the nanosecond.
         (self.cpu_ns as f64 * self.sleep_per_cpu).round() as u64
@@ -121,14 +120,14 @@ impl Clocks {
     }
 }
 
-/// Slows the thread that it was made on down; belongs to that thread.
+/// Slows down the thread that created it.
 #[derive(Debug)]
 pub(crate) struct Brake {
     governor: Option<Governor>,
     storage_waits: Arc<StorageWaits>,
     /// The clocks up to which the governor has accounted.
     seen: Clocks,
-    /// Times as long as everything is to take, by a fault; 1 is none.
+    /// Slow-down factor of a fault; 1 is none.
     stretch: f64,
     stretched: Duration,
 }
@@ -145,7 +144,7 @@ impl Brake {
         Self { governor, storage_waits, seen, stretch: 1.0, stretched: Duration::ZERO }
     }
 
-    /// From now on everything takes `factor` times as long.
+    /// Slows everything down by `factor` from now on.
     pub(crate) fn stretch(&mut self, factor: f64) {
         self.stretch = factor;
     }
@@ -172,13 +171,13 @@ impl Brake {
         self.seen = now;
     }
 
-    /// Sleeps what is owed once enough is, asking `go_on` at least every 20 ms; `false` as soon as
-    /// it says so.
+    /// Sleeps what is owed once that is enough, calling `go_on` at least every 20 ms; returns
+    /// `false` as soon as `go_on` does.
     pub(crate) fn pay(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
         self.pay_up(false, go_on)
     }
 
-    /// Sleeps all that is owed, as [`Brake::pay`] does: what is done next is not of this batch.
+    /// Sleeps all that is owed, as [`Brake::pay`] does, at the end of a batch.
     pub(crate) fn settle(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
         self.pay_up(true, go_on)
     }
@@ -190,7 +189,7 @@ impl Brake {
         let sleep = self.governor.as_mut().map_or(Duration::ZERO, |it| it.sleep(settle));
         if !sleep.is_zero() {
             whole = sleep_until(self.seen.wall + sleep, go_on);
-            // Going to sleep and waking up is work too, some 40 us on a virtual machine.
+            // Sleeping and waking up takes CPU time too, about 40 us on a virtual machine.
             self.look();
         }
         if self.stretch > 1.0 {
@@ -202,7 +201,7 @@ impl Brake {
         whole
     }
 
-    /// Time slept by [`Brake::stretch`], which no knob asked for.
+    /// Time slept by [`Brake::stretch`], which is not part of the emulation.
     pub(crate) fn stretched(&self) -> Duration {
         self.stretched
     }
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn late_sleeps_do_not_add_up() {
+    fn late_sleeps_do_not_accumulate() {
         for late in [10 * US, 70 * US, 900 * US] {
             let (took, _) = work(0.5, MS, 10_000, late);
             let wanted = 20_000 * MS;
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_late_sleep_is_made_up_for_only_in_part() {
+    fn a_very_late_sleep_is_credited_only_in_part() {
         let mut governor = Governor::new(0.5);
         let mut charge = |cpu, slept| {
             governor.enter(computed(cpu));
@@ -340,14 +339,14 @@ mod tests {
             }
             assert!(brake.settle(&mut || true));
             let (cpu, wall) = (thread_cpu_time() - start_cpu, start.elapsed());
-            // What is too little for a sleep stays owed.
+            // An amount too small for a sleep stays owed.
             let least = cpu.div_f64(ratio).saturating_sub(2 * SLEEP_MIN);
             assert!(wall >= least, "{cpu:?} of CPU time in {wall:?} at {ratio}");
         }
     }
 
     #[test]
-    fn a_brake_gives_up_when_told_to() {
+    fn a_brake_stops_on_request() {
         let mut brake = Brake::new(Some(0.001), Arc::default());
         let start = thread_cpu_time();
         while thread_cpu_time() - start < 10 * MS {

@@ -1,11 +1,11 @@
 //! The storage-side process: an agent that prepares batches near the data, and the emulation that
 //! makes it as slow as a real one.
 //!
-//! In reading order: [`ServeOptions`] (what it is told), [`serve()`] (the process), `socket` and
-//! `link` (who may connect), `agent` (the service), `session` (what a job is checked for), `queue`
-//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
-//! time), `spool` (where batches go), `governor` and `waits` (how a core is made slow), `fault`
-//! (which faults strike when), [`probe()`].
+//! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket` and
+//! `link` (who may connect), `agent` (the service), `session` (the checks of a job), `queue` (work,
+//! slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a time),
+//! `spool` (the destination of batches), `governor` and `waits` (the emulation of a slow core),
+//! `fault` (which faults occur when), [`probe()`].
 
 mod agent;
 mod clock;

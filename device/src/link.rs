@@ -1,4 +1,5 @@
-//! Accepts connections: hosts' go to the service, spools' are taken, all others are closed.
+//! Accepts connections: those of hosts go to the service, spools are received, all others are
+//! closed.
 
 use crate::owner::{Cut, Owner, Peer, Unheld};
 use meetpoint_format::wire::FD_CHANNEL_MAGIC;
@@ -19,19 +20,19 @@ use tonic::transport::server::Connected;
 /// What an HTTP/2 connection begins with (RFC 9113, section 3.4).
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How long a connection may take to say what it is.
+/// How long a connection may take to identify itself.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Most connections that have not said yet what they are, besides two for each host.
+/// Maximum unidentified connections, besides two for each host.
 const STRANGERS_MAX: usize = 16;
 
 /// Most connections to the service, besides one for each host.
 const CONNECTIONS_MAX: usize = 32;
 
-/// How long to wait when no connection can be accepted, for want of descriptors for example.
+/// How long to wait when no connection can be accepted, for example for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A connection to the service. It ends for both sides when dropped, whoever else holds it.
+/// A connection to the service. Dropping it ends it for both sides, even if other handles exist.
 pub(crate) struct HostStream {
     stream: UnixStream,
     peer: Peer,
@@ -93,7 +94,7 @@ pub(crate) struct Gate {
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
     refused: Arc<AtomicU64>,
-    /// Hosts that are taken at a time.
+    /// Number of hosts served at a time.
     hosts_max: usize,
 }
 
@@ -107,7 +108,7 @@ impl Gate {
         Self { listener, owner, hosts, refused: Arc::default(), hosts_max }
     }
 
-    /// Counts connections that were closed because they were no host's.
+    /// Counts connections that were closed because they were not from a host.
     pub(crate) fn refused(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.refused)
     }
@@ -149,7 +150,7 @@ fn admit(stream: &UnixStream) -> Option<(u32, Cut)> {
     Some((process_id, Cut::new(stream.as_fd().try_clone_to_owned().ok()?)))
 }
 
-/// Finds out what a connection is and takes it, or closes it by returning.
+/// Identifies a connection and accepts it, or closes it by returning.
 async fn sort(
     mut stream: UnixStream,
     peer: Peer,
@@ -177,7 +178,7 @@ async fn sort(
     }
     owner.connected();
     let host = HostStream { stream, peer, owner };
-    // The service takes connections as fast as they come; it is gone only at the end.
+    // The service accepts connections immediately; it exits only at the end.
     hosts.send(Ok(host)).await.map_err(|_| ErrorKind::NotConnected.into())
 }
 
@@ -200,7 +201,7 @@ async fn peek_until(
             }
         });
         match seen {
-            // What came before the end is there by now, and it is not enough.
+            // Everything sent before the end has arrived, and it is not enough.
             Err(error) if error.kind() == ErrorKind::WouldBlock && closed => {
                 return Err(ErrorKind::UnexpectedEof.into());
             }

@@ -17,8 +17,8 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     /// Maps the first `bytes` of a file for writing.
     ///
-    /// The caller has made sure that the file is sealed against shrinking: an access behind the end
-    /// of a file is a fatal signal.
+    /// The caller must ensure that the file is sealed against shrinking: an access past the end of
+    /// a file is a fatal signal.
     pub(crate) fn new(file: impl AsFd, bytes: usize) -> std::io::Result<Self> {
         // SAFETY: the kernel chooses the place, so nothing of ours is mapped over.
         let start = unsafe {
@@ -49,7 +49,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped exactly this range, and nobody else has its address.
+        // SAFETY: `new` mapped exactly this range, and its address was not shared.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "a mapping that was made can be unmapped");
     }

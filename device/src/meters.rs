@@ -1,4 +1,4 @@
-//! What a worker used, and how well the knobs were kept.
+//! The resources that a worker used, and the achieved speeds of the emulation.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::memory::peak_memory_bytes;
@@ -60,7 +60,7 @@ impl Totals {
 
 /// Signs of life of a worker, seen from another thread.
 ///
-/// A worker that stands still gives none, which is how a host tells dead from slow.
+/// A stuck worker gives none, which lets a host distinguish dead from slow.
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     count: AtomicU64,
@@ -87,32 +87,32 @@ impl Signs {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells how far a batch is; more samples than before are a sign.
+    /// Reports the progress of a batch; more samples than before are a sign of life.
     pub(crate) fn samples(&self, done: u32) {
         if self.samples_done.swap(done, Ordering::Relaxed) != done {
             self.give();
         }
     }
 
-    /// Says that the calling thread is the worker.
+    /// Registers the calling thread as the worker.
     pub(crate) fn this_thread(&self) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         self.thread.store(thread.unsigned_abs(), Ordering::Relaxed);
     }
 }
 
-/// Looks at the signs of a worker from time to time.
+/// Polls the signs of life of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     count: u64,
     cpu: Duration,
 }
 
-/// A worker that used less since the last look only waits.
+/// A worker that used less CPU time since the last poll is only waiting.
 const CPU_SIGN: Duration = Duration::from_millis(1);
 
 impl Watch {
-    /// Whether there was any sign since the last look.
+    /// Whether there was any sign of life since the last poll.
     pub(crate) fn lives(&mut self, signs: &Signs) -> bool {
         let count = signs.count.load(Ordering::Relaxed);
         let cpu = cpu_time_of(signs.thread.load(Ordering::Relaxed));
@@ -122,7 +122,7 @@ impl Watch {
     }
 
     /// Epoch, batch, generation and samples done, if there is a batch and there was any sign since
-    /// the last look. CPU time is one: a stage may take long and says nothing meanwhile.
+    /// the last look. CPU time counts as one: a long stage gives no other sign.
     pub(crate) fn look(&mut self, signs: &Signs) -> Option<((u32, u32, u32), u32)> {
         let lives = self.lives(signs);
         let at = *signs.at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_computes_and_says_nothing_gives_a_sign() {
+    fn a_worker_that_only_computes_gives_a_sign() {
         let (signs, mut watch) = (Signs::default(), Watch::default());
         signs.begin((0, 0, 0));
         signs.this_thread();
         watch.look(&signs);
         if cpu_time_of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).is_zero() {
-            eprintln!("skipped: this kernel does not tell a thread's CPU time");
+            eprintln!("skipped: this kernel does not report a thread's CPU time");
             return;
         }
         let start = thread_cpu_time();

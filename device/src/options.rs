@@ -1,4 +1,4 @@
-//! What a device is told at its start, and what it tells of itself.
+//! The configuration of a device, and its description of itself.
 
 use meetpoint_link::{DeviceInfo, Emulation, Fault};
 use meetpoint_storage::EngineKind;
@@ -11,26 +11,27 @@ use std::time::Duration;
 pub struct ServeOptions {
     /// Unix socket to listen on; made with mode 0600.
     pub socket: PathBuf,
-    /// Folders whose datasets may be served; a dataset elsewhere does not exist for a host.
+    /// Folders whose datasets may be served; datasets elsewhere are invisible to hosts.
     pub roots: Vec<PathBuf>,
-    /// How slow to be.
+    /// The speed to emulate.
     pub emulation: Emulation,
-    /// What to do wrong, and when.
+    /// The faults to inject.
     pub faults: Vec<Fault>,
     /// How datasets are read and file spools written.
     pub engine: EngineKind,
     /// Hosts that it works for at a time: the ranks of a job, or jobs of the same user. Their
     /// batches are prepared in turns.
     pub hosts: u32,
-    /// End when a host has come and all that came have gone: for a device that a host starts for
-    /// itself. It then also ends with the thread that started it (`PR_SET_PDEATHSIG`, as SIGTERM),
-    /// ends when no host has come for [`ServeOptions::FIRST_HOST_TIMEOUT`], and takes the socket's
-    /// folder with it where that is empty and named `meetpoint-…`: a host that was killed cannot.
+    /// End when all hosts have disconnected after the first one: for a device that a host starts
+    /// for itself. It then also ends with the thread that started it (`PR_SET_PDEATHSIG`, as
+    /// SIGTERM), ends when no host has connected for [`ServeOptions::FIRST_HOST_TIMEOUT`], and
+    /// takes the socket's folder with it where that is empty and named `meetpoint-…`: a host that
+    /// was killed cannot.
     pub once: bool,
-    /// With `once`: the process that started this one. A device whose parent is another by the time
-    /// it has asked to be told of the parent's end is too late, and ends at once.
+    /// With `once`: the process that started this one. If the parent differs once the device
+    /// watches it, the parent has already ended, and so does the device.
     pub parent: Option<u32>,
-    /// End after so long without any connection; `None` is never.
+    /// End after this long without any connection; `None` means never.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -57,14 +58,14 @@ impl ServeOptions {
     }
 }
 
-/// What [`crate::serve()`] says once hosts can connect.
+/// The information from [`crate::serve()`] once hosts can connect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ready {
     /// The socket.
     pub socket: PathBuf,
     /// What the device is.
     pub device: DeviceInfo,
-    /// Sentences that a user should see: what it had to do without, and why.
+    /// Notices for the user: missing features, and why.
     pub notices: Vec<String>,
 }
 
@@ -75,7 +76,7 @@ pub struct ServeSummary {
     pub jobs: u64,
     /// Batches that were published.
     pub batches: u64,
-    /// Connections that were closed because they were no host's.
+    /// Connections that were closed because they were not from a host.
     pub connections_refused: u64,
     /// Jobs that were refused.
     pub loads_refused: u64,

@@ -1,5 +1,4 @@
-//! Whose the device is: so many hosts at a time as it takes, each for as long as its connection
-//! lasts.
+//! The hosts that own the device: up to a limit, each for as long as its connection lasts.
 
 use crate::queue::Queue;
 use crate::session::Job;
@@ -13,13 +12,13 @@ use tokio::sync::Notify;
 /// Most spools that wait for their `Load`, besides one for each host.
 const OFFERS_MAX: usize = 63;
 
-/// Most of them of one process, besides one for each host: a process may run several.
+/// Maximum of them per process, besides one for each host: a process may run several.
 const OFFERS_OF_PROCESS_MAX: usize = 7;
 
-/// How long a spool waits for its `Load` before it is let go: its host may be dead.
+/// How long a spool waits for its `Load` before it is released: its host may be dead.
 const OFFER_LIFETIME: Duration = Duration::from_secs(10);
 
-/// One end of a connection, by which it can be cut.
+/// A handle that can disconnect a connection.
 #[derive(Debug)]
 pub(crate) struct Cut(OwnedFd);
 
@@ -28,13 +27,13 @@ impl Cut {
         Self(connection)
     }
 
-    /// Ends the connection for both sides. Whoever was cut off before stays so.
+    /// Ends the connection for both sides; without effect if it has ended.
     pub(crate) fn cut(&self) {
         let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
     }
 }
 
-/// Who is at the other end of a connection.
+/// The process at the other end of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     /// Number of the connection, unique in this process.
@@ -44,7 +43,7 @@ pub(crate) struct Peer {
     pub(crate) cut: Arc<Cut>,
 }
 
-/// Why a job cannot be had.
+/// Why a job is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("the device works for the host with process id {0} and takes one at a time")]
@@ -98,7 +97,7 @@ struct Offer {
 pub(crate) enum Unheld {
     /// Another spool waits under its token.
     TokenTaken,
-    /// As many wait as can.
+    /// The limit of waiting spools is reached.
     Full,
 }
 
@@ -133,7 +132,7 @@ struct State {
     served: Vec<u64>,
     /// Whether there was a host with a job.
     had_host: bool,
-    /// Whether all that had a job have gone at some time.
+    /// Whether all hosts with a job have disconnected at some time.
     hosts_gone: bool,
 }
 
@@ -147,12 +146,12 @@ impl State {
     }
 }
 
-/// Who holds the device, which spools wait, and who is connected.
+/// The owners of the device, the waiting spools, and the connections.
 pub(crate) struct Owner {
     /// Hosts at a time.
     hosts_max: usize,
     state: Mutex<State>,
-    /// Told whenever something changed that the process may end for.
+    /// Notified after each change that may end the process.
     changed: Notify,
 }
 
@@ -219,13 +218,13 @@ impl Owner {
         Ok(())
     }
 
-    /// Lets spools go that nobody asked for.
+    /// Releases spools that no `Load` named in time.
     pub(crate) fn forget_old_offers(&self, now: Instant) {
         let age = |offer: &Offer| now.saturating_duration_since(offer.since);
         self.lock().offers.retain(|_, offer| age(offer) < OFFER_LIFETIME);
     }
 
-    /// Takes the device for a peer, or leaves it to it.
+    /// Assigns the device to a peer that may already own it.
     pub(crate) fn claim(&self, peer: &Peer) -> Result<(), Denied> {
         let mut state = self.lock();
         if state.holder(peer.connection).is_some() {
@@ -254,7 +253,7 @@ impl Owner {
         Some(Arc::clone(fd))
     }
 
-    /// Gives the peer its job, which replaces the one before. A peer that has gone gets none.
+    /// Gives the peer its job, which replaces the previous one. A disconnected peer gets none.
     pub(crate) fn loaded(&self, peer: &Peer, job: Job, spool: (u64, Arc<OwnedFd>)) {
         let mut state = self.lock();
         if let Some(holder) = state.holder(peer.connection).filter(|holder| !holder.gone) {
@@ -270,7 +269,7 @@ impl Owner {
         }
     }
 
-    /// Lets go of a device that was claimed for a job that was not loaded after all.
+    /// Releases a device that was claimed for a job that failed to load.
     pub(crate) fn release_unless_loaded(&self, peer: &Peer) {
         self.release(self.lock(), |holder| holder.peer.connection == peer.connection);
     }
@@ -290,7 +289,7 @@ impl Owner {
         Ok((job, queue))
     }
 
-    /// Says that the worker of a Run stream has ended.
+    /// Records that the worker of a Run stream has ended.
     pub(crate) fn end_run(&self, queue: &Arc<Queue>) {
         let mut state = self.lock();
         let own = |held: &Arc<Queue>| Arc::ptr_eq(held, queue);
@@ -304,7 +303,7 @@ impl Owner {
         self.changed.notify_waiters();
     }
 
-    /// Ends whatever runs and lets everything go.
+    /// Ends all jobs and releases everything.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.offers.clear();
@@ -327,12 +326,12 @@ impl Owner {
         self.lock().holders.iter().any(|holder| holder.queue.is_some())
     }
 
-    /// Whether hosts had a job here and all of them had gone at some time.
+    /// Whether all hosts with a job have disconnected at some time.
     pub(crate) fn hosts_gone(&self) -> bool {
         self.lock().hosts_gone
     }
 
-    /// How long nobody has been connected; `None` while somebody is.
+    /// How long there has been no connection; `None` while there is one.
     pub(crate) fn idle_for(&self) -> Option<Duration> {
         let state = self.lock();
         (state.connections == 0).then(|| state.idle_since.elapsed())
@@ -350,11 +349,11 @@ impl Owner {
 
     /// Waits for a change, at most `timeout`.
     pub(crate) async fn change(&self, timeout: Duration) {
-        // Which of the two it was does not matter: whoever waits looks again.
+        // Notified or timed out: the caller checks again in either case.
         let _ = tokio::time::timeout(timeout, self.changed.notified()).await;
     }
 
-    /// Lets holders go that have neither a job nor a worker.
+    /// Releases holders that have neither a job nor a worker.
     fn release(&self, mut state: MutexGuard<'_, State>, wanted: impl Fn(&Holder) -> bool) {
         let idle = |holder: &Holder| holder.job.is_none() && holder.queue.is_none();
         state.holders.retain(|holder| !(idle(holder) && wanted(holder)));
@@ -363,7 +362,7 @@ impl Owner {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No change of state can stop half-way.
+        // A panic cannot leave a change of state half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Asks a device what it is.
+//! Queries a device for its description.
 
 use crate::Error;
 use meetpoint_format::wire::device_client::DeviceClient;
@@ -21,7 +21,7 @@ pub fn probe(socket: &Path) -> Result<DeviceInfo, Error> {
     let answer =
         runtime.block_on(async { tokio::time::timeout(ANSWER_TIMEOUT, describe(socket)).await });
     answer.unwrap_or_else(|_| {
-        let reason = format!("it said nothing for {ANSWER_TIMEOUT:?}");
+        let reason = format!("it did not answer within {ANSWER_TIMEOUT:?}");
         Err(Error::NotADevice { socket: socket.to_path_buf(), reason })
     })
 }
@@ -43,8 +43,8 @@ async fn describe(socket: &Path) -> Result<DeviceInfo, Error> {
     let mut client = DeviceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let reply = client.describe(DescribeRequest {}).await;
     let reply = reply.map_err(|status| match status.code() {
-        Code::Unimplemented => failed("it does not know what it is asked"),
-        // What has a cause was not said by the other side: the connection failed.
+        Code::Unimplemented => failed("it does not know the request"),
+        // A status with a source was created on this side: the connection failed.
         _ if status.source().is_some() => failed(HUNG_UP),
         _ => failed(status.message()),
     })?;

@@ -1,4 +1,4 @@
-//! What a worker has to do, which slots are free, and the fence that voids what it is at.
+//! The work of a worker, the free slots, and the fence that voids work in progress.
 //!
 //! The link's side puts messages in, the worker's side takes work out. Every wait is bounded.
 
@@ -25,26 +25,26 @@ pub(crate) struct Assignment {
 pub(crate) enum Next {
     /// Prepare this.
     Batch(Assignment),
-    /// Nothing yet: ask again.
+    /// Nothing yet: poll again.
     Nothing,
-    /// The host has said that no more comes: told once.
+    /// The host sends no more work. Returned once.
     Stopped,
     /// The job is over.
     Closed,
 }
 
-/// Whether a slot can be had.
+/// The result of taking a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// This one; it is the worker's until it is published or given back.
     Slot(u32),
-    /// All are taken: ask again.
+    /// All are taken: poll again.
     Full,
     /// The batch is void.
     Void,
 }
 
-/// Whose a slot is.
+/// The owner of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Free,
@@ -54,7 +54,7 @@ enum Slot {
     Published,
 }
 
-/// A message that makes no sense.
+/// An invalid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Nonsense {
     #[error("work for {count} batches from {first}, but an epoch has batches 0..{batches}")]
@@ -91,7 +91,7 @@ pub(crate) struct Queue {
     batches: u64,
     state: Mutex<State>,
     changed: Condvar,
-    /// Rises whenever work handed out before becomes void.
+    /// Incremented whenever earlier work becomes void.
     fence: AtomicU64,
 }
 
@@ -117,15 +117,15 @@ impl Queue {
         });
     }
 
-    /// Voids everything of the epoch and goes on under another generation. One of an earlier epoch
-    /// was overtaken: an epoch may begin before the host has done with the one before.
+    /// Voids everything of the epoch and continues under another generation. A revoke of an earlier
+    /// epoch is ignored: an epoch may begin before the host has finished the previous one.
     pub(crate) fn revoke(&self, epoch: u32, generation: u32) {
         if self.lock().now <= Some((epoch, generation)) {
             self.fence_off(|state| state.now = Some((epoch, generation)));
         }
     }
 
-    /// Voids everything; no more work comes before another epoch begins.
+    /// Voids everything until the next epoch begins.
     pub(crate) fn stop(&self) {
         self.fence_off(|state| state.stopped = true);
     }
@@ -135,8 +135,8 @@ impl Queue {
         self.fence_off(|state| state.closed = true);
     }
 
-    /// Appends batches. Work of an earlier epoch or generation was overtaken by a revoke and is
-    /// dropped; work of a later one makes no sense.
+    /// Appends batches. Work of an earlier epoch or generation was revoked and is dropped; work of
+    /// a later one is an error.
     pub(crate) fn work(
         &self,
         (epoch, generation): (u32, u32),
@@ -205,7 +205,7 @@ impl Queue {
         Next::Batch(Assignment { epoch, generation, batch, fence })
     }
 
-    /// Whether what was handed out under `fence` is void.
+    /// Whether work handed out under `fence` is void.
     pub(crate) fn is_void(&self, fence: u64) -> bool {
         self.fence.load(Ordering::Acquire) != fence
     }
@@ -240,7 +240,7 @@ impl Queue {
         Place::Slot(u32::try_from(slot).expect("a spool has fewer slots than 2^32"))
     }
 
-    /// Hands a written slot to the host.
+    /// Passes a written slot to the host.
     pub(crate) fn publish(&self, slot: u32) {
         self.lock().slots[slot as usize] = Slot::Published;
     }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_make_no_sense_are_refused() {
+    fn invalid_messages_are_refused() {
         let queue = Queue::new(10, 2);
         assert!(matches!(queue.work((0, 0), 0, 1, false), Err(Nonsense::Future { .. })));
         queue.start_epoch(0, 1);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_told_once_and_a_close_for_good() {
+    fn a_stop_is_returned_once_and_a_close_always() {
         let queue = Queue::new(10, 1);
         queue.start_epoch(0, 1);
         queue.work((0, 1), 0, 10, false).unwrap();

@@ -1,4 +1,4 @@
-//! The process: sets itself up, listens, and ends when it is told to.
+//! The process: starts, listens, and ends on request.
 
 use crate::agent::{Agent, Counts};
 use crate::link::Gate;
@@ -19,14 +19,13 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 
-/// How often the process looks whether to end.
+/// How often the process checks whether to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a worker may take to end at the end of the process; storage that hangs takes longer.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a connection may be silent before it is asked, and may then take to answer: a host
-/// that hangs for longer loses the device.
+/// Interval and timeout of keep-alive pings: a host that hangs for longer loses the device.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
 /// Calls that one connection may have open.
@@ -36,7 +35,8 @@ fn pid_number(pid: rustix::process::Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Serves until `stop` is set, its hosts have gone ([`ServeOptions::once`]), or nobody came.
+/// Serves until `stop` is set, its hosts have disconnected ([`ServeOptions::once`]), or none
+/// connected.
 ///
 /// Blocks; prints nothing. `ready` is called once, when hosts can connect. The socket is removed at
 /// the end.
@@ -56,7 +56,7 @@ pub fn serve(
     if options.once {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
             .map_err(|error| Error::Process {
-                action: "ask to be told of the end of the process that started this one",
+                action: "watch the process that started this one",
                 source: error.into(),
             })?;
         let is_orphan = |parent| rustix::process::getppid().map(pid_number) != Some(parent);
@@ -79,7 +79,7 @@ pub fn serve(
         stop,
     };
     let summary = runtime.block_on(process.run(&socket, &ready_now, ready));
-    // What still runs is a call that waits for storage; it is not waited for.
+    // Only calls that wait for storage still run; do not wait for them.
     runtime.shutdown_background();
     summary
 }
@@ -145,7 +145,7 @@ impl Process {
         })
     }
 
-    /// Returns when the process is to end, for whatever reason.
+    /// Returns when the process must end.
     async fn until_end(&self) {
         let start = Instant::now();
         loop {
@@ -178,7 +178,7 @@ impl Process {
     }
 }
 
-/// The folders with all links resolved, so that what a host names can be compared.
+/// The folders with all links resolved, for comparison with the paths that hosts name.
 fn find_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     if roots.is_empty() {
         return Err(Error::NoRoots);
@@ -194,7 +194,7 @@ fn find_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         .collect()
 }
 
-/// What the device is, and what it has to do without.
+/// The description of the device, with its missing features.
 fn describe(
     options: &ServeOptions,
     roots: &[PathBuf],

@@ -1,4 +1,4 @@
-//! What a job is checked for before the device takes it on.
+//! Checks a job before the device accepts it.
 
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
@@ -49,7 +49,7 @@ pub(crate) struct Job {
     pub(crate) spool: Spool,
 }
 
-/// Why a job is not taken on. Each sentence goes to the host.
+/// Why a job is refused. The messages are sent to the host.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
@@ -113,7 +113,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What helps at either end.
+    /// The remedy at either end.
     fn remedy(&self) -> Option<Remedy> {
         let same_release = || Some("run the same release of Meetpoint at both ends".into());
         let root = |folder: String| Some(Remedy::set(Setting::DeviceRoot, Change::To(folder)));
@@ -173,7 +173,7 @@ impl Refusal {
     }
 }
 
-/// What of the options matters to a job.
+/// The options that jobs use.
 #[derive(Debug, Clone)]
 pub(crate) struct Means {
     /// Canonical.
@@ -266,7 +266,7 @@ pub(crate) fn load(
         dataset,
         recipe: Arc::new(recipe),
         batching: batching.clone(),
-        // What is damaged is the host's to decide about, which then prepares the batch.
+        // The host decides about damaged samples and prepares the batch.
         on_error: OnError::default(),
         columns,
     };
@@ -294,7 +294,8 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
     if host == PROTOCOL_VERSION { Ok(()) } else { Err(Refusal::Version { host }) }
 }
 
-/// Opens a dataset inside the roots. Whether anything is there outside of them is not told.
+/// Opens a dataset inside the roots. The error does not reveal whether a path outside of them
+/// exists.
 fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
     let named = Path::new(OsStr::from_bytes(&request.dataset));
     let path = std::fs::canonicalize(named).ok();
@@ -337,7 +338,7 @@ fn parse_recipe(request: &LoadRequest) -> Result<Recipe, Refusal> {
     Ok(recipe)
 }
 
-/// How the job is cut into batches, and which device this one is.
+/// The batches of the job, and the index of this device.
 fn find_batching(
     request: &LoadRequest,
     sampler_data: &[u8],
@@ -364,7 +365,7 @@ fn find_batching(
     }
 }
 
-/// What the sampler amounts to here, which must be what it does at the host.
+/// Builds the sampler and checks that it equals the host's.
 fn find_sampling(
     request: &LoadRequest,
     data: &[u8],
@@ -401,8 +402,8 @@ fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
 }
 
-/// Bytes that a batch has at the least: those of its columns of fixed length, and offsets. A batch
-/// whose values of variable length do not fit its slot fails alone.
+/// Minimum bytes of a batch: its columns of fixed length, and offsets. A batch whose values of
+/// variable length do not fit its slot fails alone.
 fn least_payload(columns: &BatchColumns, batch_size: u32) -> u64 {
     BatchLayout::new(columns, batch_size, |_| 0).map_or(u64::MAX, |layout| layout.bytes())
 }

@@ -1,4 +1,4 @@
-//! Where ready batches go: shared memory, or a file through a storage engine.
+//! The destination of ready batches: shared memory, or a file through a storage engine.
 
 use crate::mapping::Mapping;
 use meetpoint_format::slot::HEADER_BYTES;
@@ -24,7 +24,7 @@ pub(crate) struct Geometry {
     pub(crate) slot_bytes: u64,
 }
 
-/// A spool that cannot be used, or not any more.
+/// Errors of a spool.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpoolError {
     #[error("the spool has {got} bytes, its {slots} slots of {slot_bytes} need more")]
@@ -53,7 +53,7 @@ enum Body {
     File { engine: Box<dyn Engine>, file: FileId, meter: Option<Meter>, patience: Pace },
 }
 
-/// Asked while waiting; `false` for what can be given up. It also is the sign of life.
+/// Called while waiting; `false` cancels what can be cancelled. It also gives signs of life.
 pub(crate) type GoOn<'a> = &'a mut dyn FnMut() -> bool;
 
 impl Spool {
@@ -75,7 +75,7 @@ impl Spool {
             SpoolKind::Memory => open_memory(fd, got, pace)?,
             SpoolKind::File => {
                 if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-                    let problem = "it is no regular file";
+                    let problem = "it is not a regular file";
                     return Err(SpoolError::Kind { said: "a file", problem });
                 }
                 open_file(fd, pace, kind)?
@@ -89,7 +89,8 @@ impl Spool {
     }
 
     /// Writes a batch's payload, the first `bytes` of `payload`, behind the place of its header.
-    /// `false` when `go_on` gave it up, which only memory does: a write to a file is waited for.
+    /// `false` if `go_on` cancelled it, which is possible only for memory: a write to a file is
+    /// always awaited.
     pub(crate) fn write_payload(
         &mut self,
         slot: u32,
@@ -160,7 +161,7 @@ fn open_memory(fd: BorrowedFd<'_>, bytes: u64, pace: Pace) -> Result<Body, Spool
     }
     let bytes = usize::try_from(bytes).map_err(std::io::Error::other)?;
     let mapping = Mapping::new(fd, bytes)?;
-    // Memory has no commands, so no latency either.
+    // Memory has no command latency.
     let pace = Pace { latency: Duration::ZERO, ..pace };
     let throttle = pace.write_bytes_per_second.is_some().then(|| Throttle::new(pace));
     Ok(Body::Memory { mapping, throttle })
@@ -188,7 +189,7 @@ pub(crate) fn slowed(engine: Box<dyn Engine>, pace: Pace) -> (Box<dyn Engine>, O
 }
 
 /// Writes and waits. While a device of this pace would still be writing, waiting is a sign of life;
-/// after that the storage hangs, and the worker is to look like it.
+/// after that the storage hangs, and the worker gives no sign of life.
 fn write_file(
     engine: &mut dyn Engine,
     file: FileId,
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_on_a_full_disk_says_so() {
+    fn a_file_on_a_full_disk_is_reported() {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
         let engine = meetpoint_storage::open_engine(EngineKind::Threads, 2).unwrap().engine;
         let mut engine = engine;

@@ -17,10 +17,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 use tonic::{Status, Streaming};
 
-/// Messages that wait for the connection; a worker waits when there are so many.
+/// Maximum messages that wait for the connection; the worker waits at this limit.
 const MESSAGES_MAX: usize = 256;
 
-/// How often the worker is looked at: twice in the longest silence that is allowed.
+/// How often the worker is polled: twice within the longest permitted silence.
 const LOOK_INTERVAL: Duration = Duration::from_millis(PROGRESS_INTERVAL_MS / 2);
 
 /// What a stream needs of the process.
@@ -33,7 +33,7 @@ pub(crate) struct Scene {
     pub(crate) batches: Arc<AtomicU64>,
 }
 
-/// Starts the worker and the task that speaks for it; returns what is to be sent to the host.
+/// Starts the worker and its task; returns the stream of messages to the host.
 pub(crate) fn start(
     scene: &Scene,
     peer: &Peer,
@@ -55,7 +55,7 @@ pub(crate) fn start(
     };
     let thread = std::thread::Builder::new().name("prepare".to_owned()).spawn(move || {
         let batches = worker::run(job, surroundings);
-        // The task has gone only with the whole process.
+        // The task ends only with the whole process.
         let _ = ended.send(batches);
     });
     if let Err(error) = thread {
@@ -123,14 +123,14 @@ impl Stream {
         };
         self.queue.close();
         if let Some(status) = status {
-            // When there is no room the host does not listen anyway.
+            // Without room in the channel, the host is not reading anyway.
             let _ = self.messages.try_send(Err(status));
         }
         drop(self.messages);
         worker_ended.await.unwrap_or(0)
     }
 
-    /// Does what the host says.
+    /// Handles a message from the host.
     fn take(&self, message: HostMessage) -> Result<(), Status> {
         use host_message::Message;
         let Some(message) = message.message else {
@@ -159,14 +159,14 @@ impl Stream {
         done.map_err(|nonsense: Nonsense| Status::invalid_argument(nonsense.to_string()))
     }
 
-    /// Tells the host how far the worker is, if it has moved at all.
+    /// Sends the worker's progress to the host, if there is any.
     fn look(&mut self) {
         let Some(((epoch, batch, generation), samples_done)) = self.watch.look(&self.signs) else {
             return;
         };
         let progress = Progress { epoch, batch, generation, samples_done };
         let message = Some(device_message::Message::Progress(progress));
-        // When there is no room the host has other messages to see that the device lives.
+        // Without room in the channel, the pending messages show that the device lives.
         let _ = self.messages.try_send(Ok(DeviceMessage { message }));
     }
 }

@@ -1,9 +1,9 @@
-//! Whose turn it is: the workers of a device prepare one batch at a time, in turns.
+//! Turns: the workers of a device prepare one batch at a time.
 //!
-//! A device has one processor however many hosts it works for, so that its knobs hold for all of
-//! them together. A worker stands in line for each batch and gives its turn up at the batch's end,
-//! or when its spool is full: neither a slow host nor a dead one keeps the others waiting. Whoever
-//! comes back with a prepared batch to be written goes to the head of the line.
+//! A device has one processor for all its hosts, so its emulated speeds apply to all of them
+//! together. A worker queues for each batch and gives up its turn at the batch's end, or when its
+//! spool is full: neither a slow host nor a dead one delays the others. A worker that returns with
+//! a prepared batch to write goes to the head of the queue.
 
 use crate::fault::Plan;
 use crate::meters::{Signs, Watch};
@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a wait lasts before the worker asks whether to go on.
+/// How long a wait lasts before the worker checks whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// Where to stand in line.
+/// Where to join the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
     /// With a batch to be prepared.
@@ -35,11 +35,11 @@ struct State {
     workers: usize,
     /// Batches begun since there was a worker.
     begun: u64,
-    /// Times as long as everything takes, by a fault.
+    /// Slow-down factor of a fault.
     stretch: f64,
 }
 
-/// The line of one device.
+/// The queue of one device.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     state: Mutex<State>,
@@ -47,8 +47,8 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Counts a worker for as long as what is returned lives. The first one after none begins the
-    /// counting of batches, by which faults strike, anew.
+    /// Counts a worker for the lifetime of the returned value. The first worker after a pause
+    /// resets the count of batches, which faults refer to.
     pub(crate) fn join(self: &Arc<Self>) -> Member {
         let mut state = self.lock();
         if state.workers == 0 {
@@ -70,8 +70,8 @@ impl Turns {
 pub(crate) struct Member(Arc<Turns>);
 
 impl Member {
-    /// Waits for a turn; `None` when `go_on` says that it is not wanted any more. While the worker
-    /// whose turn it is lives, so does the one that waits.
+    /// Waits for a turn; `None` if `go_on` cancels it. A waiting worker counts as alive while the
+    /// one whose turn it is does.
     pub(crate) fn wait(
         &self,
         place: Line,
@@ -127,7 +127,7 @@ impl Drop for Member {
 pub(crate) struct Turn(Arc<Turns>);
 
 impl Turn {
-    /// Begins a batch: what is to go wrong with it, and how slow the device is by now.
+    /// Begins a batch: returns its faults and the current slow-down.
     pub(crate) fn begin(&self, faults: &[Fault]) -> (Plan, f64) {
         let mut state = self.0.lock();
         state.begun += 1;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_taken_in_order_and_who_comes_back_goes_first() {
+    fn turns_are_taken_in_order_and_writers_go_first() {
         let (turns, signs) = turns();
         let own = turns.join();
         let turn = own.wait(Line::Tail, &signs, &mut || true).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gives_up_leaves_the_line_and_holds_nobody_up() {
+    fn a_worker_that_gives_up_leaves_the_queue_and_delays_no_other() {
         let (turns, signs) = turns();
         let own = turns.join();
         let turn = own.wait(Line::Tail, &signs, &mut || true).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_counted_over_all_workers_and_anew_when_there_was_none() {
+    fn batches_are_counted_over_all_workers_and_restart_after_a_pause() {
         let (turns, signs) = turns();
         let faults = ["corrupt@3".parse().unwrap(), "slow@2:x4".parse().unwrap()];
         for _ in 0..2 {

@@ -25,7 +25,7 @@ impl StorageWaits {
         Duration::from_nanos(self.idle_ns.load(Ordering::Relaxed))
     }
 
-    /// Does something that waits for storage, and enters how long.
+    /// Runs a closure that waits for storage, and adds its duration.
     pub(crate) fn during<T>(&self, wait: impl FnOnce() -> T) -> T {
         let (start, start_cpu) = (Instant::now(), thread_cpu_time());
         let done = wait();
@@ -35,7 +35,7 @@ impl StorageWaits {
     }
 }
 
-/// Enters how long the calls of [`Engine::wait`] take. To be used by one thread only.
+/// An engine that adds up the duration of [`Engine::wait`]. For one thread only.
 pub(crate) struct WatchedEngine {
     inner: Box<dyn Engine>,
     waits: Arc<StorageWaits>,

@@ -28,10 +28,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use tonic::Status;
 
-/// How long a wait for work or for a slot lasts before the worker gives a sign of life.
+/// Interval of signs of life while waiting for work or for a slot.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// Longest reason that is told for a batch that failed.
+/// Longest reason that is sent for a failed batch.
 const REASON_CHARS_MAX: usize = 2000;
 
 /// What the link carries to the host.
@@ -66,7 +66,7 @@ struct Worker {
 enum Lost {
     /// It became void, or the job is over.
     Void,
-    /// To be told to the host.
+    /// Reported to the host.
     Failed(String),
     /// A sample of it is damaged, which the host decides about.
     Damaged(String),
@@ -87,7 +87,7 @@ struct Clock {
     slot_wait: Duration,
     /// Stalled by a fault.
     stalled: Duration,
-    /// What a fault had added, and what was waited for storage, before this batch.
+    /// The delay by faults, and the wait for storage, before this batch.
     stretched_before: Duration,
     idle_before: Duration,
 }
@@ -100,7 +100,7 @@ pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
         && let Err(error) = cores::pin(core)
     {
         let reason = format!("failed to keep the device's worker on core {core}: {error}");
-        // When the host has gone there is nobody to tell.
+        // If the host has disconnected, the error cannot be sent.
         let _ = around.messages.blocking_send(Err(Status::internal(reason)));
         return 0;
     }
@@ -138,7 +138,7 @@ impl Worker {
         }
     }
 
-    /// One batch from taking it to telling of it; `false` when nobody listens any more.
+    /// Handles one batch, including its message; `false` once the host has disconnected.
     fn batch(&mut self, at: Assignment) -> bool {
         let (holder, _) = self.job.batching.holder(at.batch);
         if holder != self.job.device {
@@ -260,7 +260,7 @@ impl Worker {
         let mut pace = |done: u32| {
             signs.samples(done);
             if reads_are_paced {
-                // An emulated drive is slow, not dead; a real one that hangs gives no sign here.
+                // An emulated drive is slow, not dead; while a real one hangs, no sign is given.
                 signs.give();
             }
             if trap_is_set && u64::from(done) * 2 >= u64::from(samples) {
@@ -282,7 +282,7 @@ impl Worker {
             error if error.is_damage() => Lost::Damaged(error.to_string()),
             error => error.into(),
         })?;
-        // A batch may end without a last question.
+        // A batch may end without a final check.
         pace(samples);
         if queue.is_void(at.fence) { Err(Lost::Void) } else { Ok(layout) }
     }
@@ -313,7 +313,7 @@ impl Worker {
         )))
     }
 
-    /// Pays for what was computed since the last stage.
+    /// Sleeps for the computation since the last stage.
     fn pay(&mut self, at: Assignment) -> Result<(), Lost> {
         let Self { around, brake, .. } = self;
         let whole = brake.pay(&mut || {
@@ -323,8 +323,8 @@ impl Worker {
         if whole && !around.queue.is_void(at.fence) { Ok(()) } else { Err(Lost::Void) }
     }
 
-    /// A free slot, and the turn to write it. Where all are taken another worker has its turn
-    /// meanwhile.
+    /// Waits for a free slot, and the turn to write it. While all are taken, another worker has the
+    /// turn.
     fn wait_for_slot(
         &mut self,
         at: Assignment,
@@ -341,7 +341,7 @@ impl Worker {
             match self.around.queue.take_slot(at.fence, WAIT_SLICE) {
                 Place::Slot(slot) => break Ok(slot),
                 Place::Void => break Err(Lost::Void),
-                // The host is slow, not the device: it shows all samples done and waits.
+                // The host is slow, not the device: report all samples as done and wait.
                 Place::Full => self.around.signs.give(),
             }
         };
@@ -365,14 +365,14 @@ impl Worker {
             !around.queue.is_void(at.fence)
         };
         let moved = waits.during(|| spool.write_payload(slot, payload, bytes, &mut go_on));
-        // What copying cost is paid before the batch counts as ready.
+        // The sleep for copying comes before the batch counts as ready.
         let whole = moved? && go_on() && brake.settle(&mut go_on) && go_on() && {
             waits.during(|| spool.write_header(slot, header, &mut go_on))?
         };
         if whole { Ok(()) } else { Err(Lost::Void) }
     }
 
-    /// Enters a batch in the books, whatever became of it, and returns how long it took.
+    /// Accounts for a batch, whatever its result, and returns how long it took.
     fn enter(&mut self, clock: &Clock, is_published: bool) -> Duration {
         let busy = clock.start.elapsed().saturating_sub(clock.slot_wait);
         let stretched = self.brake.stretched() - clock.stretched_before;
@@ -388,14 +388,15 @@ impl Worker {
         self.send(Message::Meters(self.totals.message(&self.job, &self.around.emulation.targets)))
     }
 
-    /// Tells the host, waiting while its connection is full; `false` when it has gone.
+    /// Sends a message to the host, waiting while the connection is full; `false` once it has
+    /// disconnected.
     fn send(&self, message: Message) -> bool {
         let message = DeviceMessage { message: Some(message) };
         self.around.messages.blocking_send(Ok(message)).is_ok()
     }
 }
 
-/// Does the faults that strike half-way through a batch.
+/// Executes the faults half-way through a batch.
 fn spring(plan: &Plan, queue: &Queue, cut: &Cut) {
     if plan.die {
         let own = rustix::process::getpid();

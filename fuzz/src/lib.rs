@@ -2,7 +2,7 @@
 //!
 //! [`TARGETS`] lists them. `fuzz_targets/` has a file for each, for cargo-fuzz; the program
 //! `mutate` runs them by a plain loop on any compiler. In reading order: [`pixels`] (decoding),
-//! [`lossless`] (a file written anew or in another form), [`stored`] (bytes that a dataset holds),
+//! [`lossless`] (a file rewritten or in another form), [`stored`] (bytes that a dataset holds),
 //! [`containers`] (files that datasets come in), [`seeds`], [`container_seeds`] and [`mutation`]
 //! (where inputs come from), [`memory`] and [`tally`] (what is watched).
 

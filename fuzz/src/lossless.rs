@@ -1,4 +1,4 @@
-//! Without loss: a file written anew, and its coefficient form.
+//! Lossless operations: a rewritten file, and its coefficient form.
 
 use crate::{assert_part, choice_of, decoded, is_small_jpeg, region_of, tally};
 use meetpoint_jpeg as jpeg;
@@ -14,8 +14,8 @@ const TABLES: [HuffmanTables; 2] = [HuffmanTables::Keep, HuffmanTables::Optimise
 const RESTARTS: [Restarts; 4] =
     [Restarts::Keep, Restarts::Remove, Restarts::EveryMcus(2), Restarts::EveryMcuRows(1)];
 
-/// A JPEG that can be written anew has the coefficients and pixels that it had; written once more,
-/// it stays as it is.
+/// A JPEG that can be rewritten has the coefficients and pixels that it had; written once more, it
+/// stays as it is.
 pub fn rewrite(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");
@@ -29,7 +29,7 @@ pub fn rewrite(data: &[u8]) {
                 let how = Rewrite { restarts, tables, process };
                 let Ok(written) = jpeg::rewrite(data, &how) else { continue };
                 tally::add("rewritten");
-                let before = before.as_ref().expect("what is written anew was read");
+                let before = before.as_ref().expect("a rewritten file was read");
                 let after = read_coefficients(&written).expect("what was written reads");
                 // Padding has no place in scans of one component.
                 if process == Process::Progressive {

@@ -10,7 +10,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub struct Counting;
 
-/// Begins anew; gives what is in use.
+/// Resets the peak; returns the bytes in use.
 pub fn begin() -> usize {
     let live = LIVE.load(Relaxed);
     PEAK.store(live, Relaxed);

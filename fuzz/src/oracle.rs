@@ -45,7 +45,7 @@ pub(crate) fn compare(data: &[u8], ours: Result<&Picture, &Error>) {
     } else if *ours == theirs {
         tally::add("decoded, libjpeg's pixels though no picture");
     } else {
-        tally::add("decoded, other pixels of what is no picture");
+        tally::add("decoded, other pixels of what is not a picture");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Counts what became of inputs, so that a run shows what it reached.
+//! Counts the results of inputs, so that a run shows what it reached.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

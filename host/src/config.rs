@@ -80,7 +80,7 @@ pub struct LoaderConfig {
     /// this. Default: 0, never.
     pub run_ahead: u32,
     /// Whether device batches are kept in their slots for the next epoch, as far as the spool's
-    /// quota allows. Needs a recipe without chance and an order without shuffling; goes with no
+    /// quota allows. Needs a deterministic recipe and an order without shuffling; goes with no
     /// running ahead. Default: false.
     pub reuse: bool,
     /// Whether devices are given the batches where they save most host time for their own, as far
@@ -115,7 +115,7 @@ pub struct LoaderConfig {
     /// Whether the checksum of every sample of every consumed batch is kept, for
     /// [`crate::verify`]. Default: false.
     pub verify_samples: bool,
-    /// Who is told at once when the consumer waits for a device. Default: nobody.
+    /// Called at once when the consumer waits for a device. Default: none.
     pub notify: Option<Notify>,
     /// Ends every wait; share a clone to be able to interrupt even [`crate::Loader::open`].
     pub stop: StopHandle,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Most damaged samples of one epoch that are kept; the rest is counted.
 pub const DAMAGE_RECORDS_MAX: usize = 10_000;
 
-/// Longest quarantine file that is gone on with.
+/// Longest quarantine file that is resumed.
 const QUARANTINE_BYTES_MAX: u64 = 256 << 20;
 
 /// A damaged sample and what was done about it.
@@ -133,7 +133,7 @@ impl Quarantine {
         let mut file = options.read(true).append(true).create(true).open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if !metadata.is_file() || metadata.len() > QUARANTINE_BYTES_MAX {
-            let problem = "it is no file, or longer than 256 MiB: move it away";
+            let problem = "it is not a file, or longer than 256 MiB: move it away";
             return Err(failed(std::io::Error::other(problem)));
         }
         let manifest: String =

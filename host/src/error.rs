@@ -304,7 +304,7 @@ pub enum Error {
         /// What happened.
         problem: String,
     },
-    /// A path that is no socket.
+    /// The path is not a socket.
     #[error("no device answers at {}: it is {what}, not a socket", socket.display())]
     NotASocket {
         /// Path.
@@ -312,7 +312,7 @@ pub enum Error {
         /// What it is.
         what: &'static str,
     },
-    /// Whoever listens does not answer as a device does.
+    /// The listening process does not answer as a device does.
     #[error(
         "what listens at {} is not a device, hangs or is full: {problem}", socket.display()
     )]

@@ -41,7 +41,7 @@ pub struct Progress {
     pub batches: u32,
 }
 
-/// What a group asks of whoever runs it. Every method is called in the thread of the rank.
+/// What a group requires of its caller. Every method is called in the thread of the rank.
 pub trait Conductor: Sync {
     /// Devices that a rank has for itself; `None`: all ranks use those of the configuration.
     fn devices(&self, _rank: u32) -> Option<Vec<DeviceSource>> {

@@ -1,11 +1,11 @@
 //! The spool as its owner sees it: anonymous memory or a file without a name, cut into slots.
 //!
-//! Nothing of it has a name, so nothing of it is left behind, whoever dies. A slot that a device
-//! published belongs to the host until it is released; a device writes to free slots only. That is
-//! the trust boundary: host and device run under the same user, and a device that writes to a slot
-//! which it gave away can change a batch after its checksum was checked.
+//! It has no name, so nothing is left behind by a killed process. A slot that a device published
+//! belongs to the host until it is released; a device writes to free slots only. That is the trust
+//! boundary: host and device run under the same user, and a device that writes to a slot which it
+//! gave away can change a batch after its checksum was checked.
 //!
-//! A slot in memory is mapped writable and shared: whoever has the batch may write to it in place.
+//! A slot in memory is mapped writable and shared: the owner of the batch may write to it in place.
 //! A private mapping would show the first batch that was written to again in that slot.
 #![expect(unsafe_code, reason = "maps the memory that it shares with the device")]
 

@@ -25,7 +25,7 @@ fn jpeg(is_progressive: bool) -> Vec<u8> {
     file
 }
 
-/// An interrupt that is raised once it was polled so often, and the number of polls.
+/// An interrupt that is raised after a number of polls, and the number of polls.
 fn after(polls: usize) -> (Interrupt, Arc<AtomicUsize>) {
     let polled = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&polled);

@@ -7,20 +7,20 @@ use std::path::Path;
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
 
-/// What happened where a connection failed before anything was understood.
+/// The error of a connection that failed before any answer.
 pub const HUNG_UP: &str =
     "it ended the connection: it has no room for more, or does not speak the device link";
 
-/// A connection that cannot be made.
+/// A connection that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The path is that of something else.
+    /// The path is not a socket.
     #[error("it is {what}, not a socket")]
     NotASocket {
         /// What it is.
         what: &'static str,
     },
-    /// Nothing has this path.
+    /// The path does not exist.
     #[error("there is no such socket")]
     Missing,
     /// No process listens.
@@ -29,7 +29,7 @@ pub enum ConnectError {
     /// Anything else.
     #[error("{0}")]
     Failed(std::io::Error),
-    /// Whoever listens does not speak HTTP/2.
+    /// The listening process does not speak HTTP/2.
     #[error("{HUNG_UP}")]
     HungUp,
 }

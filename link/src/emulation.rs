@@ -14,7 +14,7 @@ pub const LATENCY_NS_MAX: u64 = 1_000_000_000;
 /// How an emulated device is started; the default is as fast as the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Emulation {
-    /// Speeds that it is held to, and its core.
+    /// Speed limits, and its core.
     pub targets: Targets,
     /// Whether it may run where there is only one core, which it then shares with the host.
     pub allow_shared: bool,
@@ -22,7 +22,7 @@ pub struct Emulation {
     pub memory_bytes_max: Option<u64>,
 }
 
-/// Speeds that an emulated device is held to; `None` is "not limited".
+/// Speed limits of an emulated device; `None` is "not limited".
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Targets {
     /// Share of a core's time that its worker computes: 0.25 is a core four times as slow.

@@ -1,4 +1,4 @@
-//! What a device can be made to do wrong, so that hosts can be tried against it.
+//! Faults that a device can inject, to test hosts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,9 +36,9 @@ pub enum Fault {
     DropLinkAt(u64),
 }
 
-/// A text that is no fault.
+/// The text is not a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is no fault: {problem} ({})", Self::KNOWN)]
+#[error("\"{text}\" is not a fault: {problem} ({})", Self::KNOWN)]
 pub struct FaultSyntax {
     /// As given.
     pub text: String,
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Fault, &'static str> {
     let n = match n.parse() {
         Ok(0) => return Err("batches are counted from 1"),
         Ok(n) if n < u64::MAX => n,
-        _ => return Err("what stands after @ is no whole number"),
+        _ => return Err("the text after @ is not a whole number"),
     };
     match (name, detail) {
         ("die", None) => Ok(Fault::DieAt(n)),
@@ -92,7 +92,7 @@ fn parse(text: &str) -> Result<Fault, &'static str> {
         ("die" | "corrupt" | "tear" | "enospc" | "drop-link", Some(_)) => {
             Err("it takes nothing after the batch")
         }
-        _ => Err("there is none of this name"),
+        _ => Err("the name is unknown"),
     }
 }
 
@@ -100,7 +100,7 @@ fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     match meetpoint_format::units::parse_duration(text) {
         Some(duration) if duration <= STALL_MAX => Ok(duration),
         Some(_) => Err("its duration is not between 0 and 3600s"),
-        None => Err("its duration is no time such as 2s or 300ms"),
+        None => Err("its duration is not a time such as 2s or 300ms"),
     }
 }
 
@@ -109,7 +109,7 @@ fn parse_factor(text: &str) -> Result<f64, &'static str> {
     match number.parse::<f64>() {
         Ok(factor) if (1.0..=FACTOR_MAX).contains(&factor) => Ok(factor),
         Ok(_) => Err("its factor is not between 1 and 1000"),
-        Err(_) => Err("its factor is no number"),
+        Err(_) => Err("its factor is not a number"),
     }
 }
 
@@ -159,21 +159,21 @@ mod tests {
         for (text, problem) in [
             ("", "there is no @"),
             ("die", "there is no @"),
-            ("die@", "no whole number"),
+            ("die@", "not a whole number"),
             ("die@0", "counted from 1"),
-            ("die@-1", "no whole number"),
-            ("die@99999999999999999999", "no whole number"),
+            ("die@-1", "not a whole number"),
+            ("die@99999999999999999999", "not a whole number"),
             ("die@3:2s", "takes nothing"),
-            ("stall@3:2", "no time such as"),
-            ("stall@3:-2s", "no time such as"),
-            ("stall@3:infs", "no time such as"),
+            ("stall@3:2", "not a time such as"),
+            ("stall@3:-2s", "not a time such as"),
+            ("stall@3:infs", "not a time such as"),
             ("stall@3:4000s", "not between"),
-            ("stall@3:xs", "no time such as"),
+            ("stall@3:xs", "not a time such as"),
             ("slow@3", "lacks the factor"),
             ("slow@3:4", "begins with x"),
             ("slow@3:x0.5", "not between"),
             ("slow@3:xNaN", "not between"),
-            ("melt@3", "none of this name"),
+            ("melt@3", "name is unknown"),
         ] {
             let error = text.parse::<Fault>().unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains("drop-link@N"), "{text}: {error}");

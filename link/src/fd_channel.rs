@@ -1,8 +1,8 @@
 //! How a spool's file descriptor reaches a device: both ends of a connection of its own.
 //!
-//! A connection whose first byte is that of an [`FdOffer`] is no HTTP/2 connection. The host sends
-//! one offer with the descriptor attached; the device answers with the same bytes once it holds the
-//! descriptor, or with [`FD_CHANNEL_BUSY`] if it holds too many already.
+//! A connection whose first byte is that of an [`FdOffer`] is not an HTTP/2 connection. The host
+//! sends one offer with the descriptor attached; the device answers with the same bytes once it
+//! holds the descriptor, or with [`FD_CHANNEL_BUSY`] if it holds too many already.
 
 use meetpoint_format::wire::{FD_CHANNEL_BUSY, FdOffer};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
-/// Longest time between two questions whether to stop.
+/// Longest time between two checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time between two attempts to connect to a device that has no room in its queue.
@@ -57,7 +57,7 @@ pub enum HandOverError {
     Stopped,
 }
 
-/// Hands `file` to the device under `token`, and waits until the device holds it: at most `limit`,
+/// Passes `file` to the device under `token`, and waits until the device holds it: at most `limit`,
 /// and no longer than `is_stopped` returns false.
 pub fn hand_over(
     socket: &Path,
@@ -150,7 +150,7 @@ pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
             Err(error) => return Err(error),
         }
     }
-    let offer = FdOffer::decode(&bytes).ok_or_else(|| wrong("it is no offer of a spool"))?;
+    let offer = FdOffer::decode(&bytes).ok_or_else(|| wrong("it is not an offer of a spool"))?;
     match <[OwnedFd; 1]>::try_from(fds) {
         Ok([fd]) => Ok(Offered { offer, fd }),
         Err(_) => Err(wrong("an offer has one file descriptor")),
@@ -190,7 +190,7 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    /// What the device makes of an offer.
+    /// The device's handling of an offer.
     #[derive(Clone, Copy)]
     enum Device {
         Takes,

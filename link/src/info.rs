@@ -1,11 +1,11 @@
-//! What a device says of itself to every host.
+//! The description of a device, as sent to every host.
 
 use crate::Targets;
 use meetpoint_format::wire::DescribeReply;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// A device, as it describes itself.
+/// The description of a device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceInfo {
     /// Version of the link's protocol.

@@ -1,5 +1,5 @@
-//! What a host and a device both speak: how one is started, how it is connected to, what it says
-//! of itself, and how it is handed a spool. The messages themselves are in `format`.
+//! What host and device share: starting a device, connecting to it, its description, and passing it
+//! a spool. The messages themselves are in `format`.
 //!
 //! In reading order: `emulation` (how slow a device is made), `fault` (what it is made to do
 //! wrong), `command` (the arguments that start one so), `channel` (a connection), `info` (what a

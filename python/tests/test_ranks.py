@@ -165,7 +165,7 @@ def test_ranks_that_cannot_meet_are_told_why(dataset: str, folder: Path) -> None
     with pytest.raises(meetpoint.SettingError, match="MEETPOINT_RENDEZVOUS_TOKEN"):
         make(dataset, 0, 2, device=device, rendezvous="tcp:127.0.0.1:0")
     place = f"unix:{folder / 'ranks'}"
-    with pytest.raises(meetpoint.RankError, match="rank 1 did not come to unix:"):
+    with pytest.raises(meetpoint.RankError, match="rank 1 did not connect to unix:"):
         make(dataset, 0, 2, device=device, rendezvous=place, rank_timeout=0.2)
     with pytest.raises(meetpoint.RankError, match="unix:PATH or tcp:HOST:PORT"):
         make(dataset, 0, 2, device=device, rendezvous="here")

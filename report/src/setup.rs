@@ -2,7 +2,7 @@
 
 use crate::units;
 use meetpoint_host::energy::NoMeters;
-use meetpoint_scheduler::Why;
+use meetpoint_scheduler::Reason;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub struct Picked {
     pub strategy: String,
     /// Why.
     #[serde(flatten)]
-    pub why: Why,
+    pub why: Reason,
 }
 
 impl fmt::Display for Spool {

@@ -20,7 +20,7 @@ pub struct Outcome {
     pub total_ns: u64,
     /// The epochs, in order. After a rank was lost the last one is not whole.
     pub epochs: Vec<EpochOutcome>,
-    /// The rank that was waited for in vain; the run ended with it.
+    /// The rank that did not come; the run ended with it.
     pub lost_rank: Option<LostRank>,
     /// Ranks that came late, but in time.
     pub late_ranks: Vec<u32>,
@@ -108,7 +108,7 @@ pub struct RankOutcome {
 /// What an epoch came to at one device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct DeviceOutcome {
-    /// Time that it worked, on batches that came to nothing too.
+    /// Time that it worked, including discarded batches.
     pub busy_ns: u64,
     /// Batches that it published.
     pub published: u32,

@@ -156,7 +156,7 @@ fn a_split_found_within_the_epoch_comes_to_the_same_as_a_profile() {
 
 #[test]
 fn mte_profiled_against_a_faster_device_is_slower_than_no_device_and_wrr_is_not() {
-    // Twice as slow as told: the host's part ends after 2/3 N, the device's after 4/3 N.
+    // Twice as slow as in the profile: the host's part ends after 2/3 N, the device's after 4/3 N.
     let mut machine = serial(1.0, 0.3, 4.0);
     machine.profile.device_factor = 0.5;
     let total = |chosen| simulated(&machine, chosen).total_ns;

@@ -72,7 +72,7 @@ pub struct Completion {
 /// Most requests that an engine keeps in flight.
 pub const DEPTH_MAX: usize = 1024;
 
-/// Longest time that one call of [`Engine::wait`] waits, whatever it is told.
+/// Longest time that one call of [`Engine::wait`] waits, whatever its argument.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(3600);
 
 /// The depth that an engine gets when `depth` is asked for.

@@ -28,7 +28,7 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// A file whose length cannot be told.
+    /// A file whose length cannot be determined.
     #[error("failed to find the length of {}: {source}", path.display())]
     Length {
         /// File.

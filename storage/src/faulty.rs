@@ -142,7 +142,7 @@ impl FaultyEngine {
         };
         let error = match fault {
             Fault::ShortRead { bytes: there } => {
-                // Whoever uses the buffer regardless shall not find what it expects.
+                // A caller that uses the buffer regardless must not find the expected bytes.
                 request.buffer.as_mut_slice().fill(0xdb);
                 let got = there.min(bytes.saturating_sub(1));
                 Error::ShortRead { path, offset, wanted: bytes, got }

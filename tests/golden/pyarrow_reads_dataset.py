@@ -4,7 +4,7 @@ usage: pyarrow_reads_dataset.py [--columns] DATASET
 
 Knows nothing of the program that wrote it but docs/dataset-format.md. Prints one line a row,
 `KEY<tab>LABEL<tab>BYTES<tab>CRC32C` (label as its name, or `-`), and exits with 1 and a sentence
-at the first thing that is not as documented. Further columns are read whole and held against
+at the first thing that is not as documented. Further columns are read whole and compared with
 their checksums; with --columns, their values follow each line as JSON.
 """
 

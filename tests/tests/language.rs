@@ -1,10 +1,12 @@
-//! Documents do not use phrases that readers of technical English stumble over.
+//! Documents, comments and messages do not use phrases that readers of technical English stumble
+//! over.
 
 use crate::layers::root;
+use crate::tidy::sources;
 use std::path::{Path, PathBuf};
 
 /// Phrases, and what to write instead.
-const PHRASES: [(&str, &str); 15] = [
+const PHRASES: [(&str, &str); 30] = [
     ("told", "reported, passed"),
     ("whoever", "the caller, the user"),
     ("anew", "again"),
@@ -13,14 +15,33 @@ const PHRASES: [(&str, &str); 15] = [
     ("held against", "compared with"),
     ("what became of", "the result of"),
     ("what becomes of", "the result of"),
+    ("what came of", "the result of"),
     ("comes to nothing", "is discarded"),
     ("came to nothing", "was discarded"),
+    ("come to nothing", "are discarded"),
     ("gone on with", "resumed"),
+    ("go on with", "continue with"),
+    ("goes on with", "continues with"),
     ("goes on where", "resumes"),
     ("how-many-eth", "the ordinal of"),
     ("without chance", "deterministic"),
     ("is no source", "is not a source"),
+    ("is no number", "is not a number"),
+    ("is no whole number", "is not a whole number"),
+    ("is no picture", "is not a picture"),
+    ("is no file", "is not a file"),
+    ("is no folder", "is not a folder"),
+    ("is no dataset", "is not a dataset"),
+    ("is no socket", "is not a socket"),
+    ("whether that is news", "whether it changed"),
+    ("of no account", "ignored, meaningless"),
+    ("out of turn", "out of order"),
+    ("makes no sense", "is invalid"),
 ];
+
+/// Crates whose comments and messages still use such phrases.
+const EXEMPT: [&str; 7] =
+    ["cli", "datasets", "format", "prepare", "python", "report", "tests/tests/language.rs"];
 
 /// Documents at the root and in docs/. Records of past measurements and changes stay as they are.
 fn documents() -> Vec<PathBuf> {
@@ -37,13 +58,101 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
+/// Python files and shell scripts of the repository, build outputs and environments left out.
+fn scripts() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder reads") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_output = name.starts_with('.') || ["target", "shared"].contains(&&*name);
+            if path.is_dir() && !path.is_symlink() && !is_output {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "py" || end == "sh") {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 40, "only {} scripts found", found.len());
+    found
+}
+
+/// How a language writes comments and literals.
+#[derive(Clone, Copy, PartialEq)]
+enum Syntax {
+    Rust,
+    Script,
+}
+
+/// Comments and string literals of a source, with line ends where the source has them. Consecutive
+/// comment lines join to one text; every other gap is a bar, so that no phrase extends over it.
+fn prose(text: &str, syntax: Syntax) -> String {
+    let comment = if syntax == Syntax::Rust { "//" } else { "#" };
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix(comment) {
+            let line = after.split('\n').next().unwrap_or_default();
+            out.push_str(line.trim_start_matches(['/', '!', '#']));
+            rest = &after[line.len()..];
+        } else if let Some((hashes, after)) = raw_string(rest, syntax) {
+            let end = format!("\"{}", "#".repeat(hashes));
+            let length = after.find(&end).unwrap_or(after.len());
+            out.push_str(&after[..length]);
+            out.push('|');
+            rest = after.get(length + end.len()..).unwrap_or_default();
+        } else if let Some(after) = quoted(rest, syntax, &mut out) {
+            out.push('|');
+            rest = after;
+        } else {
+            let is_blank = next.is_whitespace();
+            if next == '\n' || !is_blank && !out.ends_with('|') {
+                out.push(if next == '\n' { '\n' } else { '|' });
+            }
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    out
+}
+
+/// The number of hashes of a raw string of Rust that begins here, and the text after its quote.
+fn raw_string(rest: &str, syntax: Syntax) -> Option<(usize, &str)> {
+    let after = rest.strip_prefix('r').filter(|_| syntax == Syntax::Rust)?;
+    let hashes = after.len() - after.trim_start_matches('#').len();
+    after[hashes..].strip_prefix('"').map(|after| (hashes, after))
+}
+
+/// Appends the literal that begins here, if one does, and returns the text after it.
+fn quoted<'a>(rest: &'a str, syntax: Syntax, out: &mut String) -> Option<&'a str> {
+    let quotes: &[&str] = match syntax {
+        Syntax::Rust => &["\""],
+        Syntax::Script => &["\"\"\"", "'''", "\"", "'"],
+    };
+    // A character of Rust; a lifetime has no second quote.
+    if let Some(after) = rest.strip_prefix('\'').filter(|_| syntax == Syntax::Rust) {
+        let length = if after.starts_with('\\') { 2 } else { after.chars().next()?.len_utf8() };
+        return after.get(length..)?.strip_prefix('\'');
+    }
+    let quote = quotes.iter().find(|quote| rest.starts_with(**quote))?;
+    let inside = &rest[quote.len()..];
+    let mut at = 0;
+    while at < inside.len() && !inside[at..].starts_with(quote) {
+        let escaped = usize::from(inside[at..].starts_with('\\'));
+        at += inside[at..].chars().take(1 + escaped).map(char::len_utf8).sum::<usize>();
+    }
+    out.push_str(&inside[..at]);
+    Some(inside.get(at + quote.len()..).unwrap_or_default())
+}
+
 /// Each use of a phrase, as whole words, also across the end of a line.
 fn uses(name: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let lower = text.to_lowercase().replace('\n', " ");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let lower = words.join(" ").to_lowercase();
     for (phrase, instead) in PHRASES {
         for (at, _) in lower.match_indices(phrase) {
-            let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+            let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
             let before = lower[..at].chars().next_back();
             let after = lower[at + phrase.len()..].chars().next();
             if !is_letter(before) && !is_letter(after) {
@@ -66,9 +175,36 @@ fn documents_use_plain_technical_english() {
 }
 
 #[test]
+fn comments_and_messages_use_plain_technical_english() {
+    let mut found = Vec::new();
+    let rust = sources().into_iter().map(|path| (path, Syntax::Rust));
+    for (path, syntax) in rust.chain(scripts().into_iter().map(|path| (path, Syntax::Script))) {
+        let name = path.strip_prefix(root()).expect("below the root");
+        if !EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
+            let text = std::fs::read_to_string(&path).expect("a source reads");
+            found.extend(uses(name, &prose(&text, syntax)));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
 fn phrases_are_found_as_whole_words_and_across_lines() {
     let count = |text: &str| uses(Path::new("a.md"), text).len();
     assert_eq!(count("It is told in the report, and held\nagainst the clock."), 2);
     assert_eq!(count("What becomes of it? It goes on where it was."), 2);
     assert_eq!(count("Untold stories; a stolid fellow; totally reported."), 0);
+}
+
+#[test]
+fn phrases_are_found_in_comments_and_literals_and_not_in_code() {
+    let count = |text: &str, syntax| uses(Path::new("a"), &prose(text, syntax)).len();
+    let rust = |text: &str| count(text, Syntax::Rust);
+    assert_eq!(rust("/// Held\n    /// against it.\nlet a = 1; // anew"), 2);
+    assert_eq!(rust("f(\"told\", r#\"in \"vain\", or in vain\"#, '\"', 'a, \"anew\")"), 3);
+    assert_eq!(rust("let told = anew(whoever); x.told(&'a b)"), 0);
+    assert_eq!(rust("/// In\nfn vain() {}\nf(\"in\", \"vain\", \"\\\"\")"), 0);
+    let script = |text: &str| count(text, Syntax::Script);
+    assert_eq!(script("# So often.\nx = told['anew'] + \"\"\"In\nvain\"\"\""), 3);
+    assert_eq!(script("told = anew  # a comment\n"), 0);
 }

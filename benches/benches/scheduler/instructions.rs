@@ -38,5 +38,5 @@ fn count(name: &str, batches: u32) -> anyhow::Result<(u64, u64)> {
     let counted = said.lines().find_map(|line| line.split_once("Collected :"));
     let (_, counted) = counted.with_context(|| format!("valgrind gave no count: {said}"))?;
     let calls = String::from_utf8_lossy(&output.stdout).trim().parse();
-    Ok((calls.context("the epoch told no calls")?, counted.trim().parse()?))
+    Ok((calls.context("the epoch printed no number of calls")?, counted.trim().parse()?))
 }

@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 const DECISION_NS_MAX: f64 = 200.0;
-/// Names of strategies, and how the scheduler is told of them.
+/// Names of strategies, and their configuration.
 const STRATEGIES: [(&str, AnyStrategy); 9] = [
     ("wrr", AnyStrategy::Wrr(Wrr)),
     ("wrr-frozen", AnyStrategy::WrrFrozen(WrrFrozen)),

@@ -98,7 +98,7 @@ fn a_stalled_worker_shows_no_progress_and_ignores_a_revoke_until_it_wakes() {
         link.say(Message::Work(work)).await;
         let published = link.published().await;
         assert_eq!((published.batch, published.generation), (0, 2));
-        // A worker that lived would have been told of some fifteen times.
+        // A live worker would have been reported about fifteen times.
         let told = link.progress.iter().filter(|told| told.batch == 2).count();
         assert!(told <= 5, "{:?}", link.progress);
     });

@@ -104,7 +104,7 @@ fn a_dataset_outside_the_roots_is_denied_whether_it_is_there_or_not() {
         }
         sentences.dedup();
         assert_eq!(sentences.len(), 1, "{sentences:?}");
-        // The root itself is no dataset, and that may be told.
+        // The root itself is not a dataset, which may be revealed.
         let root = device.folder.path().join("root").display().to_string();
         let status = refusal(&device, |load| load.dataset = root.into()).await;
         assert_eq!(status.code(), Code::FailedPrecondition, "{status}");
@@ -124,7 +124,7 @@ fn a_second_host_is_told_who_has_the_device() {
         let own = format!("process id {}", std::process::id());
         assert!(status.message().contains(&own), "{status}");
         assert!(meetpoint_link::refusal::remedy(&status).is_some(), "{status}");
-        // Whoever has it can still run.
+        // The current host can still run.
         first.run().await.unwrap();
     });
 }

@@ -127,7 +127,7 @@ fn a_long_queue_of_one_host_does_not_starve_the_other() {
             }
         }
         assert!(last_of[1] < last_of[0], "{last_of:?}");
-        // The time in line is told, and is not the batches' own.
+        // The time in the queue is reported, separate from the batches' time.
         assert!(other.link.meters_at(2).await.turn_wait_ns > 0);
     });
 }

@@ -2,7 +2,7 @@
 //! no slower than that in one of several attempts. Attempts in which others kept the worker from
 //! its core say nothing about slowness.
 //!
-//! A program of its own, so that a worker can be told by its thread's name.
+//! A separate program, so that the worker is identified by its thread's name.
 
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 

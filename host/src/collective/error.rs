@@ -8,38 +8,38 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CollectiveError {
-    /// Ranks did not come together at all.
-    #[error("{} did not come to {place} within {waited:?}", name(ranks))]
+    /// Ranks did not connect.
+    #[error("{} did not connect to {place} within {waited:?}", name(ranks))]
     NotMet {
-        /// Which.
+        /// The missing ranks.
         ranks: Vec<u32>,
-        /// Where they were waited for.
+        /// The meeting address.
         place: String,
-        /// How long was waited.
+        /// The timeout.
         waited: Duration,
     },
-    /// Ranks that are to do different things.
-    #[error("rank {rank} is to run {theirs}, rank 0 {ours}")]
+    /// Ranks with different jobs.
+    #[error("rank {rank} runs {theirs}, rank 0 runs {ours}")]
     Differs {
         /// Which.
         rank: u32,
-        /// What it is to do.
+        /// Its job.
         theirs: String,
-        /// What rank 0 is to do.
+        /// The job of rank 0.
         ours: String,
     },
-    /// There is no place to meet.
+    /// The meeting address cannot be used.
     #[error("failed to meet the other ranks at {place}: {problem}")]
     Place {
         /// Where.
         place: String,
-        /// What happened.
+        /// The cause.
         problem: String,
-        /// What helps.
+        /// The remedy.
         remedy: Option<Remedy>,
     },
-    /// Some ranks did not come in time.
-    #[error("{} did not come to decision {number} of epoch {epoch} within {waited:?}", name(ranks))]
+    /// Some ranks did not take part in time.
+    #[error("{} missed decision {number} of epoch {epoch} after {waited:?}", name(ranks))]
     Missing {
         /// Which.
         ranks: Vec<u32>,
@@ -57,10 +57,10 @@ pub enum CollectiveError {
         rank: u32,
         /// Epoch.
         epoch: u32,
-        /// In its own words.
+        /// Its reason.
         why: String,
     },
-    /// The others waited for this rank and gave up.
+    /// The other ranks timed out waiting for this one.
     #[error("rank {rank} came too late to decision {number} of epoch {epoch}: the others gave up")]
     Late {
         /// Which.

@@ -1,10 +1,9 @@
-//! How ranks come to one decision about each step (C5): every rank brings what it could do, all
-//! of it is combined, and every rank gets the same answer.
+//! How ranks agree on each step (C5): the proposals of all ranks are combined, and every rank gets
+//! the same result.
 //!
-//! In reading order: this file (what a carrier of proposals must do), `error`, `signs` (when a
-//! rank says that it is at work), `patience` (how long the others wait), [`Threads`] (the carrier
-//! for ranks that are threads of one process), [`Processes`] (the one for ranks that are processes,
-//! over a socket of rank 0).
+//! In reading order: this file (the trait of a collective), `error`, `signs` (signs of life),
+//! `patience` (timeouts), [`Threads`] (ranks that are threads of one process), [`Processes`] (ranks
+//! that are processes, over a socket of rank 0).
 
 pub(crate) mod error;
 mod patience;
@@ -24,31 +23,30 @@ use std::time::Duration;
 
 /// Carries proposals between ranks.
 ///
-/// No call waits for ever: a rank that does not come, or has left, is named in the error.
+/// Every call has a timeout: a rank that is late, or has left, is named in the error.
 pub trait Collective: Debug + Send + Sync {
-    /// Brings a rank's proposal, waits for those of all others, and returns what all come to.
+    /// Takes a rank's proposal, waits for those of all others, and returns the agreement.
     ///
     /// Every rank calls it once for each turn, in the order of turns. After an error every further
-    /// turn of that epoch is an error as well, for all ranks; the next epoch begins afresh.
+    /// turn of that epoch is an error as well, for all ranks; the next epoch starts without errors.
     fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError>;
 
-    /// A sign of life: the rank prepares a batch, or waits for one that is under way, which has
-    /// limits of its own. The time that others wait for its turn begins anew.
+    /// A sign of life: the rank prepares a batch, or waits for one in progress, which has its own
+    /// limits. Restarts the timeout of the others.
     fn at_work(&self, rank: u32);
 
-    /// The rank takes no more turns in this epoch, for this reason; whoever waits for it is told
-    /// at once.
+    /// The rank leaves this epoch, for this reason; waiting ranks get an error at once.
     fn leave(&self, rank: u32, epoch: u32, why: &str);
 }
 
 /// One rank's part in one decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn<'s> {
-    /// Whose, from 0.
+    /// The rank, from 0.
     pub rank: u32,
-    /// Of which epoch.
+    /// The epoch.
     pub epoch: u32,
-    /// The how-many-eth decision of the epoch it is, from 0.
+    /// The ordinal of the decision in the epoch, from 0.
     pub number: u64,
     /// Longest wait for a rank that gives no sign of life.
     pub limit: Duration,

@@ -1,11 +1,11 @@
-//! How long other ranks have been waited for in vain.
+//! Timeouts of waits for other ranks.
 //!
-//! Only time in which this process ran counts: after all were stopped together (Ctrl-Z, a debugger,
-//! a machine that was paused) nobody is given up for what nobody could do.
+//! Only time in which this process ran counts: after all ranks were stopped together (Ctrl-Z, a
+//! debugger, a paused machine), no rank times out.
 
 use std::time::{Duration, Instant};
 
-/// More time than this between two looks was not waited: whoever waits looks more often.
+/// Maximum time counted between two polls: a running process polls more often.
 const BETWEEN_LOOKS_MAX: Duration = Duration::from_secs(1);
 
 /// One wait for some ranks.
@@ -13,18 +13,18 @@ const BETWEEN_LOOKS_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Patience {
     looked: Instant,
     waited: Duration,
-    /// Of each rank: its signs of life so far, and what had been waited when the last one came.
+    /// Per rank: its signs of life so far, and the time waited at the last one.
     heard: Vec<(u64, Duration)>,
 }
 
 impl Patience {
-    /// Begins to wait. `signs`: those of each rank until now.
+    /// Begins a wait. `signs`: the count of each rank so far.
     pub(super) fn new(signs: &[u64]) -> Self {
         let heard = signs.iter().map(|&signs| (signs, Duration::ZERO)).collect();
         Self { looked: Instant::now(), waited: Duration::ZERO, heard }
     }
 
-    /// Counts the time since the last look.
+    /// Counts the time since the last poll.
     pub(super) fn look(&mut self) {
         let now = Instant::now();
         let passed = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
@@ -35,7 +35,7 @@ impl Patience {
         self.waited += passed.min(BETWEEN_LOOKS_MAX);
     }
 
-    /// How long was waited since a rank last gave a sign of life, of which there are so many now.
+    /// Time waited since the last sign of life of a rank, whose count is now `signs`.
     pub(super) fn silent(&mut self, rank: usize, signs: u64) -> Duration {
         let (known, since) = &mut self.heard[rank];
         if std::mem::replace(known, signs) != signs {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sign_of_life_begins_the_wait_for_that_rank_anew() {
+    fn a_sign_of_life_restarts_the_wait_for_that_rank() {
         let mut patience = Patience::new(&[4, 0]);
         let slice = Duration::from_millis(100);
         (0..5).for_each(|_| patience.pass(slice));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_the_process_stood_still_is_not_waited() {
+    fn time_in_which_the_process_was_stopped_does_not_count() {
         let mut patience = Patience::new(&[0]);
         patience.pass(Duration::from_secs(3600));
         assert_eq!(patience.silent(0, 0), BETWEEN_LOOKS_MAX);

@@ -1,23 +1,23 @@
-//! When a rank says to the others that it is at work.
+//! When a rank gives the others a sign of life.
 
 use super::Collective;
 use crate::LoaderConfig;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So often at the least, where others wait longer than a few times that.
+/// Longest interval between signs, if the others' timeout is much longer.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Signs in the time that others wait.
+/// Signs per timeout of the others.
 const SIGNS_IN_A_WAIT: u32 = 4;
 
-/// One rank's signs of life. Given by the consumer's thread alone.
+/// One rank's signs of life, given only by the consumer's thread.
 #[derive(Debug)]
 pub(crate) struct Signs {
     collective: Option<Arc<dyn Collective>>,
     rank: u32,
     every: Duration,
-    /// When the next is due; `None`: there is nobody to give one to.
+    /// When the next is due; `None` without other ranks.
     due: Option<Instant>,
 }
 
@@ -29,12 +29,12 @@ impl Signs {
         Self { collective, rank: config.rank, every, due }
     }
 
-    /// When the next is due; `None` where there is nobody to give one to.
+    /// When the next is due; `None` without other ranks.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// The rank is at work; says so where that is due.
+    /// Gives a sign of life if it is due.
     pub(crate) fn at_work(&mut self) {
         let (Some(collective), Some(due)) = (&self.collective, self.due) else { return };
         let now = Instant::now();

@@ -7,25 +7,25 @@ use meetpoint_scheduler::{Agreement, Proposal};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Ranks of one process meet here.
+/// The collective of ranks that are threads of one process.
 #[derive(Debug)]
 pub struct Threads {
     ranks: u32,
     state: Mutex<State>,
-    /// Somebody came, or left.
+    /// Notified when a rank takes a turn, or leaves.
     changed: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    /// By epoch and number of the decision. A meeting is gone once everybody took its result, so
-    /// there are two at most, and those of an epoch that failed.
+    /// By epoch and number of the decision. A meeting is removed once all ranks took its result, so
+    /// there are at most two, and those of a failed epoch.
     meetings: BTreeMap<(u32, u64), Meeting>,
     /// The latest epoch that failed, and why.
     failed: Option<(u32, CollectiveError)>,
-    /// The first rank that is gone for good, and why.
+    /// The first rank that left for good, and why.
     lost: Option<(u32, String)>,
-    /// How many signs of life each rank gave.
+    /// Number of signs of life of each rank.
     signs: Vec<u64>,
 }
 
@@ -33,14 +33,14 @@ struct State {
 struct Meeting {
     came: Vec<bool>,
     missing: u32,
-    /// Of those who came.
+    /// The proposals so far.
     combined: Proposal,
     /// Ranks that took the result.
     taken: u32,
 }
 
 impl Threads {
-    /// For so many ranks, at least 1.
+    /// A collective of `ranks` ranks, at least 1.
     pub fn new(ranks: u32) -> Arc<Self> {
         assert!(ranks > 0, "there is at least one rank");
         let state = State {
@@ -57,9 +57,9 @@ impl Threads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the epoch for everybody.
+    /// Ends the epoch for all ranks.
     fn fail(&self, state: &mut State, epoch: u32, error: CollectiveError) -> CollectiveError {
-        // What was decided stays decided, for those who did not look yet.
+        // Decisions stay valid for ranks that have not read them yet.
         let stays = |of: u32, it: &Meeting| of > epoch || (of == epoch && it.missing == 0);
         state.meetings.retain(|(of, _), it| stays(*of, it));
         state.failed = Some((epoch, error.clone()));
@@ -67,14 +67,14 @@ impl Threads {
         error
     }
 
-    /// The rank takes no turn in any epoch any more; whoever waits for it is told at once.
+    /// The rank leaves for good; waiting ranks get an error at once.
     pub(super) fn lose(&self, rank: u32, why: &str) {
         let mut state = self.lock();
         state.lost.get_or_insert_with(|| (rank, why.to_owned()));
         self.changed.notify_all();
     }
 
-    /// The first rank that is gone for good, and why.
+    /// The first rank that left for good, and why.
     pub(super) fn lost(&self) -> Option<(u32, String)> {
         self.lock().lost.clone()
     }
@@ -96,7 +96,7 @@ impl State {
         })
     }
 
-    /// Ranks that did not come to a turn and were not heard of for as long as it waits.
+    /// Ranks that took no turn and gave no sign of life within the timeout.
     fn silent(&self, turn: &Turn<'_>, patience: &mut Patience) -> Vec<u32> {
         let meeting = self.meetings.get(&(turn.epoch, turn.number));
         let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
@@ -105,7 +105,7 @@ impl State {
         silent.map(|(at, _)| u32::try_from(at).expect("ranks have 32 bits")).collect()
     }
 
-    /// Enters a rank's proposal; whether it had a turn.
+    /// Adds a rank's proposal; returns whether it had a turn.
     fn enter(&mut self, turn: &Turn<'_>, ranks: u32, proposal: Proposal) -> bool {
         let key = (turn.epoch, turn.number);
         let is_first = !self.meetings.contains_key(&key);
@@ -128,7 +128,7 @@ impl State {
 }
 
 impl Threads {
-    /// As [`Collective::agree`]; calls `meanwhile` every now and then while it waits.
+    /// As [`Collective::agree`]; calls `meanwhile` at intervals while it waits.
     pub(super) fn agree_while(
         &self,
         turn: &Turn<'_>,
@@ -189,7 +189,7 @@ impl Collective for Threads {
 
     fn leave(&self, rank: u32, epoch: u32, why: &str) {
         let mut state = self.lock();
-        // The first reason stands, and who leaves because another is lost has no other.
+        // The first reason stands; a rank that leaves because another is lost adds none.
         if state.lost.is_none() && state.failed.as_ref().is_none_or(|(failed, _)| *failed < epoch) {
             let error = CollectiveError::Left { rank, epoch, why: why.to_owned() };
             self.fail(&mut state, epoch, error);
@@ -206,7 +206,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(30);
 
-    /// A proposal that can be told apart by its times.
+    /// A proposal with distinct times.
     fn proposal(time_ns: u64) -> Proposal {
         let mut words = [0; Proposal::WORDS];
         words[3] = time_ns;
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ranks_get_what_all_of_them_brought() {
+    fn all_ranks_get_the_combined_proposals() {
         let ranks = 4;
         let meeting = Threads::new(ranks);
         let take = |rank: u32| {
@@ -237,11 +237,11 @@ mod tests {
         let longest = |number: u64| proposal(3000 + number).agreement();
         let expected: Vec<Agreement> = (0..50).map(longest).collect();
         assert!(all.iter().all(|agreements| *agreements == expected));
-        assert!(meeting.lock().meetings.is_empty(), "nothing is kept of what is over");
+        assert!(meeting.lock().meetings.is_empty(), "finished meetings are removed");
     }
 
     #[test]
-    fn a_rank_that_does_not_come_is_named_and_is_too_late_afterwards() {
+    fn a_missing_rank_is_named_and_is_too_late_afterwards() {
         let meeting = Threads::new(3);
         let stop = StopHandle::new();
         let errors: Vec<String> = std::thread::scope(|scope| {
@@ -253,24 +253,24 @@ mod tests {
             threads.map(|thread| thread.join().unwrap().unwrap_err().to_string()).to_vec()
         });
         for error in errors {
-            assert!(error.starts_with("rank 1 did not come to decision 7 of epoch 3"), "{error}");
+            assert!(error.starts_with("rank 1 missed decision 7 of epoch 3"), "{error}");
         }
         let late = meeting.agree(&turn(&stop, 1, 7, LONG), proposal(1)).unwrap_err();
         assert_eq!(late, CollectiveError::Late { rank: 1, epoch: 3, number: 7 });
         let next = Turn { epoch: 4, ..turn(&stop, 0, 0, SHORT) };
         let error = meeting.agree(&next, proposal(1)).unwrap_err().to_string();
-        assert!(error.starts_with("ranks 1 and 2 did not come"), "{error}");
+        assert!(error.starts_with("ranks 1 and 2 missed"), "{error}");
     }
 
-    /// Rank 0 looks at the meeting whenever it is woken; so often that it would have given rank 1
-    /// up ten times over, had that not been heard of before each look.
+    /// Rank 0 checks the meeting whenever it is woken; without the signs of life before each check,
+    /// rank 1 would have timed out ten times.
     #[test]
-    fn a_rank_that_is_at_work_is_waited_for_and_one_that_falls_silent_is_not() {
+    fn signs_of_life_extend_the_wait_and_a_silent_rank_times_out() {
         let meeting = Threads::new(2);
         let stop = StopHandle::new();
         let (mut looks, limit) = (0, Duration::from_millis(20));
         let mut works = || {
-            // Longer than the limit: but it is heard of before anybody looks again.
+            // Longer than the limit, but a sign of life precedes the next check.
             std::thread::sleep(limit);
             looks += 1;
             if looks < 10 {
@@ -280,7 +280,7 @@ mod tests {
         let error = meeting.agree_while(&turn(&stop, 0, 0, limit), proposal(1), &mut works);
         let error = error.unwrap_err().to_string();
         assert_eq!(looks, 10, "given up while it was at work: {error}");
-        assert!(error.starts_with("rank 1 did not come to decision 0 of epoch 3"), "{error}");
+        assert!(error.starts_with("rank 1 missed decision 0 of epoch 3"), "{error}");
         meeting.at_work(7);
     }
 
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_is_lost_is_named_in_every_epoch_and_what_was_decided_stands() {
+    fn a_lost_rank_is_named_in_every_epoch_and_decisions_stand() {
         let meeting = Threads::new(2);
         let stop = StopHandle::new();
         let agreed = std::thread::scope(|scope| {

@@ -164,7 +164,7 @@ fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, E
     }
     let ending = runtime.block_on(stream::serve(inbound, &session, driver));
     session.close();
-    // Ends the connection, whoever still holds a lease: the device hears it and goes.
+    // Ends the connection even if leases are still held: the device notices and disconnects.
     drop(runtime);
     if let Some(why) = ending {
         let process_ending = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));

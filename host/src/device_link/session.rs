@@ -88,7 +88,7 @@ impl Session {
         let Some(sender) = outbound.as_ref() else { return };
         if sender.try_send(HostMessage { message: Some(message) }).is_err() {
             drop(outbound);
-            self.break_off("it does not read what it is told".to_owned());
+            self.break_off("it does not read its messages".to_owned());
         }
     }
 
@@ -299,7 +299,7 @@ mod tests {
             session.revoke(0, 1);
         }
         assert!(session.is_closed());
-        assert_eq!(session.breach().as_deref(), Some("it does not read what it is told"));
+        assert_eq!(session.breach().as_deref(), Some("it does not read its messages"));
         session.revoke(0, 1);
     }
 

@@ -66,7 +66,7 @@ fn keep(
     let (mut process, socket) = match opened {
         Ok((process, socket)) => (process, Ok(socket)),
         Err(error) => {
-            // Whoever waits for the answer may have been stopped.
+            // The waiting thread may have been stopped.
             let _ = answer.send(Err(error));
             return;
         }

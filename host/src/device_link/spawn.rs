@@ -151,8 +151,8 @@ impl DeviceProcess {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = said.iter().copied().collect();
         let lines = String::from_utf8_lossy(&bytes);
-        let told = lines.lines().map(|line| line.trim().trim_start_matches("error: "));
-        told.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+        let errors = lines.lines().map(|line| line.trim().trim_start_matches("error: "));
+        errors.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
     }
 
     /// Lets it go by itself for a while, then kills it; reaps it in any case.

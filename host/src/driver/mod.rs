@@ -1,4 +1,4 @@
-//! The scheduler behind a lock, told what really happened and when.
+//! The scheduler behind a lock, driven by real events and times.
 //!
 //! Decisions and reports are made under the lock; preparing, reading and checking are not. In
 //! reading order: this file (who waits for what), `run` (one epoch: events in, decisions out),
@@ -52,7 +52,7 @@ struct State {
     run: Option<Run>,
     /// The next epoch, where a device has begun it already.
     ahead: Option<Run>,
-    /// Highest generation of epochs that devices began ahead in vain.
+    /// Highest generation of discarded epochs that devices began ahead.
     generation_given_up: u32,
     runs_begun: u64,
     is_closing: bool,
@@ -110,7 +110,7 @@ impl Driver {
         Ok(serial)
     }
 
-    /// Ends the epoch, finished or not. What is still being done for it comes to nothing.
+    /// Ends the epoch, finished or not. Work in progress for it is discarded.
     pub(crate) fn end(&self) -> Option<Run> {
         self.current.store(0, Ordering::SeqCst);
         // Also reached while unwinding.

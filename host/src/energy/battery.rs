@@ -46,7 +46,7 @@ fn magnitude(path: &Path, expected: &'static str) -> Result<f64, MeterError> {
     Ok(number.unsigned_abs() as f64)
 }
 
-/// Every battery, or the sentence that there is none.
+/// Every battery, or the reason why there is none.
 pub(super) fn list(root: &Path) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let is_battery = |name: &&String| {

@@ -11,7 +11,7 @@ pub enum MeterError {
     Read {
         /// The file.
         path: PathBuf,
-        /// As the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A file that holds something else.
@@ -29,7 +29,7 @@ pub enum MeterError {
     Open {
         /// Name of the event.
         event: String,
-        /// As the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A counter that was opened and could not be read.
@@ -37,18 +37,18 @@ pub enum MeterError {
     Counter {
         /// Name of the event.
         event: String,
-        /// As the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The library of a graphics processor said no.
+    /// The library of a graphics processor refused.
     #[error("graphics processor {index}: {reason}")]
     Gpu {
         /// Its number.
         index: u32,
-        /// As the library said.
+        /// The library's message.
         reason: String,
     },
-    /// A counter that fell and has no end at which it should.
+    /// A counter without a wrap-around value fell.
     #[error("the counter fell from {before} to {now} microjoules")]
     WentBack {
         /// Microjoules before.
@@ -65,19 +65,19 @@ pub enum MeterError {
     /// A battery that shows the machine's power only while it discharges.
     #[error("the battery is {status:?}, and shows the power only while it is \"Discharging\"")]
     OnMains {
-        /// As the kernel says.
+        /// The kernel's status.
         status: String,
     },
-    /// Power that nothing draws.
+    /// An impossible power.
     #[error("the sensor shows {watts} W")]
     Impossible {
-        /// As shown.
+        /// The reading.
         watts: f64,
     },
 }
 
 impl MeterError {
-    /// What makes it work; `permission` where the user may not read it.
+    /// The remedy; `permission` if the user may not read it.
     pub(super) fn remedy(&self, permission: &str) -> Option<String> {
         match self {
             Self::Read { error, .. } | Self::Open { error, .. } | Self::Counter { error, .. } => {

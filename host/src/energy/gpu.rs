@@ -1,4 +1,4 @@
-//! Energy of graphics boards, by whatever library can tell it.
+//! Energy of graphics boards, through a library that reports it.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ const MILLI: f64 = 1e-3;
 /// How often boards renew the figures: 20 to 100 ms, by generation (arXiv 2312.02741).
 const RENEWED_S: f64 = 0.1;
 
-/// What can tell the energy of graphics boards.
+/// A library that reports the energy of graphics boards.
 pub trait Gpus: Send + Sync {
     /// Name of the library.
     fn library(&self) -> &str;
-    /// How many boards there are, or why nobody knows.
+    /// Number of boards, or why it is not known.
     fn count(&self) -> Result<u32, Unusable>;
     /// The board's name.
     fn name(&self, index: u32) -> Result<String, GpuError>;
@@ -24,16 +24,16 @@ pub trait Gpus: Send + Sync {
     fn milliwatts(&self, index: u32) -> Result<u32, GpuError>;
 }
 
-/// Why a board gave no figure.
+/// Why a board has no reading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
     /// The board does not have it.
     #[error("not supported by this board")]
     NotSupported,
-    /// The user may not.
+    /// Permission denied.
     #[error("this user may not read it")]
     NoPermission,
-    /// Anything else, as the library said.
+    /// Any other error of the library.
     #[error("{0}")]
     Failed(String),
 }
@@ -69,7 +69,7 @@ fn failed(index: u32, error: &GpuError) -> MeterError {
     MeterError::Gpu { index, reason: error.to_string() }
 }
 
-/// Every board, or the sentence that there is none.
+/// Every board, or the reason why there is none.
 pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<Listed> {
     let counted = gpus.and_then(|gpus| Ok((gpus.count()?, gpus)));
     let absent = |unusable: Unusable| {
@@ -105,7 +105,7 @@ fn about(name: String, board: &str, source: String, counts: bool) -> About {
         name,
         scope: Scope::Gpu,
         covers: format!(
-            "{board} with its memory, whoever uses it; some boards (A100, H100) sample their power \
+            "{board} with its memory, for all processes; some boards (A100, H100) sample power \
              a quarter of the time, so short loads may be missed"
         ),
         resolution_joules: Some(if counts { MILLI } else { MILLI * RENEWED_S }),

@@ -33,7 +33,7 @@ impl Meter for Energy {
     }
 }
 
-/// Every sensor of power or energy, or the sentence that there is none.
+/// Every sensor of power or energy, or the reason why there is none.
 pub(super) fn list(root: &Path) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let sensors: Vec<Listed> = names(&folder)
@@ -97,7 +97,7 @@ fn about(
 ) -> About {
     let (scope, covers) = match chip {
         "power_meter" => (Scope::Machine, "the whole machine, by its ACPI power meter"),
-        "amdgpu" => (Scope::Gpu, "the graphics board, whoever uses it"),
+        "amdgpu" => (Scope::Gpu, "the graphics board, for all processes"),
         _ => (Scope::Rail, "one supply rail; see the board's manual for what hangs on it"),
     };
     let seconds = interval_ms.map(|milliseconds| milliseconds as f64 / 1e3);

@@ -5,7 +5,7 @@ use super::{MeterError, Reading};
 const NANOSECONDS: f64 = 1e9;
 const MICRO: f64 = 1e-6;
 
-/// Sums up what one meter shows.
+/// Integrates the readings of one meter.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Integrator {
     last: Option<(u64, Reading)>,

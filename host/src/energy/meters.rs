@@ -1,4 +1,4 @@
-//! Which meters this machine has, and which of them are read.
+//! Finds the meters of this machine, and selects which are read.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct Machine {
     pub root: PathBuf,
     /// What opens performance events.
     pub counters: Box<dyn Counters>,
-    /// What knows graphics boards, or why there is nothing.
+    /// The library for graphics boards, or why there is none.
     pub gpus: Result<Arc<dyn Gpus>, Unusable>,
 }
 
@@ -62,7 +62,7 @@ impl Meters {
         &self.listed
     }
 
-    /// Those that work and show what no other does.
+    /// Working meters whose reading no other meter duplicates.
     pub fn used(&self) -> impl Iterator<Item = &About> {
         self.listed
             .iter()
@@ -103,7 +103,7 @@ impl Meters {
         Some(NoMeters { unusable: unusable.collect() })
     }
 
-    /// Those that are read, each with what it says of itself.
+    /// The meters that are read, with their descriptions.
     pub(super) fn used_mut(&mut self) -> impl Iterator<Item = (&About, &mut Box<dyn Meter>)> {
         self.listed.iter_mut().filter(|listed| listed.same_as.is_none()).filter_map(|listed| {
             let meter = listed.meter.as_mut().ok()?;

@@ -1,12 +1,12 @@
 //! Meters of energy behind one trait, and what they measured over an interval.
 //!
-//! Only measured figures live here; modelled ones are made elsewhere and have types of their own.
-//! A meter that does not work says why and is left out; one that fails on the way gives no figure
-//! for the interval, never a part of one.
+//! All values here are measured; modelled ones have separate types elsewhere. A meter that does not
+//! work is skipped with a reason; one that fails during an interval has no value for it, never a
+//! partial one.
 //!
-//! In reading order: this file (the contract), `powercap`, `perf`, `hwmon`, `battery`, `gpu`
-//! (the sources), [`Meters`] (which there are), [`Recorder`] (an interval),
-//! [`Measurement`] (what came out).
+//! In reading order: this file (the contract), `powercap`, `perf`, `hwmon`, `battery`, `gpu` (the
+//! sources), [`Meters`] (which there are), [`Recorder`] (an interval), [`Measurement`] (its
+//! result).
 
 mod battery;
 mod error;
@@ -33,7 +33,7 @@ pub use recorder::{Measured, Measurement, Recorder};
 
 use serde::Serialize;
 
-/// What a meter's figure is of.
+/// What a meter measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -80,12 +80,12 @@ fn rapl_domain(name: &str) -> (Scope, &'static str) {
     }
 }
 
-/// What a meter says of itself.
+/// The description of a meter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct About {
     /// Its name, such as `rapl:package-0`.
     pub name: String,
-    /// What its figure is of.
+    /// What it measures.
     pub scope: Scope,
     /// The same in words, with what is not in it.
     pub covers: String,
@@ -100,9 +100,9 @@ pub struct About {
 /// One value of a meter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reading {
-    /// A counter of microjoules that only grows, and falls to 0 after `range`.
+    /// A counter of microjoules that only grows, and wraps to 0 after `range`.
     Energy {
-        /// Microjoules since a time of no interest.
+        /// Microjoules since an arbitrary time.
         microjoules: u64,
         /// The value after which the counter begins again; `None` where it never should.
         range: Option<u64>,
@@ -135,7 +135,7 @@ pub struct Listed {
     pub about: About,
     /// The meter, or why it does not work here.
     pub meter: Result<Box<dyn Meter>, Unusable>,
-    /// The meter that shows the same and is read in its place.
+    /// The equivalent meter that is read instead.
     pub same_as: Option<String>,
 }
 
@@ -151,7 +151,7 @@ impl std::fmt::Debug for Listed {
 }
 
 impl Listed {
-    /// Reads a meter once; what does not read now is not used later.
+    /// Reads a meter once; one that fails now is not used later.
     fn probed(about: About, mut meter: Box<dyn Meter>, permission: &str) -> Self {
         match meter.read() {
             Ok(_) => Self { about, meter: Ok(meter), same_as: None },
@@ -165,7 +165,7 @@ impl Listed {
         Self { about, meter: Err(unusable), same_as: None }
     }
 
-    /// A whole kind of meter that is not there.
+    /// A kind of meter that this machine lacks.
     fn absent(about: About, reason: &str, remedy: Option<&str>) -> Self {
         let unusable = Unusable { reason: reason.to_owned(), remedy: remedy.map(str::to_owned) };
         Self { about, meter: Err(unusable), same_as: None }

@@ -46,7 +46,7 @@ struct Described {
     cpus: Vec<u32>,
 }
 
-/// Every energy event on every package, or the sentence that there is none.
+/// Every energy event on every package, or the reason why there is none.
 pub(super) fn list(root: &Path, counters: &dyn Counters) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let events: Vec<String> = names(&folder.join("events"))

@@ -35,7 +35,7 @@ impl Meter for Zone {
     }
 }
 
-/// Every zone that counts energy, or the sentence that there is none.
+/// Every zone that counts energy, or the reason why there is none.
 pub(super) fn list(root: &Path) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let zones: Vec<String> = names(&folder)

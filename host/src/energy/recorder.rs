@@ -1,4 +1,4 @@
-//! Reads the meters over an interval, on a thread of its own.
+//! Reads the meters over an interval, on its own thread.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Measured {
     pub joules: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
-    /// How often it was read.
+    /// Number of readings.
     pub readings: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct Measurement {
 impl Measurement {
     /// Sum over the meters that do not overlap: packages, memory, graphics boards.
     ///
-    /// `None` where there is none of them, or one of them failed: a part is never shown as a whole.
+    /// `None` if there are none, or one failed: a partial sum is never reported.
     pub fn sum_joules(&self) -> Option<f64> {
         let mut adding = self.meters.iter().filter(|meter| meter.scope.adds_up()).peekable();
         adding.peek()?;
@@ -112,7 +112,7 @@ impl Recorder {
                 interval.read();
             }
             interval.read();
-            // The receiver is gone where the run was given up.
+            // The receiver is dropped if the run was cancelled.
             let _ = send.send(interval.finish());
         };
         let spawned = std::thread::Builder::new().name("energy-meters".to_owned()).spawn(run);

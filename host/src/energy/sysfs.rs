@@ -7,7 +7,7 @@ use super::MeterError;
 /// Characters of a file that an error shows.
 const SHOWN: usize = 24;
 
-/// Names in a folder, sorted; none where there is no folder.
+/// Names in a folder, sorted; empty if the folder is missing.
 pub(super) fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> =

@@ -110,7 +110,7 @@ impl JobFile {
             if !self.recipe.is_deterministic() {
                 return refuse(
                     "the recipe draws at random in every epoch",
-                    "use operations without chance, such as resize and center_crop, or leave \
+                    "use deterministic operations, such as resize and center_crop, or leave \
                      `reuse` out",
                 );
             }
@@ -327,7 +327,7 @@ impl JobFile {
             Err(self.fault("spool.directory", problem, remedy))
         };
         if !directory.is_dir() {
-            return refuse(format!("{} is no folder", directory.display()));
+            return refuse(format!("{} is not a folder", directory.display()));
         }
         if let Err(error) = access(directory, Access::WRITE_OK | Access::EXEC_OK) {
             let error = std::io::Error::from(error);

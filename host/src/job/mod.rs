@@ -203,7 +203,7 @@ impl JobFile {
         }
     }
 
-    /// The record that an epoch of a strategy replays; `None` where it is to be decided anew.
+    /// The record that an epoch of a strategy replays; `None` if it is decided again.
     pub fn replay_of(&self, strategy: StrategyName, epoch: u32) -> Option<Record> {
         let record = match &self.replay[..] {
             [one] => Some(one),

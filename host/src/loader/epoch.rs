@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// How long the end of an epoch waits for the devices' last meters.
 const METERS_LIMIT: Duration = Duration::from_millis(250);
 
-/// An epoch under way. Dropping it gives it up: what was prepared is thrown away.
+/// A running epoch. Dropping it cancels it: prepared batches are discarded.
 #[derive(Debug)]
 pub struct Epoch<'l> {
     loader: &'l mut Loader,
@@ -26,13 +26,13 @@ pub struct Epoch<'l> {
     serial: u64,
     /// Decisions that this rank took part in.
     agreements: u64,
-    /// Damaged samples so far, those of a part that was consumed before among them.
+    /// Damaged samples so far, including those of an earlier part of the epoch.
     errors: u64,
     cpu_before_ns: u64,
     is_ended: bool,
-    /// What the other ranks hear of this one while it comes to no decision.
+    /// The signs of life to the other ranks between decisions.
     signs: Signs,
-    /// A long wait was told.
+    /// Whether a long wait was reported.
     has_told: bool,
     _bound: Option<Bound>,
 }
@@ -65,8 +65,8 @@ impl<'l> Epoch<'l> {
 
     /// The next batch, waiting for it; `None` when every batch was consumed.
     ///
-    /// A call says that the step on the batch before has ended. With no workers it may prepare the
-    /// batch in this thread.
+    /// A call means that the step on the previous batch has ended. With no workers it may prepare
+    /// the batch in this thread.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
         let (since_ns, since) = (monotonic_ns(), Instant::now());
         let mut tell_due = self.tell_due(since);
@@ -89,7 +89,7 @@ impl<'l> Epoch<'l> {
                     let (own, signs) = (self.loader.own.as_mut(), &mut self.signs);
                     let alarm = Alarm { driver: &driver, serial };
                     let task = HostTask { serial, epoch, batch };
-                    own.expect("only a loader without workers is told to prepare").work(
+                    own.expect("only a loader without workers prepares here").work(
                         task,
                         &driver,
                         &mut || signs.at_work(),
@@ -101,7 +101,7 @@ impl<'l> Epoch<'l> {
                     self.signs.at_work();
                     if tell_due.is_some_and(|due| Instant::now() >= due) {
                         self.tell_long_wait(&driver, since.elapsed());
-                        // Where it waits for no device, it may later on.
+                        // If it waits for no device yet, it may do so later.
                         tell_due = self.tell_due(Instant::now());
                     }
                 }
@@ -110,13 +110,13 @@ impl<'l> Epoch<'l> {
         }
     }
 
-    /// When it is to be told that a batch is waited for since then; `None`: nobody wants to know.
+    /// When to report a wait that began at this time; `None` if no callback is set.
     fn tell_due(&self, since: Instant) -> Option<Instant> {
         let notify = self.loader.config.notify.as_ref().filter(|_| !self.has_told)?;
         since.checked_add(notify.after)
     }
 
-    /// Tells, once, that the consumer has waited so long, if that is for a device.
+    /// Reports, once, a long wait of the consumer, if it is for a device.
     fn tell_long_wait(&mut self, driver: &Driver, waited: Duration) {
         let Some(event) = driver.note_long_wait(waited) else { return };
         self.has_told = true;
@@ -130,8 +130,8 @@ impl<'l> Epoch<'l> {
         self.loader.driver.ask(|run| run.events_from(first)).unwrap_or_default()
     }
 
-    /// What fixes the order of the batches that are left, for [`Loader::resume_epoch`]; `None`
-    /// where the strategy needs nothing for it, or where nothing is fixed.
+    /// The record of the order of the remaining batches, for [`Loader::resume_epoch`]; `None` if
+    /// the strategy needs none, or if the order is not fixed.
     pub fn rest_record(&self) -> Option<Record> {
         let rest = |run: &Run| {
             let scheduler = run.scheduler();
@@ -141,7 +141,7 @@ impl<'l> Epoch<'l> {
         self.loader.driver.ask(rest).flatten()
     }
 
-    /// Says how many damaged samples the part of this epoch had that was consumed before: they
+    /// Sets the number of damaged samples in the part of this epoch that was consumed earlier: they
     /// count towards [`LoaderConfig::errors_max`].
     pub fn count_errors_before(&mut self, errors: u64) {
         self.errors += errors;
@@ -152,7 +152,7 @@ impl<'l> Epoch<'l> {
         self.errors
     }
 
-    /// Enters the damaged samples of a batch that is consumed where they are kept and counted.
+    /// Records and counts the damaged samples of a consumed batch.
     fn settle(&mut self, batch: u32, mended: &[Mended]) -> Result<(), Error> {
         let Some(last) = mended.last() else { return Ok(()) };
         self.errors += mended.len() as u64;
@@ -169,7 +169,7 @@ impl<'l> Epoch<'l> {
         }
     }
 
-    /// Brings a proposal to all ranks. Where they come to nothing, the epoch fails.
+    /// Sends a proposal to all ranks. If they do not agree, the epoch fails.
     fn agree(&mut self, driver: &Driver, proposal: Proposal) {
         let LoaderConfig { rank, rank_timeout, collective, stop, .. } = &self.loader.config;
         let collective = collective.as_ref().expect("ranks without a collective were refused");
@@ -198,7 +198,7 @@ impl<'l> Epoch<'l> {
         }
     }
 
-    /// Ends the epoch and says what was measured.
+    /// Ends the epoch and returns its measurements.
     pub fn finish(mut self) -> EpochStats {
         let cpu_ns = clock::process_cpu_ns().saturating_sub(self.cpu_before_ns);
         let peak_bytes = stats::peak_resident_bytes();
@@ -207,7 +207,7 @@ impl<'l> Epoch<'l> {
         let mut stats = collect(run, self.loader, now_ns);
         if self.loader.config.choose_by_saving {
             let Loader { saving, job, .. } = &mut *self.loader;
-            // A dataset that cannot be read any more is the next epoch's to tell.
+            // A dataset that has become unreadable is reported by the next epoch.
             let _ = saving.learn(job, stats.epoch, &stats.records);
         }
         stats.host_cpu_ns = cpu_ns;
@@ -234,8 +234,8 @@ impl<'l> Epoch<'l> {
                 session.revoke(self.epoch, generation.saturating_add(1));
             }
             if end.is_silent() {
-                // The next epoch opens the link again, and starts a device of our own anew.
-                session.break_off("it was silent at the end of the epoch before".to_owned());
+                // The next epoch reopens the link, and restarts a device that this process owns.
+                session.break_off("it was silent at the end of the previous epoch".to_owned());
             }
         }
         Some(run)

@@ -1,8 +1,8 @@
-//! The loader and its epochs: what a user holds.
+//! The loader and its epochs: the public API.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `resume` (the rest of one), `schedule` (what the scheduler is told), `saving` (which
-//! batches devices are given), `settings` (what is refused before anything is opened).
+//! dataset), `resume` (the rest of one), `schedule` (the scheduler's configuration), `saving` (the
+//! choice of batches for devices), `settings` (validation before anything is opened).
 
 mod epoch;
 mod resume;
@@ -60,17 +60,17 @@ pub struct Loader {
     own: Option<HostPreparer>,
     /// The link of each device that is used; `None` where it could not be opened again.
     links: Vec<Option<DeviceLink>>,
-    /// What each device said of itself when it was last there.
+    /// The description of each device from its last connection.
     devices: Vec<Option<DeviceInfo>>,
     /// Devices that were lost before they served, and how; for the events of the first epoch.
     lost_at_start: Vec<(usize, String)>,
     notices: Vec<Notice>,
     next_generation: u32,
-    /// What the epochs so far learned.
+    /// The times learned in earlier epochs.
     learned: Learned,
-    /// What all ranks knew an epoch before that.
+    /// The times common to all ranks one epoch earlier.
     known_before: Option<Common>,
-    /// What they measured of batches by their size.
+    /// Their measurements of batches by size.
     saving: Saving,
     /// Where damaged samples are kept.
     quarantine: Option<Quarantine>,
@@ -122,9 +122,9 @@ impl Loader {
             quarantine,
             config,
         };
-        // Tried once here, so that a wrong number is an error before anything is started.
+        // Tried once here, so that a wrong number fails before anything is started.
         drop(meetpoint_scheduler::Epoch::new(loader.schedule_config())?);
-        // Whatever fails from here on, dropping the loader takes back what was started.
+        // From here on, dropping the loader on an error cleans up what was started.
         loader.start_threads()?;
         let devices = loader.limits.spools.len();
         loader.links.resize_with(devices, || None);
@@ -143,7 +143,7 @@ impl Loader {
         Ok(loader)
     }
 
-    /// Says where nothing is kept for other epochs, and why.
+    /// Reports devices where reuse retains no batches, and why.
     fn note_reuse(&mut self, number: usize) {
         if !self.config.reuse || self.retained_most(number) > 0 {
             return;
@@ -174,7 +174,7 @@ impl Loader {
                 self.threads.push(worker::start(number, preparer, &self.driver, cores)?);
             }
         }
-        // A thread that waits for a spool that hangs leaves those of the other devices free.
+        // A thread that waits for a hanging spool does not block those of other devices.
         for number in 0..self.limits.spools.len().min(FETCHERS_MAX) {
             let fetcher = Fetcher::new(&self.config, &self.job, &self.columns, &self.ring);
             let cores = self.config.host_cores.clone();
@@ -211,7 +211,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Keeps a notice, once.
+    /// Adds a notice, unless it is already present.
     fn notice(&mut self, notice: Notice) {
         if !self.notices.contains(&notice) {
             self.notices.push(notice);
@@ -243,13 +243,13 @@ impl Loader {
         self.spec
     }
 
-    /// What it was opened with.
+    /// Its configuration.
     pub fn config(&self) -> &LoaderConfig {
         &self.config
     }
 
-    /// What each device said of itself when its link was last opened; `None` for one that was lost
-    /// before it served. Empty where none is used.
+    /// The description of each device from when its link was last opened; `None` for one lost
+    /// before it served. Empty without devices.
     pub fn devices(&self) -> impl ExactSizeIterator<Item = Option<&DeviceInfo>> {
         self.devices.iter().map(Option::as_ref)
     }
@@ -260,7 +260,7 @@ impl Loader {
         slots.reduce(u32::saturating_add)
     }
 
-    /// What the epochs so far learned; the next begins with it.
+    /// The times learned so far, with which the next epoch begins.
     pub fn learned(&self) -> &Learned {
         &self.learned
     }
@@ -270,12 +270,12 @@ impl Loader {
         self.notices.clone()
     }
 
-    /// A switch that ends every wait.
+    /// A handle that ends every wait.
     pub fn stop_handle(&self) -> StopHandle {
         self.config.stop.clone()
     }
 
-    /// The record that the next epochs replay; `None`: they are decided anew.
+    /// The record that the next epochs replay; `None`: they are decided again.
     pub fn set_replay(&mut self, record: Option<Record>) {
         self.config.replay = record;
     }
@@ -306,8 +306,8 @@ impl Loader {
         Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events, known_before })
     }
 
-    /// Where the batches of an epoch stand, if it is to be chosen which ones devices are given, and
-    /// the strategy has no order to keep.
+    /// The positions of the batches of an epoch, if batches are chosen for devices and the strategy
+    /// fixes no order.
     fn labels(&self, epoch: u32) -> Result<Option<Labels>, Error> {
         let keeps_order = self.config.strategy.levels().contains(&Level::C4);
         if !self.config.choose_by_saving || keeps_order || self.links.is_empty() {
@@ -316,7 +316,7 @@ impl Loader {
         Ok(self.saving.labels(&self.job, epoch)?)
     }
 
-    /// Opens a link again if it is gone, and notes what came of that.
+    /// Reopens a lost link, and records the result.
     fn revive_link(&mut self, number: usize, events: &mut Vec<EventKind>) -> Result<(), Error> {
         if self.links[number].as_ref().is_some_and(DeviceLink::is_alive) {
             return Ok(());
@@ -348,8 +348,8 @@ impl Loader {
         Ok(())
     }
 
-    /// A batch as the consumer gets it. A consumer that keeps more slots than the spool has to
-    /// spare would starve the device, so what it keeps beyond is copied while the ring has room.
+    /// A batch as the consumer gets it. A consumer that holds more slots than the spool can spare
+    /// would starve the device, so further batches are copied while the ring has room.
     fn hand_over(&self, epoch: u32, batch: BatchIndex, source: Source, ready: Prepared) -> Batch {
         let payload_bytes = ready.table.bytes();
         let len = u32::try_from(ready.contents.samples.len()).expect("batches have 32 bits");
@@ -387,7 +387,7 @@ impl Drop for Loader {
         self.links.iter().flatten().for_each(|link| link.session().close());
         self.links.clear();
         for thread in self.threads.drain(..) {
-            // A panic of its own was reported where it happened.
+            // Its own panic was reported where it happened.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,7 @@
-//! An epoch from the middle: what was consumed of it, perhaps by another process, stays consumed.
+//! Resumes an epoch: batches consumed earlier, perhaps by another process, stay consumed.
 //!
-//! The scheduler is given the batches that are left as if they were all that there are, so every
-//! strategy works what is left from both ends.
+//! The scheduler receives the remaining batches as if they were the whole epoch, so every strategy
+//! works on them from both ends.
 
 use super::{Epoch, Loader};
 use crate::driver::Labels;
@@ -13,9 +13,9 @@ impl Loader {
     /// Begins an epoch of which the batches in `consumed` were consumed before: ranges of indices,
     /// in any order.
     ///
-    /// `rest` is what [`Epoch::rest_record`] said when the epoch was left: with it the order of
-    /// the rest is what it would have been. Without, a strategy that decides by what it measures
-    /// decides anew; the batches that are left are the same in any case.
+    /// `rest` is the value of [`Epoch::rest_record`] when the epoch was interrupted: with it the
+    /// rest has its original order. Without it, a strategy that decides by measurements decides
+    /// again; the remaining batches are the same in any case.
     pub fn resume_epoch(
         &mut self,
         epoch: u32,
@@ -59,7 +59,7 @@ mod tests {
     use super::left;
 
     #[test]
-    fn what_is_left_is_everything_else() {
+    fn the_rest_is_the_complement() {
         assert_eq!(left(8, &[]), (0..8).collect::<Vec<u32>>());
         assert_eq!(left(8, &[6..8, 0..3, 1..2]), [3, 4, 5]);
         assert_eq!(left(3, &[0..2, 2..3]), [] as [u32; 0]);

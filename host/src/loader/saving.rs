@@ -1,8 +1,8 @@
-//! Which batches devices are given where they are to save the host most time for their own.
+//! Chooses the batches for devices that save the host the most time.
 //!
-//! What a batch costs is estimated from the bytes of its encoded samples, which the dataset's index
-//! knows: a line through what batches of host and devices took so far. Until enough were measured,
-//! or where all batches are alike, they keep their order.
+//! The cost of a batch is estimated from the bytes of its encoded samples, which the dataset's
+//! index knows, by a line fitted to the batches so far. Until enough are measured, or if all
+//! batches are alike, the order does not change.
 
 use crate::driver::Labels;
 use crate::stats::{BatchRecord, Preparer};
@@ -10,14 +10,14 @@ use meetpoint_format::batching::Batching;
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_prepare::{Error, Job};
 
-/// Fewest batches of host and devices that a line is drawn through.
+/// Minimum number of batches of host and devices for fitting a line.
 const MEASURED_LEAST: usize = 8;
-/// Most that are kept; the oldest go first.
+/// Maximum number of samples; the oldest are dropped first.
 const MEASURED_MOST: usize = 4096;
-/// Where the best batch saves no more than this share above the worst, order is worth more.
+/// If the best batch saves at most this share more than the worst, the order is retained.
 const SPREAD_LEAST: f64 = 0.02;
 
-/// What was measured of host and devices.
+/// Measurements of host and devices.
 #[derive(Debug, Default)]
 pub(super) struct Saving {
     host: Vec<(f64, f64)>,
@@ -32,7 +32,7 @@ struct Line {
 }
 
 impl Saving {
-    /// Takes over what an epoch measured.
+    /// Adds the measurements of an epoch.
     pub(super) fn learn(
         &mut self,
         job: &Job,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_most_stands_last_and_what_is_alike_keeps_its_order() {
+    fn batches_that_save_most_are_last_and_equal_ones_keep_their_order() {
         let cut = Cut { batch_size: 1, drop_last: false, seed: 0 };
         let batching = Batching::alone(cut, Sampling::sequential(4));
         assert_eq!(arrange(&[0.5, 0.9, 0.1, 0.5], &batching), Some(vec![2, 0, 3, 1]));

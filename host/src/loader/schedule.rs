@@ -1,4 +1,4 @@
-//! What the scheduler is told before an epoch.
+//! The configuration of the scheduler for an epoch.
 
 use super::Loader;
 use crate::LoaderConfig;
@@ -16,7 +16,7 @@ impl Loader {
     /// The parameters of the next epoch.
     pub(super) fn schedule_config(&self) -> Config {
         let devices = self.limits.spools.iter().enumerate().map(|(number, spool)| {
-            // What is kept is not there to be filled.
+            // Slots with reused batches cannot be filled.
             let spool_slots = spool.slots_scheduled - self.retained_most(number);
             DeviceConfig {
                 ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
@@ -48,8 +48,9 @@ impl Loader {
 }
 
 impl Loader {
-    /// Batches of a device that may be kept for other epochs, within its spool's quota. As many
-    /// must find room beside them at the beginning of an epoch, and those that the device works on.
+    /// Number of batches of a device that may be retained for later epochs, within its spool's
+    /// quota. At the beginning of an epoch, as many again and those in progress must fit beside
+    /// them.
     pub(super) fn retained_most(&self, number: usize) -> u32 {
         match self.config.reuse {
             true => self.limits.spools[number].slots_scheduled.saturating_sub(DEVICE_AHEAD) / 2,
@@ -73,7 +74,7 @@ fn count(batching: &Batching, device: u16) -> u32 {
     u32::try_from(batching.count(device)).expect("no more than there are batches")
 }
 
-/// Which of so many devices may prepare which batch.
+/// Which device may prepare which batch.
 pub(crate) fn holders(batching: &Batching, devices: usize) -> Holders {
     match batching.devices() {
         1 => Holders::Shared,

@@ -1,4 +1,4 @@
-//! What is refused before anything is started, and the job that a configuration describes.
+//! Validates a configuration before anything is started, and derives the job from it.
 
 use crate::config::LoaderConfig;
 use crate::{ChoiceConflict, Error, ReuseConflict};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Most devices of a loader.
 const DEVICES_MAX: usize = 1024;
 
-/// Refuses numbers that make no sense, each by name.
+/// Refuses invalid numbers, each by name.
 pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     let refuse = |field, got: u64, expected| Err(Error::Setting { field, got, expected });
     if config.batch_size == 0 {
@@ -69,8 +69,8 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     check_memory(config, MemoryLimit::of_this_process())
 }
 
-/// Refuses a budget that this process can never use. The default is nobody's request: where less
-/// is allowed, what the ring really holds decides.
+/// Refuses a budget that this process can never use. The default is exempt: if less is allowed, the
+/// actual size of the ring decides.
 fn check_memory(config: &LoaderConfig, limit: MemoryLimit) -> Result<(), Error> {
     let budget_bytes = config.memory_budget_bytes;
     if budget_bytes > limit.bytes && budget_bytes != LoaderConfig::MEMORY_BUDGET_BYTES {

@@ -1,9 +1,9 @@
-//! Where the figures come from: histograms of times, and what the kernel says of this process.
+//! Sources of the statistics: histograms of times, and the kernel's counters of this process.
 
 use super::Quantiles;
 use hdrhistogram::Histogram;
 
-/// Longest time that a histogram tells apart from longer ones: an hour.
+/// Longest time that a histogram resolves: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Times of one kind, to three significant digits.
@@ -38,7 +38,7 @@ impl Meter {
 }
 
 /// Highest resident memory of this process since the mark was last set back, in bytes; 0 where
-/// /proc does not tell.
+/// /proc does not have it.
 pub(crate) fn peak_resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     peak_of(&status).unwrap_or(0)

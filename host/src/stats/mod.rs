@@ -1,7 +1,7 @@
-//! What an epoch measured. Every figure has its unit in its name; times are wall time unless they
-//! say otherwise.
+//! The statistics of an epoch. Every field has its unit in its name; times are wall time unless
+//! stated otherwise.
 //!
-//! In reading order: this file (the data), `meters` (where the figures come from).
+//! In reading order: this file (the data), `meters` (their sources).
 
 mod meters;
 
@@ -68,14 +68,14 @@ pub struct EpochStats {
     pub verify_ns: u64,
     /// The part of each device, by number; empty where none was used.
     pub devices: Vec<DeviceStats>,
-    /// What the scheduler came to.
+    /// The scheduler's result.
     pub schedule: Schedule,
     /// Device batches that were published before the epoch began.
     pub ahead_batches: u32,
-    /// Device batches that were kept in their slots from an epoch before.
+    /// Device batches that were retained in their slots from an earlier epoch.
     pub reused_batches: u32,
-    /// How far batches stood from the epoch's order, where it was chosen which ones devices are
-    /// given; `None` where they stood in it.
+    /// Distance of batches from the epoch's order, if batches were chosen for devices; `None` if
+    /// the order was unchanged.
     pub displacement: Option<Displacement>,
     /// Faults and what was done about them.
     pub events: Vec<Event>,
@@ -86,7 +86,7 @@ pub struct EpochStats {
     pub checks: Vec<BatchCheck>,
 }
 
-/// Who prepared a batch.
+/// The end that prepared a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preparer {
@@ -128,7 +128,7 @@ pub struct BatchRecord {
     pub step_end_ns: u64,
 }
 
-/// The samples of one consumed batch and what they were.
+/// The samples of one consumed batch, with their checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchCheck {
     /// Index in the epoch.
@@ -137,7 +137,7 @@ pub struct BatchCheck {
     pub source: Preparer,
     /// Number of the device, where a device did.
     pub device: Option<u16>,
-    /// Indices in the dataset; where another sample took a damaged one's place, that of the place.
+    /// Indices in the dataset; for a replacement, the index of the damaged sample.
     pub samples: Vec<u64>,
     /// CRC-32C of each sample's tensor.
     pub crc32c: Vec<u32>,
@@ -148,7 +148,7 @@ pub struct BatchCheck {
 /// Quantiles of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Quantiles {
-    /// How many were recorded.
+    /// Number of recorded values.
     pub count: u64,
     /// Arithmetic mean.
     pub mean_ns: f64,
@@ -188,7 +188,8 @@ pub struct DeviceStats {
 }
 
 impl DeviceStats {
-    /// What came to `now` since `before`; totals that fell belong to a device that was restarted.
+    /// The difference between `now` and `before`; totals that decreased belong to a restarted
+    /// device.
     pub(crate) fn since(before: &wire::Meters, now: &wire::Meters) -> Self {
         let grown = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         Self {
@@ -206,7 +207,7 @@ impl DeviceStats {
     }
 }
 
-/// What the scheduler came to.
+/// The scheduler's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Schedule {
     /// Batches consumed that the host prepared.
@@ -232,20 +233,20 @@ pub struct Schedule {
     pub t_s_ns: u64,
     /// t_g: mean of one step on a batch that the device had ready. 0 where there was none.
     pub t_g_ns: u64,
-    /// What replays the epoch, where a small record does.
+    /// The record that replays the epoch, if a small one does.
     #[serde(serialize_with = "as_text")]
     pub record: Option<Record>,
-    /// What `auto` picked, and why.
+    /// The selection of `auto`, and its reason.
     #[serde(serialize_with = "as_text")]
     pub picked: Option<Selection>,
-    /// What the next epoch begins with.
+    /// The learned times with which the next epoch begins.
     #[serde(skip)]
     pub learned: Learned,
     /// The part of each device, by number.
     pub devices: Vec<DeviceSchedule>,
 }
 
-/// What the scheduler came to with one device.
+/// The scheduler's result for one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct DeviceSchedule {
     /// Batches consumed that it prepared.

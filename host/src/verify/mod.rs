@@ -37,7 +37,7 @@ pub struct Reference {
     origin: Origin,
 }
 
-/// What became of a level.
+/// The verdict on a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Claimed by the strategy and true in this run.
@@ -59,12 +59,12 @@ pub enum Verdict {
     NotClaimed,
 }
 
-/// One level and what became of it.
+/// One level and its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LevelVerdict {
     /// Which.
     pub level: Level,
-    /// What became of it.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
@@ -152,7 +152,7 @@ impl Reference {
     }
 }
 
-/// Says for each level what became of it in these epochs of one strategy.
+/// Returns the verdict on each level in these epochs of one strategy.
 pub fn verify(
     strategy: AnyStrategy,
     job: &Job,
@@ -256,7 +256,7 @@ fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, Doubt> {
     Ok(Fact::SamplesAsGiven)
 }
 
-/// C2: a sample's tensor is the reference's, whoever prepared it.
+/// C2: a sample's tensor is the reference's, whichever end prepared it.
 fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Result<Fact, Doubt> {
     let Some(expected) = reference.epochs.get(&run.epoch) else {
         return unknown(Fact::NoReferenceEpoch { missing: run.epoch });

@@ -19,7 +19,7 @@ pub struct RankRuns<'r> {
     pub runs: &'r [EpochStats],
 }
 
-/// Says for each level what became of it in the epochs of all ranks of a job, rank 0 first.
+/// Returns the verdict on each level in the epochs of all ranks of a job, rank 0 first.
 ///
 /// C0 to C4 and C6 hold where they hold of every rank; of C0 also that no sample was consumed by
 /// two ranks and none was left out, those aside that padding repeats and `drop_last` drops.

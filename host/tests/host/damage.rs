@@ -1,4 +1,4 @@
-//! Damaged samples: the same batches whoever prepares them, in every strategy, and exact books.
+//! Damaged samples: the same batches on both ends, in every strategy, and exact books.
 
 use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::{Seen, config, consume, dataset, pack, picture, sorted};

@@ -55,7 +55,7 @@ fn every_batch_is_prepared_and_trained_on_and_nothing_in_a_row_overlaps() {
         ready.iter().map(|event| event["args"]["ready"].as_i64().unwrap()).collect();
     assert!(levels.iter().all(|level| *level >= 0) && levels.last() == Some(&0), "{levels:?}");
     let told: usize = epochs.iter().map(|epoch| epoch.events.len()).sum();
-    assert!(told > 0, "a fault was told");
+    assert!(told > 0, "a fault was traced");
     assert_eq!(events.iter().filter(|event| event["ph"] == "i").count(), told);
     let mut rows: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     let prepared = ["prepare", "hand-over"].map(|name| named(&trace, "X", name));

@@ -148,7 +148,7 @@ impl<'a> Markers<'a> {
         for _ in 0..length.div_ceil(2) {
             let [number, value] = [(); 2].map(|()| self.input.byte());
             if number >= 32 || number < 16 && value & 15 > value >> 4 {
-                return Err(self.fault("a conditioning of arithmetic coding makes no sense"));
+                return Err(self.fault("a conditioning of arithmetic coding is invalid"));
             }
         }
         let reason = "a conditioning of arithmetic coding is cut short";

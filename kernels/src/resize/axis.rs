@@ -1,4 +1,4 @@
-//! One axis of a resize: what becomes of its positions, and which of them are needed.
+//! One axis of a resize: the mapping of positions, and which of them are needed.
 
 use super::coefficients::{Coefficients, Filter, pick};
 use crate::Cpu;

@@ -43,7 +43,7 @@ impl Block {
         let floor = |position: f64| if position < 0.0 { -1 } else { position as i32 };
         for index in 0..count {
             let (column, row) = map.at(first + index);
-            // What is no number is not inside.
+            // NaN is not inside.
             let is_inside = column >= 0.0 && column < width && row >= 0.0 && row < height;
             let (column, row) = if is_inside { (column - 0.5, row - 0.5) } else { (0.0, 0.0) };
             let (x, y) = (floor(column), floor(row));

@@ -107,7 +107,7 @@ fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6]) -> RowWriter<'_> {
     })
 }
 
-/// A perspective. A position that is no number is outside.
+/// A perspective. A position that is NaN is outside.
 pub(super) fn perspective(warp: &Warp) -> RowWriter<'_> {
     let outside = |position: f64| if position.is_nan() { -1 } else { whole(position) };
     Box::new(move |from, y, out| {

@@ -1,7 +1,7 @@
 //! Sends what is counted to an OpenTelemetry collector (OTLP over gRPC), on a thread of its own.
 //!
-//! Whoever counts never waits for the collector: one that is not there, or is silent, costs exports
-//! and a sentence. In reading order: this file (the exporter), `settings` (where to, how often),
+//! Counting never waits for the collector: one that is not there, or is silent, costs exports and a
+//! sentence. In reading order: this file (the exporter), `settings` (where to, how often),
 //! `instruments` (what is counted), `sender` (the thread).
 
 mod instruments;
@@ -51,7 +51,7 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// An export that was asked for, and where it is told what came of it.
+/// A requested export, and the channel for its result.
 type Flush = std::sync::mpsc::Sender<Result<(), String>>;
 
 /// The answer to [`Exporter::flush`].
@@ -141,7 +141,7 @@ impl Exporter {
         let running = self.running().take();
         if let Some(Running { flushes, stop, thread }) = running {
             drop((flushes, stop));
-            // A panic of its own was told where it happened.
+            // Its own panic was reported where it happened.
             let _ = thread.join();
         }
     }

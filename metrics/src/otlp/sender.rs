@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 /// Longest time that closing waits for the collector.
 pub const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// What others are told of the thread.
+/// The state of the thread that others see.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) status: Status,
@@ -125,7 +125,7 @@ impl Sender {
             };
             self.tell(&sent);
             if let Some(flush) = flush {
-                // Whoever asked may have left.
+                // The caller may have stopped waiting.
                 let _ = flush.send(sent.map(|_| ()));
             }
             if let Some(limit) = stopped {

@@ -117,7 +117,7 @@ fn a_recipe_without_random_operations_is_measured_to_its_tensor() {
         "layout layout = \"NCHW\"",
     ];
     let found = measure(&dataset, &operations, &options).unwrap();
-    // All of the dataset, so that the sample is no source of error; one run shows no spread.
+    // All of the dataset, so that the sample adds no error; one run shows no spread.
     assert_eq!((found.samples, found.rounds, found.decision.is_certain), (4, 1, false));
     assert!(found.results.iter().all(|it| it.sampling_error == 0.0));
     assert_eq!(found.points.legal.last().unwrap().to_string(), "6-layout");

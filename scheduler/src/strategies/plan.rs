@@ -112,13 +112,14 @@ pub(crate) trait Plan {
     /// of consumption. The host then reserves one place in case that one fails.
     fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool;
 
-    /// The batch that is next is the host's to prepare, though it was reserved for a device.
-    /// Returns whether that is news.
+    /// The next batch is assigned to the host although it was reserved for a device. Returns
+    /// whether the assignment changed.
     fn give_to_host(&mut self, _batch: BatchIndex) -> bool {
         false
     }
 
-    /// Consumption has reached a batch that no device began in time. Returns whether that is news.
+    /// Consumption has reached a batch that no device began in time. Returns whether the plan
+    /// changed.
     fn is_late_with(&mut self, _board: &Board, _batch: BatchIndex) -> bool {
         false
     }

@@ -4,7 +4,7 @@
 use meetpoint_scheduler::{BatchIndex, DeviceId, Epoch, Level, Outcome as Taken};
 
 use super::World;
-use super::told;
+use super::scheduler_config;
 use crate::scenario::{ChoiceName, Device, Scenario};
 
 /// A time of which so much goes with the size.
@@ -89,10 +89,11 @@ impl World<'_> {
         let found = &self.ranks[rank as usize];
         let learned = match self.scenario.learn {
             true => found.learned(true),
-            false => told::learned(self.scenario, &self.layout, rank),
+            false => scheduler_config::learned(self.scenario, &self.layout, rank),
         };
         let generation = found.scheduler.summary().last_generation.checked_add(2)?;
-        let config = told::config(self.scenario, &self.layout, rank, learned, |_| generation);
+        let config =
+            scheduler_config::config(self.scenario, &self.layout, rank, learned, |_| generation);
         Epoch::new(config.ok()?).ok()
     }
 

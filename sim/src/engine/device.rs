@@ -13,7 +13,7 @@ use super::faults::Faults;
 use super::layout::Layout;
 use super::operation::{Part, Work};
 use super::queue::Event;
-use super::told::transfer_ns;
+use super::scheduler_config::transfer_ns;
 use crate::outcome::{DeviceOutcome, Doing};
 use crate::scenario::{self, Scenario};
 
@@ -98,7 +98,7 @@ impl Device {
 const SIGNS_PER_TIMEOUT: u64 = 4;
 
 impl World<'_> {
-    /// Asks the scheduler of a rank what one of its devices should be told.
+    /// Asks the scheduler of a rank for the decision of one of its devices.
     pub(super) fn poll_lane(&mut self, rank: u32, lane: u32) {
         let (_, id) = self.layout.within_rank(lane);
         let device = self.layout.lane_device(lane);
@@ -299,16 +299,16 @@ impl World<'_> {
         let now = self.now;
         let taken = self.scheduler_of(rank, lane).device_published(now, id, batch, generation);
         let is_ahead = self.lanes[lane as usize].is_ahead;
-        let told = &mut self.ranks[rank as usize];
+        let target = &mut self.ranks[rank as usize];
         match taken {
             Taken::Accepted => {
-                told.published_ahead += u32::from(is_ahead);
+                target.published_ahead += u32::from(is_ahead);
                 if corrupt {
-                    told.corrupt.push((generation, batch));
+                    target.corrupt.push((generation, batch));
                 }
             }
             Taken::Void(_) => {
-                told.outcome.redone += 1;
+                target.outcome.redone += 1;
                 self.free_slot(lane);
             }
         }
@@ -351,8 +351,9 @@ impl World<'_> {
         for at in 0..self.layout.lanes_of_device(device).len() {
             let lane = self.layout.lanes_of_device(device)[at];
             let (rank, id) = self.layout.within_rank(lane);
-            let told = &mut self.ranks[rank as usize];
-            for scheduler in [Some(&mut told.scheduler), told.ahead.as_mut()].into_iter().flatten()
+            let target = &mut self.ranks[rank as usize];
+            for scheduler in
+                [Some(&mut target.scheduler), target.ahead.as_mut()].into_iter().flatten()
             {
                 scheduler.device_progress(self.now, id);
             }
@@ -376,8 +377,9 @@ impl World<'_> {
         self.devices[device as usize].link_is_broken = true;
         for lane in self.layout.lanes_of_device(device).iter().copied() {
             let (rank, id) = self.layout.within_rank(lane);
-            let told = &mut self.ranks[rank as usize];
-            for scheduler in [Some(&mut told.scheduler), told.ahead.as_mut()].into_iter().flatten()
+            let target = &mut self.ranks[rank as usize];
+            for scheduler in
+                [Some(&mut target.scheduler), target.ahead.as_mut()].into_iter().flatten()
             {
                 scheduler.device_lost(self.now, id);
             }

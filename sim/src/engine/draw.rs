@@ -14,7 +14,7 @@ use crate::scenario::Distribution;
 pub(super) enum Stream {
     /// The host's preparation at a rank; index: epoch and batch.
     Host = 1,
-    /// A device; index: the how-many-eth batch that it begins.
+    /// A device; index: the ordinal of the batch that it begins.
     Device = 2,
     /// An accelerator; index: step.
     Step = 3,
@@ -35,7 +35,7 @@ pub(super) struct For {
     pub(super) entity: u32,
     /// What of it; decides what random laws give.
     pub(super) index: u64,
-    /// The how-many-eth of it; decides what a trace gives.
+    /// Its ordinal; selects the value of a trace.
     pub(super) nth: u64,
     /// When; decides about slow periods.
     pub(super) now: Time,

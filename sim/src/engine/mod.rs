@@ -1,14 +1,14 @@
 //! The discrete-event simulator: the scheduler that ships, one per rank, in virtual time.
 //!
-//! It keeps events in one queue and takes them in order of time; what they change is told to the
+//! It keeps events in one queue and takes them in order of time; changes are reported to the
 //! scheduler of the rank concerned, and that one is asked what to do next, as the host's driver
 //! does. Memory grows with ranks, devices and open work, not with batches, unless sequence or time
 //! line are kept.
 //!
 //! In reading order: this file (the world, its epochs and its loop), `layout` (who serves whom),
-//! `told` (what the scheduler is told), `rank` (what a rank asks), `steps` (what ranks do
-//! together), `across` (what goes from one epoch into the next), `device`, `faults`, `operation`
-//! and `progress` (work that takes time), `shared` (what work shares), `queue`, `draw`.
+//! `scheduler_config` (the configuration of the scheduler), `rank` (what a rank asks), `steps`
+//! (what ranks do together), `across` (what goes from one epoch into the next), `device`, `faults`,
+//! `operation` and `progress` (work that takes time), `shared` (what work shares), `queue`, `draw`.
 
 mod across;
 mod device;
@@ -19,9 +19,9 @@ mod operation;
 mod progress;
 mod queue;
 mod rank;
+mod scheduler_config;
 mod shared;
 mod steps;
-mod told;
 
 use meetpoint_scheduler::{BatchIndex, Epoch, Learned, Time};
 
@@ -168,11 +168,12 @@ impl<'s> World<'s> {
     fn fresh_scheduler(&self, rank: u32, before: Option<&Rank>) -> Result<Epoch, Error> {
         let learned: Learned = match before.filter(|_| self.scenario.learn) {
             Some(before) => before.learned(self.scenario.run_ahead),
-            None => told::learned(self.scenario, &self.layout, rank),
+            None => scheduler_config::learned(self.scenario, &self.layout, rank),
         };
         let lanes = &self.lanes;
         let generations = |lane: u32| lanes[lane as usize].next_generation;
-        let config = told::config(self.scenario, &self.layout, rank, learned, generations)?;
+        let config =
+            scheduler_config::config(self.scenario, &self.layout, rank, learned, generations)?;
         Ok(Epoch::new(config)?)
     }
 
@@ -212,8 +213,7 @@ impl<'s> World<'s> {
                 let (epoch, at_ns) = (self.epoch, self.now);
                 return Err(Error::NoProgress { epoch, step: steps, events: limit, at_ns });
             }
-            let (time, event) =
-                self.queue.pop().expect("a rank that waits has asked to be told the time");
+            let (time, event) = self.queue.pop().expect("a waiting rank has requested a tick");
             debug_assert!(time >= self.now, "time went back");
             self.now = time;
             self.outcome.events += 1;

@@ -29,7 +29,7 @@ pub(super) enum Event {
     StepEnds,
     /// What ranks proposed has been combined.
     Agreed,
-    /// A rank's scheduler asked to be told the time.
+    /// A tick that a rank's scheduler requested.
     Wake { rank: u32 },
     /// A late rank is there.
     Arrives { rank: u32 },

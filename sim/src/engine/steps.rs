@@ -171,7 +171,7 @@ impl World<'_> {
             self.set_timer();
             return;
         }
-        // Whoever is not there, or has no batch yet while the others have.
+        // A rank that is absent, or has no batch yet while the others have.
         let is_missing = |phase: Phase| match phase {
             Phase::Absent => 0,
             Phase::Asking => 1,

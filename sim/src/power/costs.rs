@@ -9,7 +9,7 @@ impl PowerModel {
     /// What the scheduler minimises when it saves energy, for a machine of so many of each.
     ///
     /// Memory counts with its static power; what moving bytes adds is left out, and so is the work
-    /// of the accelerator, which takes the same steps whoever prepares.
+    /// of the accelerator, which takes the same steps whichever end prepares.
     pub fn costs(&self, host_cores: u32, devices: u32, accelerators: u32) -> Costs {
         let file = &self.file;
         let idle = |section: &Resolved, count: u32| section.value("idle_w") * f64::from(count);

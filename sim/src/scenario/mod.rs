@@ -75,7 +75,7 @@ pub struct Scenario {
     /// What `auto` goes by where energy counts.
     #[serde(default)]
     pub power: Option<Power>,
-    /// What the scheduler is told of the machine before the first epoch.
+    /// What the scheduler knows of the machine before the first epoch.
     #[serde(default)]
     pub profile: Told,
     /// The host that prepares.

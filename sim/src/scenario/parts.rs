@@ -1,5 +1,5 @@
-//! The tables of a scenario: host, devices, storage, accelerator, ranks, and what the scheduler is
-//! told of them.
+//! The tables of a scenario: host, devices, storage, accelerator, ranks, and what the scheduler
+//! knows of them.
 
 use serde::Deserialize;
 
@@ -197,12 +197,12 @@ impl Default for Ranks {
     }
 }
 
-/// What the scheduler is told of the machine before the first epoch: the true means, times a
-/// factor each.
+/// What the scheduler knows of the machine before the first epoch: the true means, times a factor
+/// each.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Told {
-    /// Whether it is told anything; else it measures.
+    /// Whether it knows the times; else it measures.
     pub known: bool,
     /// On t_c (and on the host's preparation).
     pub host_factor: f64,
@@ -218,7 +218,7 @@ impl Default for Told {
     }
 }
 
-/// Watts that `auto` is told of, for the goals `energy` and `mix`.
+/// Watts that `auto` assumes, for the goals `energy` and `mix`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {

@@ -22,9 +22,9 @@ const SEEDS: u64 = 5;
 /// What is done to the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Condition {
-    /// Nothing: constants, as told.
+    /// Nothing: constants that equal the profile.
     AsTold,
-    /// True t_s is so many times what the scheduler is told.
+    /// True t_s is a multiple of the t_s in the profile.
     MisProfiled(f64),
     /// The device halves its speed when half of the undisturbed epoch is over.
     HalvesMidEpoch,
@@ -130,7 +130,7 @@ pub fn conditions() -> Vec<Condition> {
     all
 }
 
-/// A table for each strategy; `step` is told after each row (how many, of how many).
+/// A table for each strategy; `step` is called after each row with the rows done and their total.
 ///
 /// # Errors
 ///

@@ -107,7 +107,7 @@ impl Figures {
     }
 }
 
-/// What was reached, to be held against the [`Pace`].
+/// The achieved pace, for comparison with the [`Pace`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Achieved {
     /// Reads.

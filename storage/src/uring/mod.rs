@@ -19,12 +19,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes of buffers that an engine registers unless told otherwise. The usual limit of locked
-/// memory is 8 MiB for all processes of a user together.
+/// Default bytes of buffers that an engine registers. The usual limit of locked memory is 8 MiB for
+/// all processes of a user together.
 pub const REGISTERED_BYTES: usize = 4 << 20;
 
-/// While the kernel has so many times more requests than are queued, more are queued before it is
-/// told, which saves calls. A wait tells it in any case.
+/// Submission is deferred while the kernel has this many times more requests than are queued, which
+/// saves system calls. A wait always submits.
 const QUEUED_SHARE: usize = 4;
 
 /// Longest time that dropping an engine waits for the kernel to let go of buffers.

@@ -87,7 +87,7 @@ impl Ring {
         pushed.expect("the ring has room: it has one entry for each request and one to cancel");
     }
 
-    /// Entries that the kernel has not been told of.
+    /// Entries not yet submitted to the kernel.
     pub(super) fn queued(&mut self) -> usize {
         self.ring.submission().len()
     }

@@ -219,7 +219,7 @@ pub(crate) fn open(engine: &mut dyn Engine, path: &Path) -> FileId {
     engine.open(path, Access::Read).unwrap()
 }
 
-/// A buffer that tells whether it has been freed: then the count of `told` is one again.
+/// A buffer that shows whether it has been freed: then the reference count is one again.
 pub(crate) fn tracked(bytes: usize, told: &Arc<()>) -> AlignedBuffer {
     let mut memory = AlignedBuffer::zeroed(bytes);
     let capacity = memory.capacity();

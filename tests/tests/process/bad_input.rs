@@ -96,8 +96,8 @@ fn damaged_datasets_are_refused() {
     run(folder.path(), &["inspect", "small.set"]).refused(&["dataset.json"]);
 }
 
-/// The decoder of a container may panic on such bytes: that is told as damage of the file, not as a
-/// defect of the program.
+/// The decoder of a container may panic on such bytes: that is reported as damage of the file, not
+/// as a defect of the program.
 #[test]
 fn a_container_whose_decoder_panics_is_told_as_damaged() {
     let folder = tempfile::tempdir().unwrap();
@@ -199,9 +199,9 @@ fn values_that_dataset_or_machine_do_not_allow_are_refused_with_place_and_remedy
     device("[spool]\nquota = \"1KiB\"", &["job.toml:20:9: ", "or more"]);
     device(
         "[spool]\nkind = \"file\"\ndirectory = \"absent\"",
-        &["job.toml:21:13: ", "absent is no folder", "can be written"],
+        &["job.toml:21:13: ", "absent is not a folder", "can be written"],
     );
-    // More than the file system has free is told, with both figures; what is needed still fits.
+    // A size above the free space is reported with both values; what is needed still fits.
     let file =
         "allow_shared = true\n[spool]\nkind = \"file\"\ndirectory = \".\"\nquota = \"900TiB\"";
     std::fs::write(folder.path().join("job.toml"), good.replace("allow_shared = true", file))

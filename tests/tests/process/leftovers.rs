@@ -60,7 +60,7 @@ fn a_killed_host_leaves_no_device_and_no_socket() {
     assert!(until(Duration::from_secs(5), || is_empty(&runtime)), "the socket stays");
 }
 
-/// Interrupted where it may be gone on with, a pack says what it keeps; else it keeps nothing.
+/// An interrupted pack that can resume reports what it retains; else it retains nothing.
 #[test]
 fn an_interrupted_pack_says_what_it_keeps_and_how_to_go_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -25,7 +25,7 @@ fn a_split_that_is_merged_differs_in_order_alone() {
     for words in ["the order differs", "30 samples the same"] {
         assert!(different.stdout.contains(words), "{words}: {}", different.stdout);
     }
-    assert_eq!(different.stderr, "", "what was found is told once");
+    assert_eq!(different.stderr, "", "findings are reported once");
     let same = run(folder, &["dataset", "diff", "small.set", "small.set"]).success();
     assert!(same.stdout.contains("no difference"), "{}", same.stdout);
     for set in ["a.set", "b.set", "again.set"] {

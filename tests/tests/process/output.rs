@@ -97,7 +97,7 @@ fn a_failure_under_json_is_a_document_too() {
         let document: Value = serde_json::from_str(&done.stdout).expect("one document");
         let error = document["error"].clone();
         assert_eq!(error["exit_code"], done.code().unwrap(), "{done:?}");
-        assert!(!done.stderr.is_empty(), "people are told as well");
+        assert!(!done.stderr.is_empty(), "the terminal has a message as well");
         error
     };
     std::fs::write(folder.path().join("job.toml"), "dataset = 3\n").unwrap();

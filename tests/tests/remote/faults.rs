@@ -135,7 +135,7 @@ fn a_pack_goes_on_after_the_server_failed_unless_something_changed() {
     let said = web.pack(folder.path(), "/photos/", "there.set", &resume);
     said.refused(&["cannot resume", "files of the source"]);
 
-    // As it was, it is gone on with; what is packed is not fetched again.
+    // Unchanged, it is resumed; packed samples are not fetched again.
     web.state().requests.clear();
     web.remove(first);
     web.put(first, bytes);

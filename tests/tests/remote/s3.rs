@@ -51,7 +51,7 @@ impl S3 {
         path
     }
 
-    /// The program, told of this server.
+    /// The program, configured for this server.
     pub(crate) fn program(&self, folder: &Path, arguments: &[&str]) -> Command {
         let mut command = program(folder, arguments);
         command.env("AWS_ENDPOINT_URL", &self.endpoint).env("AWS_REGION", "us-east-1");

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// What is wrong with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fault {
-    /// Answers of this status, so often.
+    /// Answers of this status, this many times.
     pub(crate) status: Option<(u16, u32)>,
-    /// Connections that end after so many bytes of the answer, so often.
+    /// Connections that end after this many bytes of the answer, this many times.
     pub(crate) cut: Option<(usize, u32)>,
     /// Nothing comes after the head of the answer.
     pub(crate) stalls: bool,

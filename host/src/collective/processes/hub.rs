@@ -1,4 +1,4 @@
-//! Rank 0's end: it listens until all ranks are here, then keeps a thread for each of them.
+//! Rank 0's end: it listens until all ranks are connected, then runs a thread for each.
 
 use super::message::{Hello, Incoming, Message, VERSION, send};
 use super::stream::Stream;
@@ -12,17 +12,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often it looks who came.
+/// Polling interval for new connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long a connection may take, from its beginning, to say which rank it is.
+/// Handshake timeout of a new connection.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
 
-/// Most connections that have not said yet which rank they are. One more ends the oldest, whose
-/// rank, should it be one, connects again.
+/// Maximum connections without a completed handshake. One more closes the oldest; a real rank
+/// connects again.
 const GREETINGS_MAX: usize = 64;
 
-/// How often a rank is told that others are waited for.
+/// How often a rank is notified that others are missing.
 const WAITS_EVERY: Duration = Duration::from_secs(1);
 
 /// The meeting, at rank 0.
@@ -36,7 +36,7 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// Waits until all ranks came.
+    /// Waits until all ranks are connected.
     pub(super) fn gather(mut meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
         let listener = match meeting.listener.take() {
             Some(listener) => listener,
@@ -44,12 +44,12 @@ impl Hub {
         };
         let mut came: Vec<Option<Member>> = (1..meeting.ranks).map(|_| None).collect();
         let gathered = gather(&listener, &meeting, &mut came, stop);
-        // Nobody else is let in, and its name is gone before anybody goes on.
+        // No further connections; the socket's name is removed before any rank continues.
         drop(listener);
         let members: Vec<Member> = came.into_iter().flatten().collect();
         if let Err(error) = gathered {
             for member in &members {
-                // It finds out by itself where this does not reach it.
+                // If this does not reach it, it detects the closed connection.
                 let _ = send(&member.stream, &Message::Failed(error.clone()));
             }
             return Err(error);
@@ -93,13 +93,13 @@ impl Drop for Hub {
         self.threads.lose(0, "it closed its loader");
         self.stop.stop();
         for thread in self.serving.drain(..) {
-            // A panic of its own was told where it happened.
+            // Its own panic was reported where it happened.
             let _ = thread.join();
         }
     }
 }
 
-/// A rank that came.
+/// A connected rank.
 #[derive(Debug)]
 struct Member {
     rank: u32,
@@ -149,13 +149,13 @@ fn gather(
         std::thread::sleep(ACCEPT_PAUSE);
     }
     for member in came.iter().flatten() {
-        // Whoever is gone by now is lost in the first turn.
+        // A rank that has disconnected by now is lost in the first turn.
         let _ = send(&member.stream, &Message::Welcome);
     }
     Ok(())
 }
 
-/// A connection that has not said yet which rank it is.
+/// A connection without a completed handshake.
 #[derive(Debug)]
 struct Greeting {
     stream: Stream,
@@ -163,13 +163,13 @@ struct Greeting {
     deadline: Instant,
 }
 
-/// What a connection has said.
+/// The state of a handshake.
 #[derive(Debug)]
 enum Heard {
     Rank(Hello, Member),
-    /// Not all of it yet.
+    /// Incomplete.
     Nothing(Greeting),
-    /// Nothing that a rank says, or not in time.
+    /// Invalid, or too late.
     Stranger,
 }
 
@@ -178,7 +178,7 @@ impl Greeting {
         Self { stream, incoming: Incoming::default(), deadline: now + HELLO_LIMIT }
     }
 
-    /// Reads what is there, without waiting for more.
+    /// Reads the available bytes without waiting.
     fn hear(mut self, meeting: &Meeting, now: Instant) -> Heard {
         match self.incoming.receive(&self.stream) {
             Ok(Some(Message::Hello(hello))) if hello.token.is(&meeting.token) => {
@@ -186,14 +186,14 @@ impl Greeting {
                 let member = Member { rank: hello.rank, stream, incoming: self.incoming };
                 Heard::Rank(hello, member)
             }
-            // Some of a message is no reason to wait longer.
+            // A partial message does not extend the timeout.
             Ok(None) if now < self.deadline => Heard::Nothing(self),
             _ => Heard::Stranger,
         }
     }
 }
 
-/// Lets a rank in that has something to do here.
+/// Accepts a rank that belongs to this meeting.
 fn admit(
     hello: Hello,
     member: Member,
@@ -217,7 +217,7 @@ fn admit(
             return Ok(());
         }
         None => meeting.place.problem(format_args!(
-            "rank {rank} of {} came where ranks 1 to {} of {} were waited for, once each; give \
+            "unexpected rank {rank} of {}: expected ranks 1 to {} of {}, once each; give \
              every process a rank of its own and the same world size",
             hello.ranks,
             meeting.ranks - 1,
@@ -253,13 +253,13 @@ fn serve(mut member: Member, threads: &Threads, stop: &StopHandle) {
             Message::AtWork => threads.at_work(member.rank),
             Message::Leave { epoch, why } => threads.leave(member.rank, epoch, &why),
             Message::Bye { why } => break why,
-            _ => break "it said what no rank says".to_owned(),
+            _ => break "it sent an unexpected message".to_owned(),
         }
     };
     threads.lose(member.rank, &why);
 }
 
-/// Takes a turn of another rank; tells it now and then that others are waited for.
+/// Takes a turn of another rank; notifies it at intervals that others are missing.
 fn agree(
     member: &Member,
     threads: &Threads,
@@ -270,17 +270,17 @@ fn agree(
     let mut meanwhile = || {
         if told.elapsed() >= WAITS_EVERY {
             told = Instant::now();
-            // Where it is gone, that is seen when it is to be answered.
+            // If it has disconnected, sending the answer fails.
             let _ = send(&member.stream, &Message::Waits);
         }
     };
     threads.agree_while(turn, proposal, &mut meanwhile)
 }
 
-/// Tells a rank that has no turn under way why rank 0 goes: which rank was lost first.
+/// Tells a rank without a pending turn why rank 0 leaves: which rank was lost first.
 fn say_why(member: &Member, threads: &Threads) {
     if let Some((rank, why)) = threads.lost() {
-        // The rank knows which epoch it is in.
+        // The rank knows its epoch.
         let error = CollectiveError::Left { rank, epoch: 0, why };
         let _ = send(&member.stream, &Message::Failed(error));
     }
@@ -324,10 +324,10 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_says_a_byte_now_and_then_has_no_more_time_than_a_silent_one() {
+    fn a_connection_that_sends_single_bytes_has_the_same_timeout_as_a_silent_one() {
         let begun = Instant::now();
         let (mut theirs, mut greeting) = greeting(begun);
-        // Those of a right greeting: others would be refused for what they say.
+        // The bytes of a valid handshake: others would be refused for their content.
         let words = words_of(&hello());
         let just_before = HELLO_LIMIT - Duration::from_nanos(1);
         for (word, after) in [Duration::ZERO, HELLO_LIMIT / 2, just_before].into_iter().enumerate()
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_is_heard_once_all_of_its_words_are_there() {
+    fn a_handshake_completes_with_its_last_byte() {
         let begun = Instant::now();
         let (mut theirs, greeting) = greeting(begun);
         let hello = hello();

@@ -1,4 +1,4 @@
-//! Where rank 0 waits for the others. On a Unix socket it has a name only until all are here.
+//! The listening socket of rank 0. A Unix socket has a name only until all ranks are connected.
 
 use super::stream::Stream;
 use super::{CollectiveError, Place};
@@ -20,7 +20,7 @@ enum Socket {
 }
 
 impl Listener {
-    /// Begins to listen. TCP takes port 0 for any that is free.
+    /// Begins to listen. On TCP, port 0 selects any free port.
     pub fn bind(place: &Place) -> Result<Self, CollectiveError> {
         let failed = |error: &dyn std::fmt::Display| {
             place.problem(format_args!("rank 0 cannot listen there: {error}"))
@@ -48,8 +48,8 @@ impl Listener {
         }
     }
 
-    /// Somebody who came, on a connection whose reads do not wait; `None` when nobody did. A
-    /// process of another user that got hold of a Unix socket is nobody.
+    /// A new connection with non-blocking reads, if any. Connections from other users to a Unix
+    /// socket are ignored.
     pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.socket {
             Socket::Unix(socket) => {
@@ -73,7 +73,7 @@ impl Listener {
     }
 }
 
-/// Connects to rank 0. What another user listens at is no rank 0, and does not get the token.
+/// Connects to rank 0. The token is never sent to a process of another user.
 pub(super) fn connect(place: &Place) -> io::Result<Stream> {
     match place {
         Place::Unix(path) => {

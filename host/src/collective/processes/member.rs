@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How long it waits before it tries to connect again.
 const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 
-/// How much longer than rank 0 it waits: rank 0 knows who is missing.
+/// How much longer than rank 0 it waits: rank 0 knows which ranks are missing.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The connection to rank 0.
@@ -26,7 +26,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Connects to rank 0 and waits until all ranks are there.
+    /// Connects to rank 0 and waits until all ranks are connected.
     pub(super) fn join(meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
         let Meeting { place, token, rank, ranks, job, limit, .. } = meeting;
         let begun = Instant::now();
@@ -60,10 +60,10 @@ impl Member {
                     return Ok(Self { stream, incoming: Mutex::new(incoming) });
                 }
                 Ok(Some(Message::Failed(error))) => return Err(error),
-                Ok(Some(_)) => return Err(place.problem("who listens there is no rank 0")),
+                Ok(Some(_)) => return Err(place.problem("the listener is not rank 0")),
                 Ok(None) if stop.is_stopped() => return Err(CollectiveError::Interrupted),
                 Ok(None) => return Err(missing()),
-                // What listens there may be of a run before, and about to end.
+                // The listener may belong to an earlier run that is about to end.
                 Err(_) if begun.elapsed() < limit => std::thread::sleep(CONNECT_PAUSE),
                 Err(error) => {
                     return Err(place.problem(format_args!(
@@ -86,13 +86,13 @@ impl Member {
         };
         let mut incoming = self.lock();
         let message = Message::Turn { epoch, number, limit, proposal: proposal.to_words() };
-        // Where rank 0 is gone, what it said last may still be there.
+        // If rank 0 has disconnected, its last message may still be readable.
         let _ = send(&self.stream, &message);
-        // Signs of rank 0, which knows how long it waits for whom.
+        // Signs of life of rank 0, which handles the timeouts.
         let (mut patience, mut signs) = (Patience::new(&[0]), 0);
         loop {
             return match incoming.receive(&self.stream) {
-                // To a turn that was not waited for any more.
+                // The answer to a turn that timed out.
                 Ok(Some(Message::Answer { epoch: of, number: at, .. }))
                     if (of, at) != (epoch, number) =>
                 {
@@ -123,12 +123,12 @@ impl Member {
     }
 
     pub(super) fn at_work(&self) {
-        // Where rank 0 is gone, the next turn says so.
+        // If rank 0 has disconnected, the next turn reports it.
         let _ = send(&self.stream, &Message::AtWork);
     }
 
     pub(super) fn leave(&self, epoch: u32, why: &str) {
-        // Where rank 0 is gone, all know it.
+        // If rank 0 has disconnected, all ranks know.
         let _ = send(&self.stream, &Message::Leave { epoch, why: why.to_owned() });
     }
 
@@ -143,7 +143,7 @@ impl Member {
     }
 
     fn lock(&self) -> MutexGuard<'_, Incoming> {
-        // Nothing is left half done by a panic while it is held.
+        // A panic while it is held leaves a consistent state.
         self.incoming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -155,7 +155,7 @@ impl Drop for Member {
     }
 }
 
-/// The next message; `None` when there was none in time, or a stop.
+/// The next message; `None` on a timeout or a stop.
 fn receive(
     stream: &Stream,
     incoming: &mut Incoming,
@@ -171,7 +171,7 @@ fn receive(
     }
 }
 
-/// Whether somebody may listen there later.
+/// Whether rank 0 may begin to listen there later.
 fn may_come(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,6 +1,6 @@
-//! What ranks that are processes say to each other: JSON texts, each behind its length.
+//! The messages between ranks that are processes: JSON texts, each preceded by its length.
 //!
-//! No message is longer than [`MESSAGE_MAX`]; whoever claims more is no rank of ours.
+//! No message is longer than [`MESSAGE_MAX`]; a longer one is an error.
 
 use crate::collective::CollectiveError;
 use meetpoint_scheduler::Proposal;
@@ -20,34 +20,34 @@ const LENGTH_BYTES: usize = 4;
 /// A message from one rank to rank 0, or back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Message {
-    /// A rank comes.
+    /// A rank connects.
     Hello(Hello),
-    /// All ranks are here.
+    /// All ranks are connected.
     Welcome,
-    /// A rank's part in a decision.
+    /// A rank's proposal for a decision.
     Turn { epoch: u32, number: u64, limit: Duration, proposal: [u64; Proposal::WORDS] },
-    /// The rank is at work, and will come to its turn.
+    /// A sign of life before its turn.
     AtWork,
-    /// Rank 0 waits for others in the turn of the rank that this is said to.
+    /// Rank 0 waits for other ranks in the receiver's turn.
     Waits,
-    /// What all came to in a turn.
+    /// The agreement of a turn.
     Answer { epoch: u32, number: u64, answer: Result<[u64; Proposal::WORDS], CollectiveError> },
-    /// The ranks do not meet, or rank 0 goes because one of them left.
+    /// The ranks do not meet, or rank 0 leaves because one of them left.
     Failed(CollectiveError),
-    /// The rank takes no more turns in this epoch.
+    /// The rank leaves this epoch.
     Leave { epoch: u32, why: String },
-    /// The rank takes no more turns at all.
+    /// The rank leaves for good.
     Bye { why: String },
 }
 
-/// Who comes.
+/// A handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) version: u32,
     pub(super) rank: u32,
     pub(super) ranks: u32,
     pub(super) token: super::Token,
-    /// What it is to run.
+    /// Its job.
     pub(super) job: String,
 }
 
@@ -61,15 +61,15 @@ pub(super) fn send(mut to: impl Write, message: &Message) -> io::Result<()> {
     to.write_all(&bytes)
 }
 
-/// Reads messages from what has a read timeout, without losing what came before it.
+/// Reads messages from a stream with a read timeout, without losing partial ones.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     bytes: Vec<u8>,
 }
 
 impl Incoming {
-    /// The next message; `None` when it is not there before the timeout of `from`. An end of the
-    /// stream is an error.
+    /// The next message; `None` if it is incomplete at the timeout of `from`. An end of the stream
+    /// is an error.
     pub(super) fn receive(&mut self, mut from: impl Read) -> io::Result<Option<Message>> {
         loop {
             if let Some(message) = self.take()? {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Gives a few bytes at a time, with a timeout between.
+    /// Returns a few bytes at a time, with a timeout between.
     struct Dribble<'b>(std::slice::Chunks<'b, u8>, bool);
 
     impl Read for Dribble<'_> {

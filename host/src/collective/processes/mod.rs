@@ -1,11 +1,11 @@
 //! A collective for ranks that are processes: rank 0 listens, every other connects to it.
 //!
-//! Rank 0 keeps the meeting of [`Threads`], and a thread for each other rank that takes its turns
-//! there. A connection that ends says at once that its rank is gone, so nobody waits for a dead
-//! process until a time is over.
+//! Rank 0 runs a [`Threads`] collective, with a thread for each other rank that takes its turns
+//! there. A closed connection shows at once that its rank has ended, so no timeout passes for a
+//! dead process.
 //!
-//! In reading order: this file ([`Meeting`]: who meets where), `message` and `stream` (what goes
-//! over a connection), `hub` (rank 0), `member` (every other).
+//! In reading order: this file ([`Meeting`]), `message` and `stream` (the protocol), `hub` (rank
+//! 0), `member` (every other).
 
 mod hub;
 mod listener;
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// Bytes of a [`Token`].
 pub const TOKEN_BYTES: usize = 32;
 
-/// What ranks know and nobody else: whoever comes without it is sent away.
+/// The secret that ranks share: connections without it are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Token(pub [u8; TOKEN_BYTES]);
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Whether both are the same, in a time that does not say where they differ.
+    /// Whether both are equal, in constant time.
     fn is(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).fold(0, |differs, (own, other)| differs | (own ^ other)) == 0
     }
@@ -81,30 +81,31 @@ impl Place {
 
     fn problem(&self, problem: impl fmt::Display) -> CollectiveError {
         let (place, problem) = (self.to_string(), problem.to_string());
-        CollectiveError::Place { place, problem, remedy: Some("give another place".into()) }
+        CollectiveError::Place { place, problem, remedy: Some("choose another address".into()) }
     }
 }
 
-/// Who meets where, and for what.
+/// The parameters of a meeting of ranks.
 #[derive(Debug)]
 pub struct Meeting {
     /// Where.
     pub place: Place,
-    /// Rank 0's listener, where it listens already; else it begins to.
+    /// Rank 0's listener, if it already listens; otherwise it is created.
     pub listener: Option<Listener>,
-    /// Of all ranks; on a Unix socket it may be zeros, since the file system lets nobody else in.
+    /// The token of all ranks; on a Unix socket it may be zeros, as the file system restricts
+    /// access.
     pub token: Token,
-    /// Which rank this is.
+    /// This rank.
     pub rank: u32,
-    /// How many there are.
+    /// Number of ranks.
     pub ranks: u32,
-    /// What this rank is to run, in words: it must be the same for all.
+    /// A description of the job, which must be the same for all.
     pub job: String,
     /// Longest wait for the other ranks.
     pub limit: Duration,
 }
 
-/// Ranks that are processes meet here.
+/// The collective of ranks that are processes.
 #[derive(Debug)]
 pub struct Processes {
     end: End,
@@ -117,7 +118,7 @@ enum End {
 }
 
 impl Processes {
-    /// Waits until all ranks are here. Those that do not come are named.
+    /// Waits until all ranks are connected. The error names missing ranks.
     pub fn meet(meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
         let Meeting { rank, ranks, .. } = meeting;
         if rank >= ranks {
@@ -130,7 +131,7 @@ impl Processes {
         Ok(Self { end })
     }
 
-    /// The rank takes no more turns at all, for this reason.
+    /// The rank leaves for good, for this reason.
     pub fn give_up(&self, why: &str) {
         match &self.end {
             End::Hub(hub) => hub.give_up(why),

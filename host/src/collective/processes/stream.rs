@@ -5,10 +5,10 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Longest that a rank may take to take a message.
+/// Write timeout of a message.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
-/// One of both.
+/// Either transport.
 #[derive(Debug)]
 pub(super) enum Stream {
     Unix(UnixStream),
@@ -36,9 +36,9 @@ impl Stream {
                 stream.set_nonblocking(false)?;
                 stream.set_read_timeout(Some(slice))?;
                 stream.set_write_timeout(Some(WRITE_LIMIT))?;
-                // A decision is a few hundred bytes that somebody waits for.
+                // A decision is a few hundred bytes for which a rank waits.
                 stream.set_nodelay(true)?;
-                // So that a machine that is gone is noticed.
+                // Detects a machine that has disappeared.
                 rustix::net::sockopt::set_socket_keepalive(stream, true)?;
             }
         }

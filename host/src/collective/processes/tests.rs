@@ -1,4 +1,4 @@
-//! Ranks that meet over sockets, each in a thread of its own.
+//! Tests of ranks that meet over sockets, each in its own thread.
 
 use super::*;
 use std::io::Write;
@@ -33,7 +33,7 @@ fn all(place: &Place, ranks: u32) -> Vec<Processes> {
     })
 }
 
-/// A proposal that can be told apart by its times.
+/// A proposal with distinct times.
 fn proposal(time_ns: u64) -> Proposal {
     let mut words = [0; Proposal::WORDS];
     words[3] = time_ns;
@@ -47,7 +47,7 @@ fn take(of: &Processes, rank: u32, number: u64) -> Result<Agreement, CollectiveE
 }
 
 #[test]
-fn all_ranks_get_what_all_of_them_brought() {
+fn all_ranks_get_the_combined_proposals() {
     let folder = tempfile::tempdir().unwrap();
     for ranks in [1, 2, 4] {
         let met = all(&unix(folder.path()), ranks);
@@ -97,7 +97,7 @@ fn a_rank_whose_process_ends_is_named_by_all_others() {
 /// The limit passes many times over while rank 1 is at work; each of its signs comes before rank 0
 /// can have waited so long.
 #[test]
-fn a_rank_that_is_at_work_is_waited_for_over_sockets_too() {
+fn signs_of_life_extend_the_wait_over_sockets() {
     let folder = tempfile::tempdir().unwrap();
     let met = all(&unix(folder.path()), 2);
     let stop = StopHandle::new();
@@ -116,18 +116,18 @@ fn a_rank_that_is_at_work_is_waited_for_over_sockets_too() {
 }
 
 #[test]
-fn who_was_lost_is_named_also_after_rank_0_has_closed() {
+fn a_lost_rank_is_named_even_after_rank_0_has_closed() {
     let folder = tempfile::tempdir().unwrap();
     let mut met = all(&unix(folder.path()), 3);
     let (dead, late) = (met.pop().unwrap(), met.pop().unwrap());
     let first = met.pop().unwrap();
     let End::Member(member) = &dead.end else { unreachable!() };
     member.break_off();
-    let told = take(&first, 0, 0).unwrap_err();
+    let error = take(&first, 0, 0).unwrap_err();
     // Rank 1 comes when rank 0 is gone.
     drop(first);
-    assert_eq!(take(&late, 1, 0).unwrap_err(), told);
-    assert!(told.to_string().starts_with("rank 2 left epoch 3: "), "{told}");
+    assert_eq!(take(&late, 1, 0).unwrap_err(), error);
+    assert!(error.to_string().starts_with("rank 2 left epoch 3: "), "{error}");
 }
 
 #[test]
@@ -181,21 +181,21 @@ fn ranks_that_do_not_come_are_named() {
         };
         [come(0), come(2)].map(|thread| thread.join().unwrap())
     });
-    assert!(first.starts_with("ranks 1 and 3 did not come to unix:"), "{first}");
+    assert!(first.starts_with("ranks 1 and 3 did not connect to unix:"), "{first}");
     assert_eq!(first, second);
     let alone = meet(meeting(&place, 1, 2, SHORT)).unwrap_err().to_string();
-    assert!(alone.starts_with("rank 0 did not come"), "{alone}");
+    assert!(alone.starts_with("rank 0 did not connect"), "{alone}");
 }
 
 #[test]
-fn ranks_that_are_to_run_something_else_are_told_apart() {
+fn ranks_with_different_jobs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
     let other = Meeting { job: "wrr".to_owned(), ..meeting(&place, 1, 2, LONG) };
     let twin = meeting(&place, 1, 3, LONG);
     for (second, words) in [
-        (other, "rank 1 is to run wrr, rank 0 job"),
-        (twin, "rank 1 of 3 came where ranks 1 to 1 of 2"),
+        (other, "rank 1 runs wrr, rank 0 runs job"),
+        (twin, "unexpected rank 1 of 3: expected ranks 1 to 1 of 2"),
     ] {
         let errors = scope(|scope| {
             let waits = scope.spawn(|| meet(meeting(&place, 0, 2, LONG)).unwrap_err().to_string());
@@ -208,7 +208,7 @@ fn ranks_that_are_to_run_something_else_are_told_apart() {
 }
 
 #[test]
-fn strangers_and_wrong_tokens_are_sent_away() {
+fn strangers_and_wrong_tokens_are_refused() {
     let place = Place::parse("tcp:127.0.0.1:0").unwrap();
     let listener = Listener::bind(&place).unwrap();
     let place = Place::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
@@ -228,7 +228,7 @@ fn strangers_and_wrong_tokens_are_sent_away() {
 }
 
 #[test]
-fn a_name_that_a_dead_process_left_is_taken_over_and_one_in_use_is_not() {
+fn a_stale_socket_is_replaced_and_one_in_use_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
     let Place::Unix(path) = &place else { unreachable!() };
@@ -262,7 +262,7 @@ fn a_stop_ends_every_wait() {
 }
 
 #[test]
-fn places_are_read_as_they_are_written() {
+fn addresses_round_trip_through_text() {
     for text in ["unix:/run/ranks", "tcp:10.0.0.1:4000", "tcp:[::1]:0"] {
         assert_eq!(Place::parse(text).unwrap().to_string(), text);
     }
@@ -274,7 +274,7 @@ fn places_are_read_as_they_are_written() {
 
 /// More than are heard at a time, and fewer than may wait to be accepted.
 #[test]
-fn ranks_meet_while_strangers_that_say_little_stay_connected() {
+fn ranks_meet_while_idle_strangers_stay_connected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ranks");
     let place = Place::Unix(path.clone());
@@ -295,7 +295,7 @@ fn ranks_meet_while_strangers_that_say_little_stay_connected() {
 }
 
 #[test]
-fn a_live_socket_of_another_meeting_is_left_alone() {
+fn a_live_socket_of_another_meeting_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
     let first = Listener::bind(&place).unwrap();

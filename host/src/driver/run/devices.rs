@@ -75,7 +75,7 @@ impl Run {
         end.meters_after = Some(end.meters());
     }
 
-    /// Passes on what the devices should be told, and notes what the scheduler found out.
+    /// Sends decisions to the devices, and records the scheduler's findings.
     pub(in crate::driver) fn pump(&mut self) {
         let now = self.now();
         self.drop_discarded(now);
@@ -185,7 +185,7 @@ impl Run {
 
     /// A device failed on as many batches one after another: it gets no more work.
     fn give_up_device(&mut self, now: u64, number: usize, why: &str) {
-        // Whoever failed for good fails on what it was already given, too.
+        // A device that failed for good also fails on work already granted.
         let end = &mut self.devices[number];
         let summary = self.scheduler.device_summary(end.id);
         let generation = summary.expect("the epoch knows its devices").generation;

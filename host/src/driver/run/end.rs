@@ -16,7 +16,7 @@ pub(crate) struct DeviceEnd {
     pub(super) label: DeviceLabel,
     /// The link; `None` where it could not be opened again.
     pub(super) session: Option<Arc<Session>>,
-    /// It was told to begin the epoch.
+    /// It was asked to begin the epoch.
     pub(super) has_begun: bool,
     /// It gets no more work in this epoch.
     pub(super) has_stopped: bool,
@@ -65,7 +65,7 @@ impl DeviceEnd {
         self.id
     }
 
-    /// Whether it was told to begin the epoch.
+    /// Whether it was asked to begin the epoch.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
@@ -101,7 +101,7 @@ impl DeviceEnd {
         self.is_silent
     }
 
-    /// Its totals as of the end of this epoch, as far as it has told them.
+    /// Its totals at the end of this epoch, as far as it has reported them.
     pub(crate) fn meters(&self) -> Meters {
         let now = || self.session.as_ref().map(|session| session.meters());
         self.meters_after.or_else(now).unwrap_or_default()

@@ -1,7 +1,7 @@
-//! One epoch under way: real events to the scheduler, its decisions to whoever they concern.
+//! One running epoch: real events go to the scheduler, its decisions to the parts concerned.
 //!
 //! In reading order: this file (the host's end and the consumer's), `end` (what is known of one
-//! device), `devices` (what devices are told and what they say).
+//! device), `devices` (messages to and from devices).
 
 mod devices;
 mod end;

@@ -158,7 +158,7 @@ async fn serve(
     }
 }
 
-/// A peek: the byte stays for whoever serves the connection.
+/// A peek: the byte stays for the server of the connection.
 async fn first_byte(stream: &UnixStream) -> Option<u8> {
     loop {
         stream.readable().await.unwrap();

@@ -1,5 +1,5 @@
-//! What the scheduler is told: its configuration, and the true means of the machine, times the
-//! factors of the scenario.
+//! The configuration of the scheduler, and its learned times: the true means of the machine, times
+//! the factors of the scenario.
 
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ pub(super) fn transfer_ns(bytes: u64, bandwidth: Option<Bandwidth>) -> f64 {
 
 /// What is known before the first epoch of a rank.
 pub(super) fn learned(scenario: &Scenario, layout: &Layout, rank: u32) -> Learned {
-    let told = &scenario.profile;
-    if !told.known {
+    let profile = &scenario.profile;
+    if !profile.known {
         return Learned::nothing();
     }
     let (t_c, t_g) = scenario.step_times_ns();
@@ -69,12 +69,12 @@ pub(super) fn learned(scenario: &Scenario, layout: &Layout, rank: u32) -> Learne
         let device = layout.lane_device(lane);
         let ranks = layout.lanes_of_device(device).len() as f64;
         let kind = &scenario.devices[layout.kind(device)];
-        at_least_one(scenario.device_ns(kind) * ranks * told.device_factor)
+        at_least_one(scenario.device_ns(kind) * ranks * profile.device_factor)
     };
     Learned {
-        host_ns: at_least_one(t_c * told.host_factor),
-        ready_ns: at_least_one(t_g * told.ready_factor),
-        preparation_ns: at_least_one(scenario.preparation_ns() * told.host_factor),
+        host_ns: at_least_one(t_c * profile.host_factor),
+        ready_ns: at_least_one(t_g * profile.ready_factor),
+        preparation_ns: at_least_one(scenario.preparation_ns() * profile.host_factor),
         device_ns: layout.lanes_of_rank(rank).map(device_ns).collect(),
         common: None,
     }
