@@ -35,7 +35,7 @@ pub enum Origin {
     HostAlone,
 }
 
-/// What was compared, where a level does not hold, or why that cannot be told.
+/// What was compared, where a level does not hold, or why that is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are the numbers of the sentence above them")]
