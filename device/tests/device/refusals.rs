@@ -255,11 +255,11 @@ fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
         let error = probe(&path).unwrap_err().to_string();
         assert!(error.contains(&format!("it is {what}, not a socket")), "{error}");
     }
-    // Somebody who accepts and says nothing.
+    // A process that accepts and sends nothing.
     let silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let error = probe(&socket).unwrap_err();
     assert!(matches!(error, Error::NotADevice { .. }), "{error}");
-    assert!(error.to_string().contains("it said nothing for 3s"), "{error}");
+    assert!(error.to_string().contains("it did not answer within 3s"), "{error}");
     drop(silent);
     std::fs::remove_file(&socket).unwrap();
     // Somebody who speaks something else.
