@@ -45,7 +45,7 @@ pub(super) fn write(boxes: &Boxes, size: (u32, u32), points: &Points, into: &mut
             true => [0.0; 4],
             false => around(corners.iter().copied()),
         };
-        // What is no number becomes 0.
+        // NaN becomes 0.
         let clamp = |position: f64, side: f64| position.max(0.0).min(side);
         let (left, right) = (clamp(left, width), clamp(right, width));
         let (top, bottom) = (clamp(top, height), clamp(bottom, height));
