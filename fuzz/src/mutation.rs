@@ -1,5 +1,7 @@
 //! Changes to files: bits, bytes, lengths, and what a JPEG is made of.
 
+use meetpoint_storage::random::SplitMix64;
+
 /// Most changes of an input.
 const CHANGES_MAX: usize = 6;
 
@@ -159,22 +161,19 @@ fn change_restart(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// SplitMix64, one stream for each input.
+/// Seeded random numbers, one stream for each input.
 #[derive(Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The stream of an input.
     pub fn new(seed: u64, number: u64) -> Self {
-        Self(seed.rotate_left(32) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self(SplitMix64::new(seed.rotate_left(32) ^ number))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// Less than `count`, or 0.

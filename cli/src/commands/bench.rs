@@ -19,6 +19,7 @@ use meetpoint_prepare::Dataset;
 use meetpoint_report::Report;
 use meetpoint_report::write::place;
 use meetpoint_sim::power::PowerModel;
+use meetpoint_storage::random::SplitMix64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -163,12 +164,9 @@ fn small_pictures(folder: &Path, count: u32, stop: &Stop) -> anyhow::Result<()> 
     }
     for index in 0..count {
         stop.check()?;
-        let mut state = u64::from(index) << 1 | 1;
+        let mut random = SplitMix64::new(index.into());
         let picture = image::RgbImage::from_fn(SMALL_SIDE, SMALL_SIDE, |x, y| {
-            // Steele's mixing of a counter.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let grain = (mixed >> 60) as u32;
+            let grain = (random.next_u64() >> 60) as u32;
             let tone = |slope: u32| ((x * slope + y * 3 + index * 5 + grain) & 0xff) as u8;
             image::Rgb([tone(2), tone(4), tone(6)])
         });

@@ -137,7 +137,7 @@ fn check(seed: u64, case: &Case) -> f64 {
 fn auto_is_never_slower_whatever_the_devices_do() {
     let mut gains = 0;
     for seed in (0..200).chain(FAILED_ONCE) {
-        let mut random = Random(seed ^ 0xa070);
+        let mut random = Random::new(seed ^ 0xa070);
         let case = case(&mut random, 1_500);
         gains += u32::from(check(seed, &case) < 0.97);
     }
@@ -148,7 +148,7 @@ fn auto_is_never_slower_whatever_the_devices_do() {
 #[test]
 fn small_epochs_take_a_constant_number_of_batches_more_at_most() {
     for seed in 0..1_000 {
-        let mut random = Random(seed ^ 0x51a11);
+        let mut random = Random::new(seed ^ 0x51a11);
         let batches = random.small(1, 60);
         let case = case(&mut random, batches);
         check(seed, &case);

@@ -88,7 +88,7 @@ fn by_brute_force(inputs: &Inputs, costs: &Costs, t_p: f64, weight: f64) -> f64 
 
 #[test]
 fn the_best_share_is_that_of_brute_force() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for _ in 0..300 {
         let host_ns = random.between(100, 1_000);
         let profile = Profile {
@@ -127,7 +127,7 @@ fn energy_decides_against_the_clock_where_it_weighs_more() {
 
 #[test]
 fn proposals_survive_their_transport_and_combine_in_any_order() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut any = || {
         Proposal::from_words(std::array::from_fn(|at| match at {
             1 => random.next() & 0x1f_ffff_ffff,
@@ -159,7 +159,7 @@ fn an_agreement_of_another_step_is_void() {
 
 #[test]
 fn configurations_that_cannot_run_are_refused_by_name() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let base = || Config { batches: 10, ..config(Goal::Throughput, Order::Any, None) };
     let refused = |config: Config| Epoch::new(config).expect_err("it cannot be run").to_string();
     let window = Config { strategy: AnyStrategy::Windowed(Windowed { window: 0 }), ..base() };
@@ -187,6 +187,6 @@ fn configurations_that_cannot_run_are_refused_by_name() {
     );
     // The generator creates only valid configurations.
     for seed in 0..200 {
-        Epoch::new(generate::config(&mut Random(seed), 2)).expect("it can be run");
+        Epoch::new(generate::config(&mut Random::new(seed), 2)).expect("it can be run");
     }
 }

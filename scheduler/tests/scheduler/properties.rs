@@ -22,7 +22,7 @@ const RANKS_FAILED_ONCE: [u64; 5] = [6, 1_452, 1_461, 3_793, 49_727];
 fn for_seeds(seeds: impl Iterator<Item = u64>, test: impl Fn(u64, &mut Random)) {
     for seed in seeds {
         let said = Named(seed);
-        test(seed, &mut Random(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1405));
+        test(seed, &mut Random::new(seed.wrapping_mul(0x5851_f42d_4c95_7f2d) ^ 0x1405));
         std::mem::forget(said);
     }
 }
@@ -184,7 +184,7 @@ fn ranks_take_the_same_kind_of_source_in_each_step() {
 fn ranks_under_auto_select_the_same_strategy_in_the_next_epoch() {
     let mut by_times = 0;
     for seed in 0..200 {
-        let random = &mut Random(seed ^ 0x9a7c);
+        let random = &mut Random::new(seed ^ 0x9a7c);
         let (ranks, devices) = (random.small(2, 5), devices(random).max(1));
         let strategy = generate::auto(random);
         let mut first = generate::config(random, devices);

@@ -5,23 +5,20 @@ use meetpoint_sim::scenario::{
     Bandwidth, Bytes, ChoiceName, Device, Distribution, Fault, FaultKind, Holders, Scenario, Serve,
     Span, When,
 };
+use meetpoint_storage::random::SplitMix64;
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) struct Chance(u64);
+/// Seeded random numbers.
+pub(crate) struct Chance(SplitMix64);
 
 const MS: u64 = 1_000_000;
 
 impl Chance {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
+        Self(SplitMix64::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// From `least` to `most`, both included.

@@ -1,19 +1,21 @@
-//! A small seeded generator (SplitMix64), so that a scenario is a number.
+//! Seeded random numbers, so that a scenario is a number.
+
+use meetpoint_storage::random::SplitMix64;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct Random(SplitMix64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     pub(crate) fn fork(&mut self) -> Self {
-        Self(self.next())
+        Self::new(self.next())
     }
 
     pub(crate) fn below(&mut self, end: u64) -> u64 {

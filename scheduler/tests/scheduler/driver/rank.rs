@@ -38,7 +38,7 @@ impl Rank {
         scenario: &Scenario,
         clock: &mut Clock,
     ) -> Self {
-        let mut random = Random(scenario.seed);
+        let mut random = Random::new(scenario.seed);
         let devices = scenario.device_ns.iter().zip(&scenario.faults).enumerate();
         let devices = devices.take(config.devices.len()).map(|(at, (&batch_ns, faults))| {
             Device::new(at as u16, batch_ns, faults.clone(), random.fork())
