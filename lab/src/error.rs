@@ -52,9 +52,6 @@ pub enum Error {
     /// Results that have no picture.
     #[error(transparent)]
     NotDrawn(#[from] NotDrawn),
-    /// A picture that could not be drawn.
-    #[error(transparent)]
-    Draw(#[from] meetpoint_report::charts::DrawError),
     /// A file that is not the report of a run.
     #[error(
         "{} is no report of `meetpoint run` or `demo` of this version: {source}",
@@ -96,7 +93,6 @@ impl Diagnose for Error {
             Self::Simulation { source, .. } => source.cause(),
             Self::Sim(source) => source.cause(),
             Self::NotDrawn(source) => source.cause(),
-            Self::Draw(_) => "defect",
             Self::NotAReport { .. } => "not_a_report",
             Self::NoEpochs { .. } => "no_epochs",
         }
@@ -112,7 +108,6 @@ impl Diagnose for Error {
             Self::Simulation { source, .. } => source.remedy(),
             Self::Sim(source) => source.remedy(),
             Self::NotDrawn(source) => source.remedy(),
-            Self::Draw(_) => Some("report it with the scenario".into()),
             Self::NotAReport { .. } | Self::NoEpochs { .. } => {
                 Some("name the report.json of a run".into())
             }

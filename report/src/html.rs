@@ -2,7 +2,7 @@
 
 use super::energy::tables;
 use super::grid::Grid;
-use super::svg::escape;
+use super::svg::{COLOURS, PICTURES, Picture, escape};
 use super::{INVALID, Report, Run, plots, table};
 use crate::units;
 use meetpoint_scheduler::{AnyStrategy, Value};
@@ -46,10 +46,9 @@ pub fn of_report(report: &Report) -> String {
     document("Meetpoint report", &body)
 }
 
-/// A chart inside a page, with its title for those who cannot see it.
-pub fn figure(title: &str, svg: &str) -> String {
-    let title = escape(title);
-    format!("<figure class=\"scroll\" role=\"img\" aria-label=\"{title}\">\n{svg}\n</figure>\n")
+/// A picture inside a page.
+pub fn figure(picture: &Picture) -> String {
+    format!("<figure class=\"scroll\">\n{}</figure>\n", picture.element())
 }
 
 /// A page of its own around sections that are HTML already.
@@ -62,7 +61,7 @@ pub fn page(title: &str, lead: &str, sections: &str) -> String {
 /// A whole page around its sections: the style, no script, nothing that is loaded.
 pub fn document(title: &str, body: &str) -> String {
     let title = escape(title);
-    let style = STYLE;
+    let style = [COLOURS, STYLE, PICTURES].concat();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
@@ -185,9 +184,7 @@ fn pictures(report: &Report) -> String {
         ),
         ("Usage", "Sums over all epochs; memory is the highest seen.", plots::usage(runs)),
     ];
-    let figures = entries.map(|(title, lead, svg)| {
-        section(title, lead, &format!("<figure class=\"scroll\">\n{svg}</figure>\n"))
-    });
+    let figures = entries.map(|(title, lead, picture)| section(title, lead, &figure(&picture)));
     figures.concat() + &grid(&table::usage(report))
 }
 

@@ -3,13 +3,15 @@
 //! Field names carry their units; docs/report-schema.md describes every one. Measured and modelled
 //! figures never share a field. In reading order: this file (the data), [`collect`] (from what the
 //! runtime measured), [`predict`] and [`energy`] (from what the models say), [`table`] (terminal),
-//! [`html`] (one self-contained page), [`plots`].
+//! [`html`] (one self-contained page), [`charts`] (pictures of numbers), [`plots`] (of runs), both
+//! drawn with [`svg`].
 
 pub mod charts;
 pub mod collect;
 pub mod energy;
 pub mod grid;
 pub mod html;
+mod legend;
 pub mod plots;
 pub mod predict;
 pub mod profile;

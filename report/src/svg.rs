@@ -1,6 +1,12 @@
-//! Draws SVG: a buffer, escaped text, and a linear axis with round ticks.
+//! Draws SVG: a buffer, escaped text, a linear axis with round ticks, and a picture for a page or a
+//! file. Colours come from the style sheet of the page or file, never from the drawing.
 
 use std::fmt::Write;
+
+/// Colours of pages and pictures, by name.
+pub(super) const COLOURS: &str = include_str!("colours.css");
+/// Classes of pictures.
+pub(super) const PICTURES: &str = include_str!("pictures.css");
 
 /// Text made safe for HTML and SVG, in content and in attributes.
 pub fn escape(text: &str) -> String {
@@ -52,14 +58,9 @@ impl Svg {
         Self { width, height, body: String::new() }
     }
 
-    /// The element, with a title for those who cannot see it.
-    pub(super) fn finish(self, title: &str) -> String {
-        let Self { width, height, body } = self;
-        let title = escape(title);
-        format!(
-            "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\" \
-             xmlns=\"http://www.w3.org/2000/svg\">\n{body}</svg>\n"
-        )
+    /// The picture, with a title for those who cannot see it.
+    pub(super) fn finish(self, title: &str) -> Picture {
+        Picture { title: escape(title), drawn: self }
     }
 
     fn push(&mut self, element: std::fmt::Arguments<'_>) {
@@ -72,6 +73,14 @@ impl Svg {
         let width = width.max(0.0);
         self.push(format_args!(
             "<rect class=\"{class}\" x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" \
+             height=\"{height:.2}\"/>"
+        ));
+    }
+
+    /// A rectangle whose colour is a value, `#rrggbb`, and so in no style sheet.
+    pub(super) fn cell(&mut self, colour: &str, x: f64, y: f64, width: f64, height: f64) {
+        self.push(format_args!(
+            "<rect class=\"cell\" fill=\"{colour}\" x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" \
              height=\"{height:.2}\"/>"
         ));
     }
@@ -108,39 +117,88 @@ impl Svg {
     }
 }
 
-/// Maps 0..=`limit` to pixels.
+/// A finished picture.
+#[derive(Debug)]
+pub struct Picture {
+    /// Escaped.
+    title: String,
+    drawn: Svg,
+}
+
+impl Picture {
+    /// An element for a page, which has the style sheets.
+    pub fn element(&self) -> String {
+        self.with("", "")
+    }
+
+    /// A file of its own, with its style and a light ground.
+    pub fn file(&self) -> String {
+        let Svg { width, height, .. } = self.drawn;
+        let size = format!(" width=\"{width}\" height=\"{height}\"");
+        let style = in_light_colours(PICTURES);
+        let ground = "<rect class=\"ground\" width=\"100%\" height=\"100%\"/>";
+        self.with(&size, &format!("<style>\n{style}</style>\n{ground}\n"))
+    }
+
+    fn with(&self, attributes: &str, before: &str) -> String {
+        let Self { title, drawn: Svg { width, height, body } } = self;
+        format!(
+            "<svg{attributes} viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             aria-label=\"{title}\" xmlns=\"http://www.w3.org/2000/svg\">\n{before}{body}</svg>\n"
+        )
+    }
+}
+
+/// A style sheet with values in place of the names of colours: few viewers of SVG files know names.
+fn in_light_colours(style: &str) -> String {
+    let light = COLOURS.split(['{', '}']).nth(1).expect("the light colours come first");
+    let named = light.split(';').filter_map(|colour| colour.trim().split_once(": "));
+    named.fold(style.to_owned(), |style, (name, value)| {
+        style.replace(&format!("var({name})"), value)
+    })
+}
+
+/// Maps numbers from `low` to `high` to pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
-    limit: f64,
+    low: f64,
+    high: f64,
     from: f64,
     to: f64,
 }
 
 impl Scale {
-    /// `limit` is widened to something positive, so that an empty plot still has an axis.
+    /// From 0; `limit` is widened to something positive, so that an empty plot still has an axis.
     pub(super) fn new(limit: f64, from: f64, to: f64) -> Self {
-        let limit = if limit.is_finite() && limit > 0.0 { limit } else { 1.0 };
-        Self { limit, from, to }
+        let high = if limit.is_finite() && limit > 0.0 { limit } else { 1.0 };
+        Self { low: 0.0, high, from, to }
+    }
+
+    /// From `low` to `high`, which is above it.
+    pub(super) fn between((low, high): (f64, f64), from: f64, to: f64) -> Self {
+        Self { low, high, from, to }
     }
 
     /// Pixel of a value, kept inside the axis.
     pub(super) fn at(&self, value: f64) -> f64 {
-        let share = (value / self.limit).clamp(0.0, 1.0);
+        let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         self.from + (self.to - self.from) * share
     }
 
-    /// Round values from 0 up, about `count` of them.
+    /// Round values on the axis, about `count` of them.
     pub(super) fn ticks(&self, count: usize) -> Vec<f64> {
-        let rough = self.limit / count.max(1) as f64;
+        let length = self.high - self.low;
+        let rough = length / count.max(1) as f64;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .into_iter()
             .map(|digit| digit * power)
             .find(|step| *step >= rough * 0.999)
             .unwrap_or(power * 10.0);
+        let first = (self.low / step - 1e-4).ceil();
         (0..=count * 2)
-            .map(|tick| tick as f64 * step)
-            .take_while(|value| *value <= self.limit * 1.0001)
+            .map(|tick| (first + tick as f64) * step)
+            .take_while(|value| *value <= self.high + length * 1e-4)
             .collect()
     }
 }
@@ -148,12 +206,28 @@ impl Scale {
 /// A number without needless zeros: `0`, `0.5`, `20`, `1500`.
 pub fn plain(value: f64) -> String {
     let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "-0" => "0".to_owned(),
+        short => short.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Scale, escape, plain};
+    use super::{Anchor, PICTURES, Scale, Svg, escape, plain};
+
+    #[test]
+    fn a_file_has_the_style_that_a_page_has_by_itself() {
+        let mut svg = Svg::new(30.0, 20.0);
+        svg.text("label", Anchor::Start, 1.0, 2.0, "a & b");
+        let picture = svg.finish("T");
+        let (element, file) = (picture.element(), picture.file());
+        assert!(element.starts_with("<svg") && !element.contains("<style>"), "{element}");
+        assert!(file.starts_with("<svg width=\"30\" height=\"20\""), "{file}");
+        assert!(file.contains("svg .series7 { fill: #8c5a28;") && !file.contains("var("), "{file}");
+        assert!(PICTURES.contains("var(--series7)"));
+        assert!([element, file].iter().all(|text| text.contains("a &amp; b")));
+    }
 
     #[test]
     fn text_cannot_become_markup() {
@@ -165,6 +239,9 @@ mod tests {
     fn ticks_are_round_and_inside() {
         assert_eq!(Scale::new(17.3, 0.0, 100.0).ticks(5), [0.0, 5.0, 10.0, 15.0]);
         assert_eq!(Scale::new(0.0, 0.0, 100.0).ticks(2), [0.0, 0.5, 1.0]);
+        let below_zero = Scale::between((-0.2, 0.6), 0.0, 100.0).ticks(4);
+        let shown: Vec<String> = below_zero.iter().map(|tick| plain(*tick)).collect();
+        assert_eq!(shown, ["-0.2", "0", "0.2", "0.4", "0.6"]);
         for limit in [1e-9, 0.3, 1.0, 99.0, 1e12] {
             let ticks = Scale::new(limit, 0.0, 1.0).ticks(6);
             assert!((3..=12).contains(&ticks.len()), "{limit}: {ticks:?}");

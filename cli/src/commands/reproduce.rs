@@ -94,7 +94,7 @@ fn write(document: &Document, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf
         let mut json = serde_json::to_string_pretty(document)?;
         json.push('\n');
         let json = place(folder, "reproduction.json", json.as_bytes())?;
-        let page = page(document, WHAT_MEASURES)?;
+        let page = page(document, WHAT_MEASURES);
         Ok((json, place(folder, "reproduction.html", page.as_bytes())?))
     };
     both().with_context(|| {

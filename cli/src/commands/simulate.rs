@@ -164,10 +164,10 @@ fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Resul
         notice(&format!("wrote {}", path.display()));
     }
     if let Some((path, kind)) = plot {
-        let svg = picture::of(&loaded, &results, seed).map_err(with_options)?;
+        let picture = picture::of(&loaded, &results, seed).map_err(with_options)?;
         let content = match kind {
-            Kind::Svg => svg,
-            Kind::Html => scenario::page(&loaded, &results, &svg),
+            Kind::Svg => picture.file(),
+            Kind::Html => scenario::page(&loaded, &results, &picture),
         };
         file(path, &content)?;
         notice(&format!("wrote {}", path.display()));

@@ -5,7 +5,6 @@ use super::paper::{self, Figure};
 use super::pictures::{self, Measured};
 use super::region::{self, Method, Reading};
 use super::{energy, experiments};
-use meetpoint_report::charts::DrawError;
 use meetpoint_report::grid::{Grid, Style};
 use meetpoint_report::html;
 use meetpoint_report::svg::escape;
@@ -359,7 +358,7 @@ pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
 }
 
 /// A page with everything; `what_measures` is what to use for measurements.
-pub fn page(document: &Document, what_measures: &str) -> Result<String, DrawError> {
+pub fn page(document: &Document, what_measures: &str) -> String {
     let list = |items: &[String]| {
         let items: String =
             items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
@@ -368,8 +367,7 @@ pub fn page(document: &Document, what_measures: &str) -> Result<String, DrawErro
     let places = places(document.measured.as_ref());
     let mut regions = String::new();
     for reading in Reading::ALL {
-        let title = format!("Region, read as {}", reading.name());
-        regions.push_str(&html::figure(&title, &pictures::region(reading, &places)?));
+        regions.push_str(&html::figure(&pictures::region(reading, &places)));
     }
     let mut page = html::section(
         "The headline",
@@ -388,8 +386,7 @@ pub fn page(document: &Document, what_measures: &str) -> Result<String, DrawErro
         "What the energy says of watts",
         "On a line, the published -19.7 % holds at the headline's point. Powers are shares of what \
          is drawn whatever works (base and idle).",
-        &(html::figure("Watts", &pictures::watts()?)
-            + &html::grid(&energy::grid(&document.modelled))),
+        &(html::figure(&pictures::watts()) + &html::grid(&energy::grid(&document.modelled))),
     );
     page += &html::section(
         "Experiments, simulated",
@@ -414,7 +411,7 @@ pub fn page(document: &Document, what_measures: &str) -> Result<String, DrawErro
     page += &html::section("What would falsify it", "", &list(&document.falsifiers));
     let unknown: Vec<String> = document.unknown.iter().map(|it| (*it).to_owned()).collect();
     page += &html::section("Unknown to us of the paper", "", &list(&unknown));
-    Ok(html::page("DDLP, reproduced", LEAD, &page))
+    html::page("DDLP, reproduced", LEAD, &page)
 }
 
 #[cfg(test)]
@@ -441,7 +438,7 @@ mod tests {
     #[test]
     fn what_is_unknown_and_what_would_falsify_it_is_on_terminal_and_page() {
         let document = document(None);
-        let page = page(&document, "this").unwrap();
+        let page = page(&document, "this");
         for shown in [text(&document, Style::Plain, "this"), page] {
             for part in ["4.26", "3.26", "unknown", "+23.5 %", "-19.7 %", "falsify", "modelled("] {
                 assert!(shown.contains(part), "{part}");

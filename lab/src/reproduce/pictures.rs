@@ -2,7 +2,8 @@
 
 use super::paper;
 use super::region::{self, Method, Reading};
-use meetpoint_report::charts::{Axis, Chart, DrawError, Line, Map, Mark, lines, map};
+use meetpoint_report::charts::{Axis, Chart, Line, Map, Mark, lines, map};
+use meetpoint_report::svg::Picture;
 
 /// t_s/t_c up to which the plane is drawn.
 const Y_MAX: f64 = 8.0;
@@ -23,7 +24,7 @@ pub(super) struct Measured {
 }
 
 /// The gain of `wrr` over the plane, with the lines on which the headlines lie.
-pub(super) fn region(reading: Reading, measured: &[Measured]) -> Result<String, DrawError> {
+pub(super) fn region(reading: Reading, measured: &[Measured]) -> Picture {
     let middle =
         |place: usize, count: usize, limit: f64| (place as f64 + 0.5) / count as f64 * limit;
     let cells = (0..ROWS)
@@ -74,7 +75,7 @@ fn straight(y_at: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 }
 
 /// Which added powers of host core and device give the published energy, under both readings.
-pub(super) fn watts() -> Result<String, DrawError> {
+pub(super) fn watts() -> Picture {
     let energy = 1.0 - paper::ENERGY_LESS;
     let mut drawn = Vec::new();
     for (place, reading) in Reading::ALL.into_iter().enumerate() {
@@ -119,12 +120,12 @@ mod tests {
     fn the_pictures_hold_every_line_and_what_was_measured() {
         let ours = Measured { name: "this machine".into(), x: 0.4, y: 2.0 };
         for reading in Reading::ALL {
-            let svg = region(reading, std::slice::from_ref(&ours)).unwrap();
+            let svg = region(reading, std::slice::from_ref(&ours)).element();
             for part in ["+23.5 %", "+27.6 %", "this machine", "t_s / t_c"] {
                 assert!(svg.contains(part), "{part}");
             }
-            assert!(!region(reading, &[]).unwrap().contains("this machine"));
+            assert!(!region(reading, &[]).element().contains("this machine"));
         }
-        assert!(watts().unwrap().contains("-19.7 %"));
+        assert!(watts().element().contains("-19.7 %"));
     }
 }

@@ -4,6 +4,7 @@ use super::load::Loaded;
 use super::sweep::Simulated;
 use crate::{Error, NotDrawn};
 use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
+use meetpoint_report::svg::Picture;
 use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
 use meetpoint_sim::{Doing, Keep};
@@ -14,15 +15,15 @@ const DRAWN_BATCHES_MAX: u32 = 200_000;
 const POINTS_MAX: usize = 400;
 
 /// The picture that suits the results.
-pub fn of(loaded: &Loaded, results: &[Simulated], seed: u64) -> Result<String, Error> {
+pub fn of(loaded: &Loaded, results: &[Simulated], seed: u64) -> Result<Picture, Error> {
     let swept = results.first().map_or(0, |result| result.settings.len());
     let numbers: Vec<Option<Vec<f64>>> = (0..swept).map(|place| numbers(results, place)).collect();
     match &numbers[..] {
         [] => over_time(loaded, seed),
-        [Some(across)] => over_one(results, across, None),
-        [Some(across), Some(up)] => over_two(results, across, up),
-        [Some(across), None] => over_one(results, across, Some(1)),
-        [None, Some(across)] => over_one(results, across, Some(0)),
+        [Some(across)] => Ok(over_one(results, across, None)),
+        [Some(across), Some(up)] => Ok(over_two(results, across, up)),
+        [Some(across), None] => Ok(over_one(results, across, Some(1))),
+        [None, Some(across)] => Ok(over_one(results, across, Some(0))),
         [None] | [None, None] => Err(NotDrawn::NoNumbers.into()),
         _ => Err(NotDrawn::TooManyParameters { parameters: swept }.into()),
     }
@@ -57,7 +58,7 @@ fn time(result: &Simulated) -> f64 {
 }
 
 /// Time over one number; a line for each value of the parameter at `by`.
-fn over_one(results: &[Simulated], across: &[f64], by: Option<usize>) -> Result<String, Error> {
+fn over_one(results: &[Simulated], across: &[f64], by: Option<usize>) -> Picture {
     let name_of = |result: &Simulated| match by {
         None => "simulated time".to_owned(),
         Some(place) => result.settings[place].1.clone(),
@@ -82,11 +83,11 @@ fn over_one(results: &[Simulated], across: &[f64], by: Option<usize>) -> Result<
         lines: drawn,
         marks: Vec::new(),
     };
-    Ok(lines(&chart)?)
+    lines(&chart)
 }
 
 /// Time as colour over two numbers.
-fn over_two(results: &[Simulated], across: &[f64], up: &[f64]) -> Result<String, Error> {
+fn over_two(results: &[Simulated], across: &[f64], up: &[f64]) -> Picture {
     let distinct = |values: &[f64]| {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -113,7 +114,7 @@ fn over_two(results: &[Simulated], across: &[f64], up: &[f64]) -> Result<String,
         lines: Vec::new(),
         marks: Vec::new(),
     };
-    Ok(map(&drawn)?)
+    map(&drawn)
 }
 
 /// An axis on which each value is the middle of a cell, for values that are evenly spaced; cells
@@ -131,7 +132,7 @@ fn cell_axis(title: &str, values: &[f64]) -> Axis {
 }
 
 /// Batches consumed so far, by source, over the time of the first epoch and rank.
-fn over_time(loaded: &Loaded, seed: u64) -> Result<String, Error> {
+fn over_time(loaded: &Loaded, seed: u64) -> Result<Picture, Error> {
     let scenario = &loaded.scenario;
     let (batches, batches_max) = (scenario.batches, DRAWN_BATCHES_MAX);
     if batches > batches_max {
@@ -163,7 +164,7 @@ fn over_time(loaded: &Loaded, seed: u64) -> Result<String, Error> {
         lines: vec![line("prepared by the host", host, 0), line("prepared by a device", device, 1)],
         marks: Vec::new(),
     };
-    Ok(lines(&chart)?)
+    Ok(lines(&chart))
 }
 
 /// At most [`POINTS_MAX`] points, the last of them drawn on to the end.

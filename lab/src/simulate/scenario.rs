@@ -5,6 +5,7 @@ use super::sweep::{Row, Simulated};
 use crate::Error;
 use meetpoint_report::grid::{Grid, Style};
 use meetpoint_report::html;
+use meetpoint_report::svg::Picture;
 use meetpoint_report::units::{count, seconds, signed_percent, significant};
 use meetpoint_scheduler::HostOnly;
 use meetpoint_sim::scenario::Scenario;
@@ -206,7 +207,7 @@ fn epochs(epochs: &[EpochOutcome]) -> Grid {
 }
 
 /// A page with the picture and the table.
-pub fn page(loaded: &Loaded, results: &[Simulated], svg: &str) -> String {
+pub fn page(loaded: &Loaded, results: &[Simulated], picture: &Picture) -> String {
     let title = "Meetpoint simulation";
     let lead = match &loaded.scenario.description {
         Some(description) => description.trim().to_owned(),
@@ -216,7 +217,7 @@ pub fn page(loaded: &Loaded, results: &[Simulated], svg: &str) -> String {
         [only] if only.settings.is_empty() => epochs(&only.outcome.epochs),
         _ => grid(results),
     };
-    let sections = html::section("Picture", "", &html::figure(title, svg))
+    let sections = html::section("Picture", "", &html::figure(picture))
         + &html::section("Simulated", "", &html::grid(&table));
     html::page(title, &lead, &sections)
 }

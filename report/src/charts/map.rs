@@ -1,12 +1,14 @@
 //! A coloured map over two numbers, with lines and marks on it and a scale of its colours.
 
-use super::{Axis, DrawError, Line, Mark, WIDTH, draw_legend, draw_over, style};
-use crate::svg::plain;
-use plotters::prelude::*;
+use super::heat::heat;
+use super::plane::Plane;
+use super::{Axis, Line, Mark};
+use crate::svg::{Anchor, Picture, Scale, Svg, plain};
 
-const HEIGHT: u32 = 560;
+/// Pixels of the plane.
+const HEIGHT: f64 = 460.0;
 /// Pixels for the scale of colours on the right.
-const SCALE_WIDTH: u32 = 120;
+const SCALE_WIDTH: f64 = 110.0;
 const SCALE_STEPS: u32 = 48;
 
 /// A coloured map.
@@ -28,88 +30,50 @@ pub struct Map {
     pub marks: Vec<Mark>,
 }
 
-/// The map as an SVG element.
-pub fn map(map: &Map) -> Result<String, DrawError> {
-    let mut text = String::new();
-    {
-        let root = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT)).into_drawing_area();
-        root.fill(&WHITE).map_err(DrawError::new)?;
-        let (left, right) = root.split_horizontally(WIDTH - SCALE_WIDTH);
-        let mut plane = ChartBuilder::on(&left)
-            .caption(&map.title, style::title())
-            .margin(14)
-            .x_label_area_size(46)
-            .y_label_area_size(70)
-            .build_cartesian_2d(map.across.from..map.across.to, map.up.from..map.up.to)
-            .map_err(DrawError::new)?;
-        plane
-            .configure_mesh()
-            .disable_mesh()
-            .x_desc(&map.across.title)
-            .y_desc(&map.up.title)
-            .axis_style(style::INK.mix(0.5))
-            .label_style(style::label())
-            .axis_desc_style(style::label())
-            .x_label_formatter(&|value| plain(*value))
-            .y_label_formatter(&|value| plain(*value))
-            .draw()
-            .map_err(DrawError::new)?;
-        plane.draw_series(cells(map)).map_err(DrawError::new)?;
-        draw_over(&mut plane, &map.lines, &map.marks, &map.across)?;
-        draw_legend(&mut plane, &map.lines, SeriesLabelPosition::UpperRight)?;
-        draw_scale(&right, &map.heat)?;
-        root.present().map_err(DrawError::new)?;
-    }
-    Ok(text)
+/// Draws a map.
+pub fn map(map: &Map) -> Picture {
+    let axes = (&map.across, &map.up);
+    let (mut svg, plane) = Plane::new(&map.title, axes, &map.lines, HEIGHT, SCALE_WIDTH);
+    draw_cells(&mut svg, &plane, map);
+    plane.draw(&mut svg, &map.lines, &map.marks);
+    draw_scale(&mut svg, &plane, &map.heat);
+    svg.finish(&map.title)
 }
 
-fn cells(map: &Map) -> impl Iterator<Item = Rectangle<(f64, f64)>> + '_ {
-    let rows = map.cells.len().max(1) as f64;
-    let columns = map.cells.first().map_or(1, Vec::len).max(1) as f64;
-    let x = move |column: usize| {
-        map.across.from + (map.across.to - map.across.from) * column as f64 / columns
-    };
-    let y = move |row: usize| map.up.from + (map.up.to - map.up.from) * row as f64 / rows;
-    let seam_x = 2.0 * (map.across.to - map.across.from) / f64::from(WIDTH);
-    let seam_y = 2.0 * (map.up.to - map.up.from) / f64::from(HEIGHT);
+fn draw_cells(svg: &mut Svg, plane: &Plane, map: &Map) {
+    let rows = map.cells.len() as f64;
+    let columns = map.cells.first().map_or(0, Vec::len) as f64;
+    let width = (plane.right - plane.left) / columns;
+    let height = (plane.bottom - plane.top) / rows;
     let share = |value: f64| (value - map.heat.from) / (map.heat.to - map.heat.from);
-    map.cells.iter().enumerate().flat_map(move |(row, values)| {
-        values.iter().enumerate().map(move |(column, value)| {
-            // A little into the next ones, which cover it, or seams would show.
-            let (right, top) = (x(column + 1) + seam_x, y(row + 1) + seam_y);
-            let to = (right.min(map.across.to), top.min(map.up.to));
-            let corners = [(x(column), y(row)), to];
-            Rectangle::new(corners, style::heat(share(*value)).filled())
-        })
-    })
+    for (row, values) in map.cells.iter().enumerate() {
+        let y = plane.bottom - (row + 1) as f64 * height;
+        for (column, value) in values.iter().enumerate() {
+            let x = plane.left + column as f64 * width;
+            // A little into those to the right and below, or seams would show.
+            let right = (x + width + 0.5).min(plane.right);
+            let bottom = (y + height + 0.5).min(plane.bottom);
+            svg.cell(&heat(share(*value)), x, y, right - x, bottom - y);
+        }
+    }
 }
 
 /// A bar of the colours with their values.
-fn draw_scale(
-    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    heat: &Axis,
-) -> Result<(), DrawError> {
-    let (x, top, bottom) = (14, 70, i32::try_from(HEIGHT).unwrap_or(0) - 90);
-    let at = |step: u32| bottom - (bottom - top) * step.cast_signed() / SCALE_STEPS.cast_signed();
+fn draw_scale(svg: &mut Svg, plane: &Plane, axis: &Axis) {
+    let x = plane.right + 26.0;
+    let scale = Scale::between((axis.from, axis.to), plane.bottom, plane.top + 20.0);
+    let value = |share: f64| axis.from + (axis.to - axis.from) * share;
     for step in 0..SCALE_STEPS {
-        let share = (f64::from(step) + 0.5) / f64::from(SCALE_STEPS);
-        let corners = [(x, at(step + 1)), (x + 18, at(step))];
-        area.draw(&Rectangle::new(corners, style::heat(share).filled())).map_err(DrawError::new)?;
+        let [from, middle, to] =
+            [0.0, 0.5, 1.0].map(|part| (f64::from(step) + part) / f64::from(SCALE_STEPS));
+        let (bottom, top) = (scale.at(value(from)), scale.at(value(to)));
+        svg.cell(&heat(middle), x, top, 18.0, bottom - top + 0.25);
     }
-    for tick in 0..=4_u32 {
-        let share = f64::from(tick) / 4.0;
-        let value = heat.from + (heat.to - heat.from) * share;
-        let y = at(SCALE_STEPS * tick / 4) - 8;
-        let text = Text::new(shown(value), (x + 24, y), style::label());
-        area.draw(&text).map_err(DrawError::new)?;
+    for quarter in 0..=4 {
+        let value = value(f64::from(quarter) / 4.0);
+        svg.text("tick", Anchor::Start, x + 24.0, scale.at(value) + 4.0, &shown(value));
     }
-    // The title in words of one line each: the scale is narrow.
-    for (line, words) in heat.title.split('\n').enumerate() {
-        let y = 16 + 17 * i32::try_from(line).unwrap_or(0);
-        let text = Text::new(words.to_owned(), (x - 6, y), style::label());
-        area.draw(&text).map_err(DrawError::new)?;
-    }
-    Ok(())
+    svg.text("axis", Anchor::Start, x, plane.top + 6.0, &axis.title);
 }
 
 /// A value of the scale: whole where it is large.
@@ -139,7 +103,7 @@ mod tests {
             }],
             marks: Vec::new(),
         };
-        let rectangles = |drawn: &Map| map(drawn).unwrap().matches("<rect").count();
+        let rectangles = |drawn: &Map| map(drawn).element().matches("<rect").count();
         let with = rectangles(&drawn);
         let without = rectangles(&Map { cells: Vec::new(), ..drawn });
         assert_eq!(with - without, 6);

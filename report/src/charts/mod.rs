@@ -1,21 +1,16 @@
-//! Charts as SVG text: lines over a number, and a coloured map over two.
+//! Pictures of numbers: lines over a number, and a coloured map over two.
 //!
-//! They carry their own colours and a light ground, so that a file alone looks as it does in a
-//! page. In reading order: this file (what a chart says), [`lines`], [`map`].
+//! In reading order: this file (what a chart says), [`lines`], [`map`], `plane` (axes, and what lies
+//! between them), `names` (where the names of points stand), `heat` (colours of a map).
 
+mod heat;
 mod lines;
 mod map;
-mod style;
+mod names;
+mod plane;
 
 pub use lines::{Chart, lines};
 pub use map::{Map, map};
-
-use plotters::coord::types::RangedCoordf64;
-use plotters::element::DashedPathElement;
-use plotters::prelude::*;
-
-/// Width of every chart in pixels of its own coordinates.
-const WIDTH: u32 = 960;
 
 /// An axis: what is on it, from where to where.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +50,7 @@ pub struct Line {
     pub name: String,
     /// (across, up), in order.
     pub points: Vec<(f64, f64)>,
-    /// Place of its colour in the palette.
+    /// Place of its colour in the palette, which repeats.
     pub colour: usize,
     /// Whether it is broken, as for a second reading of the same thing.
     pub dashed: bool,
@@ -68,134 +63,13 @@ pub struct Mark {
     pub name: String,
     /// (across, up).
     pub at: (f64, f64),
-    /// Place of its colour in the palette.
+    /// Place of its colour in the palette, which repeats.
     pub colour: usize,
-}
-
-/// A drawing error. Text takes every write, so there is none in practice; it is passed on anyway.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to draw the chart: {0}")]
-pub struct DrawError(String);
-
-impl DrawError {
-    fn new(error: impl std::fmt::Display) -> Self {
-        Self(error.to_string())
-    }
-}
-
-type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-
-/// Lines and marks, each with an entry in the legend or a name beside it.
-fn draw_over(
-    plane: &mut Plane<'_, '_>,
-    drawn: &[Line],
-    marks: &[Mark],
-    across: &Axis,
-) -> Result<(), DrawError> {
-    for line in drawn {
-        let look = style::colour(line.colour).stroke_width(2);
-        let dashed = line.dashed;
-        let points = line.points.iter().copied();
-        let series = if line.dashed {
-            plane.draw_series(DashedLineSeries::new(points, 7, 5, look))
-        } else {
-            plane.draw_series(LineSeries::new(points, look))
-        };
-        series.map_err(DrawError::new)?.label(line.name.clone()).legend(move |(x, y)| {
-            let (size, spacing) = if dashed { (7, 5) } else { (22, 1) };
-            DashedPathElement::new([(x, y), (x + 22, y)], size, spacing, look)
-        });
-    }
-    let mut names = Names::default();
-    for mark in marks {
-        let look = style::colour(mark.colour);
-        // Names on the right half stand to the left of their point, or they would be cut off.
-        let is_right = mark.at.0 > (across.from + across.to) / 2.0;
-        let shift = names.place(plane.backend_coord(&mark.at), &mark.name, is_right);
-        let name = mark.name.clone();
-        let element = EmptyElement::at(mark.at)
-            + Circle::new((0, 0), 6, WHITE.filled())
-            + Circle::new((0, 0), 5, look.filled())
-            + Text::new(name, shift, style::label());
-        plane.draw_series(std::iter::once(element)).map_err(DrawError::new)?;
-    }
-    Ok(())
-}
-
-/// Where names beside points stand, so that none covers another.
-#[derive(Debug, Default)]
-struct Names {
-    /// Left, top and right, in pixels; all are as high as a line.
-    taken: Vec<(i32, i32, i32)>,
-}
-
-impl Names {
-    /// Pixels of a line of text, and of a character at the most.
-    const LINE: i32 = 16;
-    const CHARACTER: i32 = 7;
-
-    /// The place of a name beside a point, relative to it: above it, below it, or the nearest line
-    /// above or below that is free.
-    fn place(&mut self, point: (i32, i32), name: &str, to_the_left: bool) -> (i32, i32) {
-        let width = i32::try_from(name.chars().count()).unwrap_or(0) * Self::CHARACTER;
-        let x = if to_the_left { -width - 8 } else { 9 };
-        let left = point.0 + x;
-        let is_free = |taken: &[(i32, i32, i32)], top: i32| {
-            taken.iter().all(|&(other_left, other_top, other_right)| {
-                let beside = left >= other_right || left + width <= other_left;
-                beside || (top - other_top).abs() >= Self::LINE
-            })
-        };
-        let lines = (0..).flat_map(|line| [-Self::LINE * (line + 1), Self::LINE * line]);
-        let mut near = lines.take(2 * (self.taken.len() + 1));
-        let y = near.find(|y| is_free(&self.taken, point.1 + y)).unwrap_or(-Self::LINE);
-        self.taken.push((left, point.1 + y, left + width));
-        (x, y)
-    }
-}
-
-/// The legend, where there is anything to name.
-fn draw_legend<'a, 'b: 'a>(
-    plane: &mut Plane<'a, 'b>,
-    drawn: &[Line],
-    corner: SeriesLabelPosition,
-) -> Result<(), DrawError> {
-    if drawn.is_empty() {
-        return Ok(());
-    }
-    plane
-        .configure_series_labels()
-        .position(corner)
-        .background_style(WHITE.mix(0.85))
-        .border_style(style::RULE)
-        .label_font(style::label())
-        .legend_area_size(28)
-        .margin(8)
-        .draw()
-        .map_err(DrawError::new)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Axis, Names};
-
-    #[test]
-    fn names_of_points_close_together_do_not_cover_each_other() {
-        let mut names = Names::default();
-        let points = [(100, 100), (101, 100), (99, 103), (130, 98), (400, 100), (100, 100)];
-        for point in points {
-            names.place(point, "twelve chars", point.0 > 300);
-        }
-        for (at, a) in names.taken.iter().enumerate() {
-            for b in &names.taken[at + 1..] {
-                let beside = a.0 >= b.2 || b.0 >= a.2;
-                assert!(beside || (a.1 - b.1).abs() >= Names::LINE, "{a:?} {b:?}");
-            }
-        }
-        // The first is where one alone would be, and so is one far away.
-        assert_eq!((names.taken[0].0, names.taken[0].1), (109, 84));
-        assert_eq!((names.taken[4].2, names.taken[4].1), (392, 84));
-    }
+    use super::Axis;
 
     #[test]
     fn an_axis_always_has_a_length() {

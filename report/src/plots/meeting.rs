@@ -1,6 +1,6 @@
 //! Where both ends met: each batch at its index and the time at which it was consumed.
 
-use super::{Anchor, Batch, Run, Scale, Svg, WIDTH, class_of, longest, plain, shown};
+use super::{Anchor, Batch, Picture, Run, Scale, Svg, WIDTH, class_of, longest, plain, shown};
 
 const PANEL_HEIGHT: f64 = 240.0;
 const LEFT: f64 = 44.0;
@@ -12,7 +12,7 @@ const DOTS_MAX: usize = 1200;
 const STEMS_MAX: usize = 80;
 
 /// One panel per strategy, all on one time scale.
-pub fn meeting(runs: &[Run]) -> String {
+pub fn meeting(runs: &[Run]) -> Picture {
     let columns = runs.len().clamp(1, COLUMNS);
     let rows = runs.len().div_ceil(columns);
     let panel = WIDTH / columns as f64;

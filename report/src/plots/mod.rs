@@ -12,7 +12,8 @@ pub use timeline::timeline;
 pub use usage::usage;
 pub use waits::waits;
 
-use super::svg::{Anchor, Scale, Svg, plain};
+use super::legend::{Legend, Sample};
+use super::svg::{Anchor, Picture, Scale, Svg, plain};
 use super::{Batch, Epoch, Run, Source};
 
 /// Width of every picture in pixels of its own coordinates.
@@ -51,12 +52,8 @@ fn time_axis(svg: &mut Svg, scale: &Scale, top: f64, bottom: f64, title: &str) {
     svg.text("axis", Anchor::End, scale.at(f64::MAX), bottom + 34.0, title);
 }
 
-/// Small squares with names, in one row.
-fn legend(svg: &mut Svg, entries: &[(String, String)], mut x: f64, y: f64) {
-    for (class, name) in entries {
-        svg.rect(class, x, y - 9.0, 10.0, 10.0);
-        svg.text("label", Anchor::Start, x + 15.0, y, name);
-        // Proportional letters: seven pixels each is ample at this size.
-        x += 15.0 + 7.0 * name.chars().count() as f64 + 18.0;
-    }
+/// Names of colours in a row above a picture.
+fn legend(svg: &mut Svg, entries: &[(String, String)], x: f64, y: f64) {
+    let entries = entries.iter().map(|(class, name)| (Sample::Square, class.clone(), name.clone()));
+    Legend::new(entries.collect(), WIDTH - x).draw(svg, x, y);
 }

@@ -1,6 +1,6 @@
 //! Samples per second over the course of the epoch, a line per strategy.
 
-use super::{Anchor, Epoch, Run, Scale, Svg, WIDTH, class_of_run, longest, plain, shown};
+use super::{Anchor, Epoch, Picture, Run, Scale, Svg, WIDTH, class_of_run, longest, plain, shown};
 
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = WIDTH - 24.0;
@@ -11,7 +11,7 @@ const WINDOWS_MAX: usize = 40;
 const BATCHES_PER_WINDOW: usize = 5;
 
 /// Draws the shown epoch of every run.
-pub fn throughput(runs: &[Run]) -> String {
+pub fn throughput(runs: &[Run]) -> Picture {
     let mut svg = Svg::new(WIDTH, BOTTOM + 44.0);
     let lines: Vec<Vec<(f64, f64)>> =
         runs.iter().map(|run| shown(run).map(rates).unwrap_or_default()).collect();

@@ -1,6 +1,8 @@
 //! Who prepared and who consumed, over time: one block of three rows per strategy.
 
-use super::{Anchor, Batch, Epoch, Run, Scale, Source, Svg, WIDTH, class_of, longest, shown};
+use super::{
+    Anchor, Batch, Epoch, Picture, Run, Scale, Source, Svg, WIDTH, class_of, longest, shown,
+};
 use crate::units;
 
 const LEFT: f64 = 92.0;
@@ -23,7 +25,7 @@ const DEVICES_MAX: usize = 8;
 type Bar = (f64, f64, Source);
 
 /// Draws the shown epoch of every run on one time axis.
-pub fn timeline(runs: &[Run]) -> String {
+pub fn timeline(runs: &[Run]) -> Picture {
     let bottom = TOP + runs.iter().map(block_height).sum::<f64>();
     let mut svg = Svg::new(WIDTH, bottom + 40.0);
     let scale = Scale::new(longest(runs), LEFT, RIGHT);
@@ -170,6 +172,6 @@ mod tests {
     #[test]
     fn a_long_epoch_stays_a_small_picture() {
         let report = made_up::report(20_000);
-        assert!(timeline(&report.runs).len() < 2_000_000);
+        assert!(timeline(&report.runs).element().len() < 2_000_000);
     }
 }

@@ -1,6 +1,6 @@
 //! What each strategy used: time, CPU, memory and bytes, one small panel each.
 
-use super::{Anchor, Run, Scale, Svg, WIDTH, class_of_run};
+use super::{Anchor, Picture, Run, Scale, Svg, WIDTH, class_of_run};
 use crate::Totals;
 use crate::units;
 
@@ -27,7 +27,7 @@ const MEASURES: [Measure; 6] = [
 ];
 
 /// Draws the totals of every run.
-pub fn usage(runs: &[Run]) -> String {
+pub fn usage(runs: &[Run]) -> Picture {
     let panel_height = TITLE + runs.len() as f64 * (BAR + GAP) + 18.0;
     let rows = MEASURES.len().div_ceil(COLUMNS) as f64;
     let mut svg = Svg::new(WIDTH, rows * panel_height);

@@ -1,6 +1,6 @@
 //! How long the consumer waited for a batch: quantiles per strategy on a logarithmic axis.
 
-use super::{Anchor, Run, Svg, WIDTH, class_of_run, shown};
+use super::{Anchor, Picture, Run, Svg, WIDTH, class_of_run, shown};
 use crate::units;
 
 const LEFT: f64 = 110.0;
@@ -11,7 +11,7 @@ const ROW: f64 = 34.0;
 const LEAST_SECONDS: f64 = 1e-6;
 
 /// Draws p50, p90, p99 and the longest wait of the shown epoch of every run.
-pub fn waits(runs: &[Run]) -> String {
+pub fn waits(runs: &[Run]) -> Picture {
     let bottom = TOP + ROW * runs.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 44.0);
     let longest = runs

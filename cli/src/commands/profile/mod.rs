@@ -228,10 +228,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         decision,
     };
     if let Some((path, kind)) = plot {
-        let svg = picture::of(&document)?;
+        let picture = picture::of(&document);
         match kind {
-            Kind::Svg => file(path, &svg)?,
-            Kind::Html => file(path, &words::page(&document, &svg))?,
+            Kind::Svg => file(path, &picture.file())?,
+            Kind::Html => file(path, &words::page(&document, &picture))?,
         }
     }
     output.result(&document, || words::text(&document))

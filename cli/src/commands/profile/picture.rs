@@ -3,6 +3,7 @@
 use super::{Document, words};
 use meetpoint_planner::decide::extra_storage;
 use meetpoint_report::charts::{Axis, Chart, Line, Mark, lines};
+use meetpoint_report::svg::Picture;
 
 /// Bytes of the unit of the axis.
 const MIB: f64 = (1u64 << 20) as f64;
@@ -12,8 +13,8 @@ const NAMED_MAX: usize = 6;
 const BEST: usize = 1;
 const OTHERS: usize = 0;
 
-/// The picture as an SVG element.
-pub(super) fn of(document: &Document) -> anyhow::Result<String> {
+/// Draws the picture.
+pub(super) fn of(document: &Document) -> Picture {
     let at = |index: usize| {
         let measured = &document.results[index];
         (extra_storage(measured) / MIB, measured.per_second)
@@ -46,7 +47,7 @@ pub(super) fn of(document: &Document) -> anyhow::Result<String> {
         lines: vec![frontier],
         marks,
     };
-    Ok(lines(&chart)?)
+    lines(&chart)
 }
 
 /// The strategies that none with as little storage surpasses, by increasing storage.

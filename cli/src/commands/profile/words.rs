@@ -11,6 +11,7 @@ use meetpoint_planner::vocabulary::Cache;
 use meetpoint_planner::{Codec, Measured, StorageMeaning};
 use meetpoint_report::grid::Grid;
 use meetpoint_report::html::{figure, grid, page as whole_page, section};
+use meetpoint_report::svg::Picture;
 
 /// Strategies that the table of a terminal lists.
 const LISTED_MAX: usize = 20;
@@ -55,9 +56,9 @@ pub(super) fn text(document: &Document) -> String {
 }
 
 /// A page of its own.
-pub(super) fn page(document: &Document, svg: &str) -> String {
+pub(super) fn page(document: &Document, picture: &Picture) -> String {
     let lead = sentences(document).join(" ");
-    let drawn = section("Throughput against storage", "", &figure("Throughput", svg));
+    let drawn = section("Throughput against storage", "", &figure(picture));
     let table = section("Strategies", "Best first.", &grid(&table(document)));
     whole_page("Meetpoint profile", &lead, &(drawn + &table))
 }
