@@ -119,6 +119,8 @@ pub enum Setting {
     To,
     /// Further columns to leave out.
     Without,
+    /// `pad_if_needed` of `random_crop`.
+    PadIfNeeded,
 }
 
 impl Setting {
@@ -182,6 +184,7 @@ impl Setting {
             Self::Table => ("--table", "table"),
             Self::To => ("--to", "to"),
             Self::Without => ("--without", "without"),
+            Self::PadIfNeeded => ("pad_if_needed", "pad_if_needed"),
         };
         match surface {
             Surface::CommandLine => command_line,
@@ -203,7 +206,8 @@ impl Setting {
             | Self::OptimizeHuffman
             | Self::PerClass
             | Self::Resume
-            | Self::Stratify => true,
+            | Self::Stratify
+            | Self::PadIfNeeded => true,
             Self::BatchSize
             | Self::MemoryBudget
             | Self::SpoolQuota

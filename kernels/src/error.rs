@@ -1,4 +1,5 @@
-//! What can go wrong with one sample. A damaged picture is data, not a panic.
+//! What can go wrong with one sample. A damaged picture is data, not a panic; a recipe that does
+//! not fit a picture is no damage of it.
 
 /// A sample that cannot be prepared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -28,26 +29,9 @@ pub enum Error {
         /// Most pixels allowed.
         limit: u64,
     },
-    /// A result without pixels: the picture is too narrow for what it is resized to.
-    #[error("resized to {height} x {width} (height x width), which has no pixels")]
-    NoPixels {
-        /// Rows.
-        height: u32,
-        /// Columns.
-        width: u32,
-    },
-    /// A random crop larger than the picture with its padding; heights and widths.
-    #[error(
-        "random_crop of {} x {} from a picture of {} x {} with its padding (height x width); set \
-         `pad_if_needed`, or resize before",
-        .wanted.0, .wanted.1, .padded.0, .padded.1
-    )]
-    CropTooLarge {
-        /// As asked for.
-        wanted: (u32, u32),
-        /// The padded picture.
-        padded: (u32, u32),
-    },
+    /// The recipe does not fit the picture, which may be sound.
+    #[error(transparent)]
+    DoesNotFit(Box<DoesNotFit>),
     /// A target that does not fit its picture.
     #[error("target {column:?}: {problem}")]
     Target {
@@ -82,6 +66,57 @@ pub enum Error {
     /// A JPEG, or its entry points, coefficient form or skeleton, for another reason.
     #[error(transparent)]
     Jpeg(meetpoint_jpeg::Error),
+}
+
+/// An operation of a recipe that does not fit a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{operation} does not fit a picture of {} x {} (height x width): by its `{key}`, {misfit}",
+    picture.0, picture.1
+)]
+pub struct DoesNotFit {
+    /// Its name.
+    pub operation: &'static str,
+    /// Its key that does not fit.
+    pub key: &'static str,
+    /// Height and width of the picture that the operations before it make.
+    pub picture: (u32, u32),
+    /// Why not.
+    pub misfit: Misfit,
+}
+
+/// Why an operation does not fit a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// A crop larger than the picture with its padding; heights and widths.
+    #[error(
+        "the crop is {} x {}, larger than the picture with its padding, {} x {}",
+        wanted.0, wanted.1, padded.0, padded.1
+    )]
+    CropTooLarge {
+        /// As asked for.
+        wanted: (u32, u32),
+        /// The padded picture.
+        padded: (u32, u32),
+    },
+    /// A result without pixels: the picture is too narrow for what it is resized to.
+    #[error("the result is {height} x {width}, which has no pixels")]
+    NoPixels {
+        /// Rows.
+        height: u32,
+        /// Columns.
+        width: u32,
+    },
+    /// A result with more pixels than allowed.
+    #[error("the result is {height} x {width}, more than the limit of {limit} pixels")]
+    TooLarge {
+        /// Rows.
+        height: u32,
+        /// Columns.
+        width: u32,
+        /// Most pixels allowed.
+        limit: u64,
+    },
 }
 
 impl From<meetpoint_jpeg::Error> for Error {

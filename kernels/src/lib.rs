@@ -19,6 +19,7 @@ mod colour;
 mod contain;
 pub mod crop;
 pub mod decode;
+mod diagnose;
 mod error;
 mod finished;
 mod frame;
@@ -46,7 +47,7 @@ pub use contain::{ContainedPanic, contain_panic, note_contained};
 pub use decode::{
     Encoded, ImageFormat, ImageInfo, Picture, Region, decode_bytes, decode_into, probe,
 };
-pub use error::Error;
+pub use error::{DoesNotFit, Error, Misfit};
 pub use meetpoint_jpeg as jpeg;
 pub use meetpoint_jpeg::{Cpu, Interrupt};
 pub use planes::{ROW_SLACK, Row, Stripe};

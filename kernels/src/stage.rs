@@ -10,7 +10,7 @@ use crate::decode::PIXELS_MAX;
 use crate::pixels::Style;
 use crate::points::{Point, Points};
 use crate::resize::{Filter, Resize, SourceBox};
-use crate::{Error, Region};
+use crate::{Misfit, Region};
 use meetpoint_format::recipe::{Interpolation, Padding};
 use meetpoint_jpeg::DecodeScale;
 use std::ops::Range;
@@ -54,9 +54,9 @@ impl Geometry {
 }
 
 /// Refuses a picture with more pixels than the limit.
-pub(crate) fn check_pixels(width: u32, height: u32) -> Result<(), Error> {
+pub(crate) fn check_pixels(width: u32, height: u32) -> Result<(), Misfit> {
     if u64::from(width) * u64::from(height) > PIXELS_MAX {
-        return Err(Error::TooLarge { width, height, limit: PIXELS_MAX });
+        return Err(Misfit::TooLarge { height, width, limit: PIXELS_MAX });
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ impl Stage {
     }
 
     /// Takes a resize, unless it needs another stage.
-    pub(crate) fn resize(&mut self, to: (u32, u32), filter: Filter) -> Result<Fit, Error> {
+    pub(crate) fn resize(&mut self, to: (u32, u32), filter: Filter) -> Result<Fit, Misfit> {
         let (height, width) = self.size();
         self.crop_and_resize(Region { x: 0, y: 0, width, height }, to, filter)
     }
@@ -121,7 +121,7 @@ impl Stage {
         region: Region,
         to: (u32, u32),
         filter: Filter,
-    ) -> Result<Fit, Error> {
+    ) -> Result<Fit, Misfit> {
         if !self.can_resize() {
             return Ok(Fit::Next);
         }
@@ -322,9 +322,9 @@ impl Stage {
     }
 
     /// Resizes the canvas, which can be resized.
-    fn resize_canvas(&mut self, (height, width): (u32, u32), filter: Filter) -> Result<(), Error> {
+    fn resize_canvas(&mut self, (height, width): (u32, u32), filter: Filter) -> Result<(), Misfit> {
         if height == 0 || width == 0 {
-            return Err(Error::NoPixels { height, width });
+            return Err(Misfit::NoPixels { height, width });
         }
         // What lies between two passes has one side of the input and one of the output.
         let Region { width: from_width, height: from_height, .. } = self.window;

@@ -2,6 +2,7 @@
 
 use crate::decide::DecideError;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_kernels::Error as PictureError;
 use std::path::PathBuf;
 
 /// Why a dataset is not profiled.
@@ -21,7 +22,7 @@ pub enum Error {
         /// Its key.
         key: String,
         /// Why.
-        source: meetpoint_kernels::Error,
+        source: PictureError,
     },
     /// A strategy without loss prepares a sample to other bits than the recipe does on the file.
     #[error(
@@ -154,7 +155,7 @@ impl Diagnose for Error {
         match self {
             Self::Stopped => "interrupted",
             Self::Dataset(source) => source.cause(),
-            Self::Sample { .. } => "sample_not_decoded",
+            Self::Sample { source, .. } => source.cause(),
             Self::NotIdentical { .. } => "defect",
             Self::Stored { .. } => "not_read_back",
             Self::JpegSide { .. } => "too_large_for_jpeg",
@@ -175,6 +176,9 @@ impl Diagnose for Error {
         Some(match self {
             Self::Stopped => return None,
             Self::Dataset(source) => return source.remedy(),
+            Self::Sample { source: PictureError::DoesNotFit(source), .. } => {
+                return source.remedy();
+            }
             Self::Sample { .. } => Remedy::run(Command::VerifyDeep),
             Self::NotIdentical { .. } => "report it with the recipe and the sample".into(),
             Self::Stored { .. } => temporary("check the drive, or name a folder on another"),

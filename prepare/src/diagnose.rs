@@ -3,7 +3,6 @@
 use crate::Error;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::units::show_bytes_at_least;
-use meetpoint_kernels::{Error as PictureError, jpeg::Error as JpegError};
 use meetpoint_storage::open_files_limit;
 
 impl Diagnose for Error {
@@ -33,8 +32,8 @@ impl Diagnose for Error {
             Self::Sampler(source) => source.cause(),
             Self::SamplerColumn { .. } => "sampler_column",
             Self::ChecksumMismatch { .. } => "sample_checksum",
-            Self::Sample { source: PictureError::Target { .. }, .. } => "target",
-            Self::Sample { .. } => "sample_not_decoded",
+            Self::Sample { source, .. } => source.cause(),
+            Self::RecipeDoesNotFit { source, .. } => source.cause(),
             Self::Defect { .. } => "defect",
             Self::NoReplacement { .. } => "no_replacement",
             Self::NoFixedShape => "no_fixed_shape",
@@ -46,10 +45,6 @@ impl Diagnose for Error {
     fn remedy(&self) -> Option<Remedy> {
         let restore = || Remedy::advice("restore the part from its source").or("pack again");
         let index = || Remedy::advice("restore the file").or_run(Command::Index);
-        let targets = || {
-            Remedy::advice("correct the target in the recipe")
-                .or("correct the column and pack again")
-        };
         let limit_or = |source: &std::io::Error, other: Remedy| {
             Some(open_files_limit(source).map_or(other, Remedy::from))
         };
@@ -78,14 +73,12 @@ impl Diagnose for Error {
                 let remedy = Remedy::set(Setting::MemoryBudget, least);
                 Some(remedy.or("pack the source again, which makes progressive JPEGs baseline"))
             }
-            // No decoder fills in what a coefficient form lacks.
-            Self::Sample { source: PictureError::Jpeg(JpegError::Form(_)), .. } => Some(restore()),
-            Self::Sample { source: PictureError::Target { .. }, .. } => Some(targets()),
-            Self::RowsOfBoxes { .. } => Some(targets()),
-            Self::Sample { .. } => {
-                let remedy = Remedy::advice("restore the file and pack again");
-                Some(remedy.or_set(Setting::DecodeOnError, Change::To("\"lenient\"".to_owned())))
-            }
+            Self::Sample { source, .. } => source.remedy(),
+            Self::RecipeDoesNotFit { source, .. } => source.remedy(),
+            Self::RowsOfBoxes { .. } => Some(
+                Remedy::advice("correct the target in the recipe")
+                    .or("correct the column and pack again"),
+            ),
             Self::Defect { .. } => Some("report it with this sample".into()),
             Self::NoReplacement { .. } => Some(Remedy::run(Command::Verify)),
             Self::NullValue { .. } => {

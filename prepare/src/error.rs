@@ -5,7 +5,7 @@ use meetpoint_format::column::ColumnError;
 use meetpoint_format::dataset::DatasetError;
 use meetpoint_format::sampler::SamplerError;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
-use meetpoint_kernels::Error as PictureError;
+use meetpoint_kernels::{DoesNotFit, Error as PictureError};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use std::path::PathBuf;
 
@@ -250,6 +250,18 @@ pub enum Error {
         /// Cause.
         source: PictureError,
     },
+    /// The recipe does not fit the picture of a sample, which may be sound.
+    #[error("{part}, row {row}, key {key}: {source}")]
+    RecipeDoesNotFit {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// Cause, which names the operation.
+        source: Box<DoesNotFit>,
+    },
     /// Preparing a sample panicked: a defect of the program, not of the sample.
     #[error(
         "{part}, row {row}, key {key}: a defect of Meetpoint: a panic in preparing it: {message} \
@@ -324,7 +336,8 @@ pub enum Error {
 
 impl Error {
     /// Whether it says of one sample that it does not read or decode, so that the batch can be
-    /// prepared without it. Limits of this process are none of a sample's.
+    /// prepared without it. Limits of this process are no damage of a sample, nor is a recipe that
+    /// does not fit it.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::ChecksumMismatch { .. }

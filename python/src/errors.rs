@@ -88,6 +88,7 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
             plain(py, "SettingError", said)
         }
         PrepareError::NoFixedShape => plain(py, "RecipeError", said),
+        PrepareError::RecipeDoesNotFit { .. } => raise(py, "RecipeError", said, place_of(error)),
         PrepareError::Storage(_) => plain(py, "StorageError", said),
         _ => plain(py, "MeetpointError", said),
     }
@@ -99,6 +100,7 @@ fn place_of(error: &PrepareError) -> Place {
         PrepareError::ChecksumMismatch { part, row, key, .. }
         | PrepareError::DecodeMemory { part, row, key, .. }
         | PrepareError::Defect { part, row, key, .. }
+        | PrepareError::RecipeDoesNotFit { part, row, key, .. }
         | PrepareError::Column { part, row, key, .. }
         | PrepareError::NullValue { part, row, key, .. }
         | PrepareError::RowsOfBoxes { part, row, key, .. }

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Optional
 
 import numpy
 import pytest
@@ -207,3 +207,20 @@ assert asked.wait(60)
         [sys.executable, "-c", code, damaged], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("device", [None, "emulated"])
+@pytest.mark.parametrize("on_error", ["raise", "skip", "replace", lambda _: "skip"])
+def test_a_recipe_that_does_not_fit_a_picture_is_no_damage(
+    dataset: str, on_error: Any, device: Optional[str]
+) -> None:
+    recipe = [T.RandomCrop((20, 25))]
+    with meetpoint.Loader(dataset, recipe=recipe, on_error=on_error, device=device) as loader:
+        with pytest.raises(meetpoint.RecipeError) as raised:
+            drained(loader)
+        assert loader.errors() == []
+    error = raised.value
+    assert error.cause == "recipe_does_not_fit"
+    assert error.key is not None and error.file is not None and error.row is not None
+    assert "random_crop does not fit a picture of 20 x 24" in str(error)
+    assert error.remedy is not None and "set pad_if_needed=True" in error.remedy

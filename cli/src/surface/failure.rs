@@ -132,6 +132,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_host::collective::CollectiveError,
         meetpoint_datasets::Error,
         meetpoint_prepare::Error,
+        meetpoint_kernels::Error,
         meetpoint_device::Error,
         meetpoint_link::SettingError,
         meetpoint_storage::Error,

@@ -38,7 +38,7 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         (
             |load| load.sampler.as_mut().unwrap().name = "shufled".to_owned(),
             Code::InvalidArgument,
-            "did you mean \"shuffled\"?",
+            "no sampler \"shufled\"",
         ),
         (
             |load| load.sampler.as_mut().unwrap().checksum[0] ^= 1,

@@ -1,14 +1,13 @@
 //! Executes `center_crop`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::points::Points;
 use crate::stage::{Fit, Stage};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::CenterCrop;
 
 impl Geometry for CenterCrop {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         Ok(stage.center_crop((self.height, self.width)))
     }
 }

@@ -214,8 +214,8 @@ impl Moves {
 }
 
 impl PictureOperation for ElasticTransform {
-    fn size(&self, size: (u32, u32), _draws: &mut Draws) -> Result<Option<(u32, u32)>, Error> {
-        Ok(Some(size))
+    fn size(&self, size: (u32, u32), _draws: &mut Draws) -> Option<(u32, u32)> {
+        Some(size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

@@ -67,26 +67,56 @@ mod timm_mixup;
 mod timm_rand_augment;
 mod to_dtype;
 
-use crate::Error;
 use crate::finished::FinishedTensor;
 use crate::mixing::MixedBatch;
 use crate::pixels::Pixels;
 use crate::points::Points;
 use crate::stage::{Fit, Stage};
 use crate::tensor::ElementTable;
+use crate::{Error, Misfit};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Decode, Grayscale, Operation, Place};
 use std::fmt::Debug;
 
 pub(crate) use choice::Choice;
 
+/// Why an operation does not join a stage.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It does not fit the picture of the stage.
+    Misfit(Misfit),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Misfit> for Refused {
+    fn from(misfit: Misfit) -> Self {
+        Self::Misfit(misfit)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
 /// An operation that changes size, region or orientation.
 pub(crate) trait Geometry: Debug + Send + Sync {
     /// Adds itself to a stage, unless it needs the next one; a new stage takes every operation.
     /// `draws` is at its beginning, in each stage that is tried. `points` lie where the stage
     /// begins.
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, points: &mut Points)
-    -> Result<Fit, Error>;
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        points: &mut Points,
+    ) -> Result<Fit, Refused>;
+
+    /// The key that the size of the result follows from, where that may not fit a picture.
+    fn size_key(&self) -> &'static str {
+        "size"
+    }
 
     /// How it is executed on a whole picture, for one that answers [`Fit::Whole`].
     fn whole(&self) -> Option<&dyn PictureOperation> {
@@ -98,7 +128,12 @@ pub(crate) trait Geometry: Debug + Send + Sync {
 pub(crate) trait PictureOperation: Debug + Send + Sync {
     /// Columns and rows of the result for those of a picture; `None`: it leaves this sample as it
     /// is.
-    fn size(&self, size: (u32, u32), draws: &mut Draws) -> Result<Option<(u32, u32)>, Error>;
+    fn size(&self, size: (u32, u32), draws: &mut Draws) -> Option<(u32, u32)>;
+
+    /// As [`Geometry::size_key`].
+    fn size_key(&self) -> &'static str {
+        "size"
+    }
 
     /// Replaces the picture by one of that size. `draws` is at its beginning again.
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;
@@ -197,17 +232,23 @@ impl Step {
     }
 }
 
-/// Adds operations as they are executed: each, at its number, before those that it contains.
-pub(crate) fn add_steps(operations: &[Operation], steps: &mut Vec<Step>) {
+/// Adds operations as they are executed, and their names: each, at its number, before those that it
+/// contains.
+pub(crate) fn add_steps(
+    operations: &[Operation],
+    steps: &mut Vec<Step>,
+    names: &mut Vec<&'static str>,
+) {
     for operation in operations {
         let number = steps.len();
         let step = of(operation);
         debug_assert_eq!(step.place(), operation.declaration().place, "{}", operation.name());
         steps.push(step);
+        names.push(operation.name());
         let mut numbers = Vec::new();
         for inner in operation.content() {
             numbers.push(u8::try_from(steps.len()).expect("a recipe has at most 255 operations"));
-            add_steps(std::slice::from_ref(inner), steps);
+            add_steps(std::slice::from_ref(inner), steps, names);
         }
         let after = steps.len();
         if let Step::Choice { content, end, .. } = &mut steps[number] {

@@ -1,6 +1,6 @@
 //! Executes `pad`.
 
-use super::{Geometry, PictureOperation};
+use super::{Geometry, PictureOperation, Refused};
 use crate::Error;
 use crate::frame::Frame;
 use crate::pixels::Pixels;
@@ -10,7 +10,7 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Pad, Padding, PaddingMode};
 
 impl Geometry for Pad {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         let (height, width) = self.padding.around(stage.size());
         check_pixels(width, height)?;
         let none = Padding { left: 0, top: 0, right: 0, bottom: 0 };
@@ -24,16 +24,16 @@ impl Geometry for Pad {
     fn whole(&self) -> Option<&dyn PictureOperation> {
         Some(self)
     }
+
+    fn size_key(&self) -> &'static str {
+        "padding"
+    }
 }
 
 impl PictureOperation for Pad {
-    fn size(
-        &self,
-        (width, height): (u32, u32),
-        _draws: &mut Draws,
-    ) -> Result<Option<(u32, u32)>, Error> {
+    fn size(&self, (width, height): (u32, u32), _draws: &mut Draws) -> Option<(u32, u32)> {
         let (height, width) = self.padding.around((height, width));
-        Ok(Some((width, height)))
+        Some((width, height))
     }
 
     fn apply(&self, _draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

@@ -89,12 +89,8 @@ fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> Drawn {
 }
 
 impl PictureOperation for RandomAffine {
-    fn size(
-        &self,
-        (width, height): (u32, u32),
-        _draws: &mut Draws,
-    ) -> Result<Option<(u32, u32)>, Error> {
-        Ok(Some(self.size.map_or((width, height), |(height, width)| (width, height))))
+    fn size(&self, (width, height): (u32, u32), _draws: &mut Draws) -> Option<(u32, u32)> {
+        Some(self.size.map_or((width, height), |(height, width)| (width, height)))
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

@@ -1,11 +1,11 @@
 //! Executes `random_crop`.
 
-use super::{Geometry, PictureOperation};
+use super::{Geometry, PictureOperation, Refused};
 use crate::frame::Frame;
 use crate::pixels::Pixels;
 use crate::points::Points;
 use crate::stage::{Fit, Stage};
-use crate::{Error, Region};
+use crate::{Error, Misfit, Region};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Padding, PaddingMode, RandomCrop};
 
@@ -14,12 +14,12 @@ fn drawn(
     crop: &RandomCrop,
     size: (u32, u32),
     draws: &mut Draws,
-) -> Result<(Padding, Region), Error> {
+) -> Result<(Padding, Region), Misfit> {
     let padding = crop.padding_of(size);
     let (height, width) = padding.around(size);
     if height < crop.height || width < crop.width {
         let wanted = (crop.height, crop.width);
-        return Err(Error::CropTooLarge { wanted, padded: (height, width) });
+        return Err(Misfit::CropTooLarge { wanted, padded: (height, width) });
     }
     let mut begin = |room: u32| if room > 0 { draws.up_to(room) } else { 0 };
     let y = begin(height - crop.height);
@@ -28,7 +28,7 @@ fn drawn(
 }
 
 impl Geometry for RandomCrop {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         let (height, width) = stage.size();
         let (padding, part) = drawn(self, (height, width), draws)?;
         let Padding { left, top, .. } = padding;
@@ -51,12 +51,12 @@ impl Geometry for RandomCrop {
 }
 
 impl PictureOperation for RandomCrop {
-    fn size(&self, _size: (u32, u32), _draws: &mut Draws) -> Result<Option<(u32, u32)>, Error> {
-        Ok(Some((self.width, self.height)))
+    fn size(&self, _size: (u32, u32), _draws: &mut Draws) -> Option<(u32, u32)> {
+        Some((self.width, self.height))
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        frame(self, pixels.size(), draws)?.apply(pixels)
+        frame(self, pixels.size(), draws).apply(pixels)
     }
 
     fn move_points(
@@ -65,16 +65,17 @@ impl PictureOperation for RandomCrop {
         draws: &mut Draws,
         points: &mut Points,
     ) -> Result<(), Error> {
-        frame(self, size, draws)?.move_points(points);
+        frame(self, size, draws).move_points(points);
         Ok(())
     }
 }
 
-/// The part of a padded picture of columns and rows.
-fn frame(crop: &RandomCrop, size: (u32, u32), draws: &mut Draws) -> Result<Frame, Error> {
+/// The part of a padded picture of columns and rows, which fitted when it was joined.
+fn frame(crop: &RandomCrop, size: (u32, u32), draws: &mut Draws) -> Frame {
     let (width, height) = size;
-    let (padding, part) = drawn(crop, (height, width), draws)?;
+    let fitted = drawn(crop, (height, width), draws);
+    let (padding, part) = fitted.expect("an operation that does not fit is not executed");
     let Region { x, y, width, height } = part;
     let (mode, fill) = (crop.padding_mode, crop.fill.rgb());
-    Ok(Frame { mode, fill, padding, at: (x, y), size: (width, height) })
+    Frame { mode, fill, padding, at: (x, y), size: (width, height) }
 }

@@ -1,14 +1,13 @@
 //! Executes `random_horizontal_flip`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::points::Points;
 use crate::stage::{Fit, Stage};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomHorizontalFlip;
 
 impl Geometry for RandomHorizontalFlip {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         if draws.chance(self.p) {
             stage.mirror();
         }

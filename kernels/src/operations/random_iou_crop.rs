@@ -1,6 +1,6 @@
 //! Executes `random_iou_crop`.
 
-use super::Geometry;
+use super::{Geometry, Refused};
 use crate::points::{BoxesAt, Points};
 use crate::stage::{Fit, Stage};
 use crate::{Error, Region};
@@ -76,11 +76,11 @@ impl Geometry for RandomIouCrop {
         stage: &mut Stage,
         draws: &mut Draws,
         points: &mut Points,
-    ) -> Result<Fit, Error> {
+    ) -> Result<Fit, Refused> {
         let boxes = match points.boxes(|point| stage.place(point, stage.canvas)) {
             BoxesAt::Known(boxes) => boxes,
             BoxesAt::Unknown => return Ok(Fit::Here),
-            BoxesAt::None => return Err(Error::NoBoxes),
+            BoxesAt::None => return Err(Error::NoBoxes.into()),
         };
         let Some(region) = drawn(self, stage.size(), &boxes, draws) else { return Ok(Fit::Here) };
         let none = Padding { left: 0, top: 0, right: 0, bottom: 0 };

@@ -72,8 +72,8 @@ fn map(perspective: &RandomPerspective, size: (u32, u32), draws: &mut Draws) -> 
 }
 
 impl PictureOperation for RandomPerspective {
-    fn size(&self, size: (u32, u32), draws: &mut Draws) -> Result<Option<(u32, u32)>, Error> {
-        Ok(map(self, size, draws).map(|_| size))
+    fn size(&self, size: (u32, u32), draws: &mut Draws) -> Option<(u32, u32)> {
+        map(self, size, draws).map(|_| size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

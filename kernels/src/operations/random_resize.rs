@@ -1,7 +1,6 @@
 //! Executes `random_resize`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
@@ -9,11 +8,15 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomResize, Size};
 
 impl Geometry for RandomResize {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         let Self { min_size, max_size, interpolation, antialias } = *self;
         let side = min_size + draws.up_to(max_size - 1 - min_size);
         let (height, width) = stage.size();
         let size = Size::ShorterSide(side).resolve(height, width);
-        stage.resize(size, Filter { interpolation, antialias })
+        Ok(stage.resize(size, Filter { interpolation, antialias })?)
+    }
+
+    fn size_key(&self) -> &'static str {
+        "max_size"
     }
 }

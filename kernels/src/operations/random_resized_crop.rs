@@ -1,7 +1,6 @@
 //! Executes `random_resized_crop`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::crop;
 use crate::points::Points;
 use crate::resize::Filter;
@@ -10,10 +9,10 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomResizedCrop;
 
 impl Geometry for RandomResizedCrop {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         let Self { height, width, scale, ratio, interpolation, antialias } = *self;
         let (from_height, from_width) = stage.size();
         let region = crop::random_region(draws, from_width, from_height, scale, ratio);
-        stage.crop_and_resize(region, (height, width), Filter { interpolation, antialias })
+        Ok(stage.crop_and_resize(region, (height, width), Filter { interpolation, antialias })?)
     }
 }

@@ -82,8 +82,8 @@ pub(super) fn warp(rotation: &RandomRotation, angle: f64, size: (u32, u32)) -> O
 }
 
 impl PictureOperation for RandomRotation {
-    fn size(&self, size: (u32, u32), draws: &mut Draws) -> Result<Option<(u32, u32)>, Error> {
-        Ok(warp(self, angle(self, draws), size).map(|warp| warp.size))
+    fn size(&self, size: (u32, u32), draws: &mut Draws) -> Option<(u32, u32)> {
+        warp(self, angle(self, draws), size).map(|warp| warp.size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
@@ -103,5 +103,9 @@ impl PictureOperation for RandomRotation {
             warp.map.move_points(points);
         }
         Ok(())
+    }
+
+    fn size_key(&self) -> &'static str {
+        "expand"
     }
 }

@@ -1,7 +1,6 @@
 //! Executes `random_shortest_size`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
@@ -9,7 +8,7 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomShortestSize;
 
 impl Geometry for RandomShortestSize {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         let Self { min_size, max_size, interpolation, antialias } = *self;
         let sides = min_size.as_slice();
         let side = sides[draws.up_to(sides.len() as u32 - 1) as usize];
@@ -21,6 +20,10 @@ impl Geometry for RandomShortestSize {
         }
         // The cast truncates, and stops at the ends of the range of u32.
         let scaled = |length: u32| (f64::from(length) * ratio) as u32;
-        stage.resize((scaled(height), scaled(width)), Filter { interpolation, antialias })
+        Ok(stage.resize((scaled(height), scaled(width)), Filter { interpolation, antialias })?)
+    }
+
+    fn size_key(&self) -> &'static str {
+        "min_size"
     }
 }

@@ -1,14 +1,13 @@
 //! Executes `random_zoom_out`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::points::Points;
 use crate::stage::{Fit, Stage, check_pixels};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Padding, RandomZoomOut};
 
 impl Geometry for RandomZoomOut {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         if !draws.chance(self.p) {
             return Ok(Fit::Here);
         }
@@ -24,5 +23,9 @@ impl Geometry for RandomZoomOut {
         let top = before(down);
         let padding = Padding { left, top, right: across - left, bottom: down - top };
         Ok(stage.pad(padding, self.fill.rgb()))
+    }
+
+    fn size_key(&self) -> &'static str {
+        "side_range"
     }
 }

@@ -1,7 +1,6 @@
 //! Executes `resize`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
@@ -9,9 +8,9 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::Resize;
 
 impl Geometry for Resize {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         let (height, width) = stage.size();
         let Self { interpolation, antialias, .. } = *self;
-        stage.resize(self.resolve(height, width), Filter { interpolation, antialias })
+        Ok(stage.resize(self.resolve(height, width), Filter { interpolation, antialias })?)
     }
 }

@@ -1,7 +1,6 @@
 //! Executes `scale_jitter`.
 
-use super::Geometry;
-use crate::Error;
+use super::{Geometry, Refused};
 use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
@@ -9,7 +8,7 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::ScaleJitter;
 
 impl Geometry for ScaleJitter {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Error> {
+    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
         let Self { target_size, scale_range, interpolation, antialias } = *self;
         let scale = draws.uniform_in(scale_range.0, scale_range.1);
         let (height, width) = stage.size();
@@ -18,6 +17,10 @@ impl Geometry for ScaleJitter {
         let ratio = down.min(across) * scale;
         // The cast truncates, and stops at the ends of the range of u32.
         let scaled = |length: u32| (f64::from(length) * ratio) as u32;
-        stage.resize((scaled(height), scaled(width)), Filter { interpolation, antialias })
+        Ok(stage.resize((scaled(height), scaled(width)), Filter { interpolation, antialias })?)
+    }
+
+    fn size_key(&self) -> &'static str {
+        "target_size"
     }
 }

@@ -72,6 +72,8 @@ pub struct Tensor {
 pub struct SamplePreparer {
     /// The operations by their numbers: each before those that it contains.
     steps: Vec<Step>,
+    /// Their names.
+    names: Vec<&'static str>,
     /// Number of the operation after which pictures have one channel.
     grey_after: Option<usize>,
     /// Numbers of the operations of the current sample.
@@ -113,8 +115,8 @@ const STRIPE_ROWS: usize = 16;
 impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
-        let mut steps = Vec::new();
-        add_steps(recipe.split().0, &mut steps);
+        let (mut steps, mut names) = (Vec::new(), Vec::new());
+        add_steps(recipe.split().0, &mut steps, &mut names);
         let mut decode = Decode::EXACT;
         let mut table = ElementTable::default();
         for step in &steps {
@@ -135,6 +137,7 @@ impl SamplePreparer {
             grey_after: grey_after(recipe.operations()),
             chosen: Vec::with_capacity(steps.len()),
             steps,
+            names,
             result,
             decode,
             options: DecodeOptions::default(),
@@ -185,11 +188,18 @@ impl SamplePreparer {
             let mut before = turned;
             let picture = Geometry::upright(width, height);
             let points = &mut Points::unknown();
-            for_each_stage(&self.steps, &chosen, picture, id, points, &mut |stage| {
-                let held = if stage.is_last { 0 } else { stage.result().bytes() };
-                most = most.max(before + held).max(stage.whole_bytes_max);
-                before = if stage.is_last { 0 } else { stage.after.bytes() };
-            })?;
+            for_each_stage(
+                (&self.steps, &self.names),
+                &chosen,
+                picture,
+                id,
+                points,
+                &mut |stage| {
+                    let held = if stage.is_last { 0 } else { stage.result().bytes() };
+                    most = most.max(before + held).max(stage.whole_bytes_max);
+                    before = if stage.is_last { 0 } else { stage.after.bytes() };
+                },
+            )?;
         }
         Ok(of_decoder + most)
     }
@@ -286,7 +296,8 @@ impl SamplePreparer {
         self.unscaled = None;
         let found = &mut |stage| self.stages.push(stage);
         let (source, points) = (self.source, &mut self.points);
-        let picture = for_each_stage(&self.steps, &self.chosen, source, id, points, found)?;
+        let picture =
+            for_each_stage((&self.steps, &self.names), &self.chosen, source, id, points, found)?;
         self.options =
             DecodeOptions { scale: DecodeScale::Eight, on_damage: on_damage(self.decode.on_error) };
         // A picture that is turned is decoded whole before.
@@ -431,7 +442,7 @@ fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Res
         | Step::Choice { .. } => None,
     };
     match operation {
-        Some(operation) if operation.size(pixels.size(), &mut draws())?.is_some() => {
+        Some(operation) if operation.size(pixels.size(), &mut draws()).is_some() => {
             operation.apply(&mut draws(), pixels)
         }
         Some(_) | None => Ok(()),

@@ -1,11 +1,33 @@
 //! Which operations of a recipe share a stage, for one sample.
 
 use super::SampleId;
-use crate::Error;
-use crate::operations::Step;
+use crate::operations::{Refused, Step};
 use crate::points::Points;
 use crate::stage::{Fit, Geometry, Stage, check_pixels};
+use crate::{DoesNotFit, Error};
 use meetpoint_format::random::OPERATIONS_MAX;
+
+/// An operation that is refused for what the ones before it make of a picture.
+struct Unfit {
+    number: usize,
+    key: &'static str,
+    /// Height and width.
+    picture: (u32, u32),
+    why: Refused,
+}
+
+impl Unfit {
+    fn error(self, names: &[&'static str]) -> Error {
+        let Self { number, key, picture, why } = self;
+        match why {
+            Refused::Misfit(misfit) => {
+                let operation = names[number];
+                Error::DoesNotFit(Box::new(DoesNotFit { operation, key, picture, misfit }))
+            }
+            Refused::Error(error) => error,
+        }
+    }
+}
 
 /// Appends the numbers of the operations from `first` to before `end` that are executed for a
 /// sample, in their order, those that choose among others replaced by what they choose.
@@ -38,12 +60,12 @@ fn choose_one(steps: &[Step], number: usize, id: SampleId, chosen: &mut Vec<usiz
 }
 
 /// Passes the stages of a sample to a function, in order, and moves points through them. Returns
-/// the geometry of the tensor. `chosen` are the numbers of its operations.
+/// the geometry of the tensor. `chosen` are the numbers of its operations, `names` those of all.
 ///
 /// Operations on the geometry join a stage as long as it takes them. An operation on a whole
 /// picture that is applied to the sample ends its stage, and another stage always follows.
 pub(super) fn for_each_stage(
-    steps: &[Step],
+    (steps, names): (&[Step], &[&'static str]),
     chosen: &[usize],
     mut picture: Geometry,
     id: SampleId,
@@ -53,11 +75,13 @@ pub(super) fn for_each_stage(
     let mut next = 0;
     loop {
         let mut stage = Stage::of(picture);
-        let (first, fit) = join((steps, chosen), next, id, &mut stage, points)?;
+        let joined = join((steps, chosen), next, id, &mut stage, points);
+        let (first, fit) = joined.map_err(|unfit| unfit.error(names))?;
         next = first;
         stage.is_last = next == chosen.len();
         let canvas = Geometry::upright(stage.canvas.width, stage.canvas.height);
-        let (after, bytes_max) = follow((steps, chosen), &mut next, fit, id, canvas)?;
+        let followed = follow((steps, chosen), &mut next, fit, id, canvas);
+        let (after, bytes_max) = followed.map_err(|unfit| unfit.error(names))?;
         stage.whole = first..next;
         stage.after = if stage.whole.is_empty() { stage.result() } else { after };
         stage.whole_bytes_max = bytes_max;
@@ -83,13 +107,15 @@ fn join(
     id: SampleId,
     stage: &mut Stage,
     points: &mut Points,
-) -> Result<(usize, Fit), Error> {
+) -> Result<(usize, Fit), Unfit> {
     for (index, number) in chosen.iter().enumerate().skip(from) {
         match &steps[*number] {
             Step::Geometry(operation) => {
-                match operation.join(stage, &mut id.draws(*number), points)? {
-                    Fit::Here => (),
-                    fit @ (Fit::Next | Fit::Whole) => return Ok((index, fit)),
+                let (number, key, picture) = (*number, operation.size_key(), stage.size());
+                match operation.join(stage, &mut id.draws(number), points) {
+                    Ok(Fit::Here) => (),
+                    Ok(fit @ (Fit::Next | Fit::Whole)) => return Ok((index, fit)),
+                    Err(why) => return Err(Unfit { number, key, picture, why }),
                 }
             }
             Step::Pixels(operation) => {
@@ -99,7 +125,7 @@ fn join(
             }
             Step::Picture(operation) => {
                 let (height, width) = stage.size();
-                if operation.size((width, height), &mut id.draws(*number))?.is_some() {
+                if operation.size((width, height), &mut id.draws(*number)).is_some() {
                     return Ok((index, Fit::Whole));
                 }
             }
@@ -118,7 +144,7 @@ fn follow(
     fit: Fit,
     id: SampleId,
     mut picture: Geometry,
-) -> Result<(Geometry, u64), Error> {
+) -> Result<(Geometry, u64), Unfit> {
     let mut bytes_max = 0;
     let first = *next;
     while let Some(number) = chosen.get(*next) {
@@ -142,8 +168,11 @@ fn follow(
         };
         if let Some(operation) = operation {
             let size = (picture.width, picture.height);
-            if let Some((width, height)) = operation.size(size, &mut id.draws(*number))? {
-                check_pixels(width, height)?;
+            if let Some((width, height)) = operation.size(size, &mut id.draws(*number)) {
+                check_pixels(width, height).map_err(|misfit| {
+                    let (number, key, why) = (*number, operation.size_key(), misfit.into());
+                    Unfit { number, key, picture: (size.1, size.0), why }
+                })?;
                 let result = Geometry::upright(width, height);
                 bytes_max = bytes_max.max(picture.bytes() + result.bytes());
                 picture = result;
@@ -174,7 +203,7 @@ fn move_points(
             | Step::Choice { .. } => None,
         };
         if let Some(operation) = operation
-            && let Some(to) = operation.size(size, &mut id.draws(*number))?
+            && let Some(to) = operation.size(size, &mut id.draws(*number))
         {
             operation.move_points(size, &mut id.draws(*number), points)?;
             size = to;

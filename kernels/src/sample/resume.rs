@@ -77,7 +77,8 @@ impl SamplePreparer {
         let found = &mut |stage| stages.push(stage);
         self.points.clear();
         let points = &mut self.points;
-        let picture = for_each_stage(&self.steps, &self.chosen, picture, id, points, found)?;
+        let picture =
+            for_each_stage((&self.steps, &self.names), &self.chosen, picture, id, points, found)?;
         let spec = self.result.tensor((picture.height, picture.width));
         let mut data = vec![0; spec.bytes()];
         self.run(None, id, &mut data, &mut || ())?;

@@ -203,7 +203,8 @@ fn a_resize_beyond_the_limit_is_an_error_before_memory_is_taken() {
     for operation in [shorter(60_000, BILINEAR), exact(1, 60_000)] {
         let refused = SamplePreparer::new(&recipe(&[operation]), Cpu::detect())
             .prepare_tensor((&file).into(), id);
-        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+        let Err(Error::DoesNotFit(unfit)) = refused else { panic!("{refused:?}") };
+        assert!(matches!(unfit.misfit, crate::Misfit::TooLarge { .. }), "{unfit:?}");
     }
 }
 

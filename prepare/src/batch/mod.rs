@@ -443,13 +443,20 @@ impl CpuPreparer {
             let (part, row, key) = self.job.dataset.place_in_words(sample, location);
             Error::Defect { part, row, key, message, location: line }
         })?;
-        if let Err(PictureError::Interrupted) = prepared {
-            return Err(Error::Interrupted);
-        }
-        if let Err(source) = prepared {
-            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
-            return Err(Error::Sample { part, row, key, source });
-        }
+        prepared.map_err(|source| {
+            let place = || self.job.dataset.place_in_words(sample, location);
+            match source {
+                PictureError::Interrupted => Error::Interrupted,
+                PictureError::DoesNotFit(source) => {
+                    let (part, row, key) = place();
+                    Error::RecipeDoesNotFit { part, row, key, source }
+                }
+                source => {
+                    let (part, row, key) = place();
+                    Error::Sample { part, row, key, source }
+                }
+            }
+        })?;
         let place = (sample, location);
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
         hand.stats.samples += 1;

@@ -2,7 +2,9 @@
 
 use crate::faulty::FaultyPreparer;
 use crate::support::{NoRoom, damage, expected, job, shuffled, write};
-use meetpoint_kernels::{Cpu, Interrupt};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_kernels::{Cpu, DoesNotFit, Interrupt, Misfit};
 use meetpoint_prepare::{
     Action, BatchMemory, CpuPreparer, Error, Job, MemoryKind, OnError, PreparedBatch, Preparer,
 };
@@ -175,5 +177,40 @@ fn a_batch_that_is_given_up_or_interrupted_says_so_and_the_next_is_whole() {
         assert!(matches!(interrupted, Err(Error::Interrupted)), "{interrupted:?}");
         assert!(polls.load(Ordering::Relaxed) > 2);
         assert_batch(&mut *preparer, &job, (0, 1), MemoryKind::Host);
+    }
+}
+
+#[test]
+fn a_recipe_that_does_not_fit_a_picture_is_an_error_whatever_is_done_about_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    // Pictures are 20 to 42 pixels wide, and 40 to 18 high.
+    let toml = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"random_crop\"\nsize = 20";
+    let recipe = Arc::new(Recipe::from_toml(toml).unwrap());
+    for (make, action) in SUBJECTS.into_iter().flat_map(|make| Action::ALL.map(|it| (make, it))) {
+        let on_error = OnError::Always(action);
+        let job = Job { recipe: Arc::clone(&recipe), on_error, ..job(&dataset, 1) };
+        let mut preparer = make(&job);
+        let order = job.batching.order(0);
+        for batch in 0..23 {
+            let sample = job.batching.samples_of(&order, batch).next().unwrap();
+            let mut memory = vec![0; job.recipe.output().unwrap().bytes()];
+            match prepare(&mut *preparer, (0, batch), &mut memory) {
+                Ok(_) => assert!(sample <= 20, "{sample}"),
+                Err(ref error @ Error::RecipeDoesNotFit { ref key, ref source, .. }) => {
+                    assert!(sample > 20 && !error.is_damage(), "{sample}");
+                    let (wanted, picture) = ((20, 20), (40 - sample as u32, 20 + sample as u32));
+                    let misfit = Misfit::CropTooLarge { wanted, padded: picture };
+                    let operation = "random_crop";
+                    let expected = DoesNotFit { operation, key: "size", picture, misfit };
+                    assert_eq!((key, **source), (&format!("{sample}.jpg"), expected));
+                    assert_eq!(error.cause(), "recipe_does_not_fit");
+                    let pad = Remedy::set(Setting::PadIfNeeded, Change::On);
+                    let remedy = pad.or("resize to a larger picture before random_crop");
+                    assert_eq!(error.remedy(), Some(remedy));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 }

@@ -11,7 +11,8 @@ and ``remedy`` says what helps; the message ends with it.
     │   ├── SampleError       one of its samples                              (file, row, key)
     │   └── DamageLimitError  more damaged samples than max_errors            (file, key)
     ├── PackError             a dataset or a folder of files that cannot be written
-    ├── RecipeError           also a ValueError: a recipe that cannot be followed
+    ├── RecipeError           also a ValueError: a recipe that cannot be followed, or that does not
+    │                         fit a picture                                 (file, row, key)
     ├── SettingError          also a ValueError: an argument out of its range
     ├── StateError            also a ValueError: a state of another dataset, recipe or seed
     ├── BudgetError           also a MemoryError: the memory budget is too small
@@ -112,7 +113,7 @@ class PackError(MeetpointError):
 
 
 class RecipeError(MeetpointError, ValueError):
-    """A recipe that cannot be followed."""
+    """A recipe that cannot be followed, or an operation of it that does not fit a picture."""
 
     _cause = "recipe"
 

@@ -8,6 +8,7 @@ mod file_size;
 mod in_place;
 mod jobs;
 mod leftovers;
+mod misfits;
 mod operations;
 mod output;
 mod profile;

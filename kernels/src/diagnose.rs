@@ -1,0 +1,71 @@
+//! Causes and remedies of what can go wrong with one sample.
+
+use crate::{DoesNotFit, Error, Misfit};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_jpeg::Error as JpegError;
+
+impl Diagnose for Error {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Interrupted => "interrupted",
+            Self::DoesNotFit(source) => source.cause(),
+            Self::Target { .. } => "target",
+            Self::NoBoxes => "no_boxes",
+            Self::UnknownFormat
+            | Self::Decode { .. }
+            | Self::TooLarge { .. }
+            | Self::Region { .. }
+            | Self::OutputSize { .. }
+            | Self::Jpeg(_) => "sample_not_decoded",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Interrupted => None,
+            Self::DoesNotFit(source) => source.remedy(),
+            Self::Target { .. } => Some(
+                Remedy::advice("correct the target in the recipe")
+                    .or("correct the column and pack again"),
+            ),
+            Self::NoBoxes => Some("name a target of boxes in the recipe".into()),
+            // No decoder fills in what a coefficient form lacks.
+            Self::Jpeg(JpegError::Form(_)) => {
+                Some(Remedy::advice("restore the part from its source").or("pack again"))
+            }
+            Self::UnknownFormat
+            | Self::Decode { .. }
+            | Self::TooLarge { .. }
+            | Self::Region { .. }
+            | Self::OutputSize { .. }
+            | Self::Jpeg(_) => {
+                let remedy = Remedy::advice("restore the file and pack again");
+                Some(remedy.or_set(Setting::DecodeOnError, Change::To("\"lenient\"".to_owned())))
+            }
+        }
+    }
+}
+
+impl Diagnose for DoesNotFit {
+    fn cause(&self) -> &'static str {
+        "recipe_does_not_fit"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        let Self { operation, key, .. } = self;
+        Some(match self.misfit {
+            Misfit::CropTooLarge { .. } => {
+                let remedy = Remedy::set(Setting::PadIfNeeded, Change::On);
+                remedy.or(format!("resize to a larger picture before {operation}"))
+            }
+            Misfit::NoPixels { .. } => {
+                Remedy::advice(format!("change `{key}` of {operation} so that no side is 0"))
+                    .or(format!("crop to a less narrow picture before {operation}"))
+            }
+            Misfit::TooLarge { .. } => {
+                Remedy::advice(format!("resize to a smaller picture before {operation}"))
+                    .or(format!("change its `{key}`"))
+            }
+        })
+    }
+}
