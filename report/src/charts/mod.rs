@@ -1,7 +1,7 @@
 //! Pictures of numbers: lines over a number, and a coloured map over two.
 //!
-//! In reading order: this file (what a chart says), [`lines`], [`map`], `plane` (axes, and what lies
-//! between them), `names` (where the names of points stand), `heat` (colours of a map).
+//! In reading order: this file (what a chart says), [`lines`], [`map`], `plane` (axes, and what is
+//! drawn between them), `names` (where names of points stand), `heat` (colours of a map).
 
 mod heat;
 mod lines;
