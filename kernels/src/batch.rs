@@ -49,9 +49,9 @@ impl BatchMixer {
         let labels = recipe.labels()?;
         let (on_samples, on_batches) = recipe.split();
         let mut steps = Vec::new();
-        add_steps(on_samples, &mut steps, &mut Vec::new());
+        add_steps(on_samples, &mut steps);
         let first = steps.len();
-        add_steps(on_batches, &mut steps, &mut Vec::new());
+        add_steps(on_batches, &mut steps);
         let (chosen, scratch, interrupt) = Default::default();
         Some(Self { steps, first, chosen, spec, labels, scratch, interrupt })
     }

@@ -110,7 +110,7 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
     let mut cut_form = form.unwrap();
     let mut newer_form = cut_form.clone();
     newer_form[8] = 3;
-    let newer = "is of version 3, and this program reads up to 2: a newer Meetpoint made it";
+    let newer = "is of version 3, and this program reads up to 2";
     cut_form.truncate(cut_form.len() / 2);
     let cut_head = cut_form[..8].to_vec();
     let mut stale = right.clone();

@@ -64,7 +64,11 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         (|load| load.device = 1, Code::InvalidArgument, "out of range 0..1"),
         (|load| load.part_holders = vec![0, 0], Code::InvalidArgument, "names 2 parts"),
         (|load| load.part_holders = vec![1], Code::InvalidArgument, "part 0 is to be held"),
-        (|load| load.columns[1] = "labell".into(), Code::FailedPrecondition, "mean \"label\"?"),
+        (
+            |load| load.columns[1] = "labell".into(),
+            Code::FailedPrecondition,
+            "no column \"labell\"",
+        ),
         (|load| load.columns.clear(), Code::FailedPrecondition, "names no column"),
         (|load| load.columns[1] = "image".into(), Code::FailedPrecondition, "\"image\" twice"),
         (|load| load.columns.resize(61, String::new()), Code::InvalidArgument, "limit is 60"),

@@ -169,7 +169,7 @@ fn a_rank_that_never_comes_is_named() {
         panic!("{error}");
     };
     assert_eq!(ranks, &[0, 2]);
-    assert!(error.to_string().contains("ranks 0 and 2 did not come"), "{error}");
+    assert!(error.to_string().contains("ranks 0 and 2 missed decision 0"), "{error}");
     assert!(matches!(epoch.next_batch(), Err(Error::EpochFailed)));
 }
 

@@ -232,23 +232,26 @@ impl Step {
     }
 }
 
-/// Adds operations as they are executed, and their names: each, at its number, before those that it
-/// contains.
-pub(crate) fn add_steps(
-    operations: &[Operation],
-    steps: &mut Vec<Step>,
-    names: &mut Vec<&'static str>,
-) {
+/// The names of operations by their numbers.
+pub(crate) fn names(operations: &[Operation]) -> Vec<&'static str> {
+    let with_content = |operation: &Operation| {
+        let inner = operation.content().iter().flat_map(|it| names(std::slice::from_ref(it)));
+        std::iter::once(operation.name()).chain(inner).collect::<Vec<_>>()
+    };
+    operations.iter().flat_map(with_content).collect()
+}
+
+/// Adds operations as they are executed: each, at its number, before those that it contains.
+pub(crate) fn add_steps(operations: &[Operation], steps: &mut Vec<Step>) {
     for operation in operations {
         let number = steps.len();
         let step = of(operation);
         debug_assert_eq!(step.place(), operation.declaration().place, "{}", operation.name());
         steps.push(step);
-        names.push(operation.name());
         let mut numbers = Vec::new();
         for inner in operation.content() {
             numbers.push(u8::try_from(steps.len()).expect("a recipe has at most 255 operations"));
-            add_steps(std::slice::from_ref(inner), steps, names);
+            add_steps(std::slice::from_ref(inner), steps);
         }
         let after = steps.len();
         if let Step::Choice { content, end, .. } = &mut steps[number] {

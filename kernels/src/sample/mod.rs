@@ -14,7 +14,7 @@ mod turn;
 use crate::canvas::{Canvas, Target};
 use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
 use crate::finished::FinishedTensor;
-use crate::operations::{Step, add_steps, grey_after};
+use crate::operations::{Step, add_steps, grey_after, names};
 use crate::pixels::{Pixels, Style};
 use crate::planes::{Planes, Stripe};
 use crate::points::Points;
@@ -115,8 +115,8 @@ const STRIPE_ROWS: usize = 16;
 impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
-        let (mut steps, mut names) = (Vec::new(), Vec::new());
-        add_steps(recipe.split().0, &mut steps, &mut names);
+        let mut steps = Vec::new();
+        add_steps(recipe.split().0, &mut steps);
         let mut decode = Decode::EXACT;
         let mut table = ElementTable::default();
         for step in &steps {
@@ -137,7 +137,7 @@ impl SamplePreparer {
             grey_after: grey_after(recipe.operations()),
             chosen: Vec::with_capacity(steps.len()),
             steps,
-            names,
+            names: names(recipe.split().0),
             result,
             decode,
             options: DecodeOptions::default(),
