@@ -105,6 +105,8 @@ def test_seek_refuses_what_is_no_step(dataset: str) -> None:
             loader.seek(18)
         loader.seek(len(loader))
         assert not epoch(loader)
+    with pytest.raises(meetpoint.ClosedError, match="the loader was closed"):
+        loader.seek(1)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,9 @@ def test_a_state_of_something_else_is_refused(dataset: str, change: Any, words: 
 def test_a_damaged_state_is_refused(dataset: str) -> None:
     with make(dataset, "host-only") as loader:
         state = loader.state_dict()
-        for damage in ({"consumed": [[0, 23]]}, {"consumed": [[5, 5]]}, {"version": 1}):
+        damaged: List[Any] = [{"epoch": epoch} for epoch in (-1, 2**32, None, "0")]
+        damaged += [{"consumed": [[0, 23]]}, {"consumed": [[5, 5]]}, {"version": 1}, {"errors": -1}]
+        for damage in damaged:
             with pytest.raises(meetpoint.StateError):
                 loader.load_state_dict({**state, **damage})
 

@@ -1,6 +1,7 @@
-//! Batches that end early: interrupted, or for want of memory.
+//! Batches that end early: interrupted, for want of memory, or by a defect.
 
-use crate::support::{job, shuffled, write};
+use crate::support::{NoRoom, expected, job, shuffled, write};
+use meetpoint_diagnose::Diagnose;
 use meetpoint_format::recipe::OnError as DamagedJpeg;
 use meetpoint_kernels::{Cpu, Interrupt, decode_bytes};
 use meetpoint_prepare::{Action, CpuPreparer, DecodeMemory, Error, Job, OnError, Preparer};
@@ -105,4 +106,33 @@ fn a_batch_is_given_up_while_it_waits_for_memory() {
     let interrupted = preparer.prepare(0, batch, &mut out, &mut |_| true);
     assert!(matches!(interrupted, Err(Error::Interrupted)));
     drop(of_another);
+}
+
+#[test]
+fn a_panic_inside_a_sample_is_a_defect_that_names_it_and_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    for action in Action::ALL {
+        let job = Job { on_error: OnError::Always(action), ..job(&dataset, 3) };
+        let first = job.batching.samples_of(&job.batching.order(0), 0).next().unwrap();
+        let engine = Box::new(NoRoom);
+        let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
+        let mut out = vec![0; preparer.spec().bytes() * 3];
+        let mut questions = 0;
+        // Without an engine, the question after the first is asked while the first sample decodes.
+        let panicked = preparer.prepare(0, 0, &mut out, &mut |_| {
+            questions += 1;
+            assert!(questions != 2, "a planned panic");
+            true
+        });
+        let error = panicked.unwrap_err();
+        assert!(!error.is_damage());
+        assert_eq!(error.cause(), "defect");
+        let Error::Defect { key, message, location, .. } = error else { panic!("{error}") };
+        assert_eq!((key, message.as_str()), (format!("{first}.jpg"), "a planned panic"));
+        assert!(location.unwrap().contains("limits.rs"));
+        let whole = preparer.prepare(0, 0, &mut out, &mut |_| true).unwrap();
+        assert_eq!(whole.stats.samples, 3);
+        assert!(out == expected(&job, 0, 0), "the batch after a panic differs");
+    }
 }

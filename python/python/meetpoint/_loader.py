@@ -41,7 +41,7 @@ from ._ragged import Ragged
 from ._loader_types import Columns, Path
 from ._state import Position, States, position_of
 from ._world import World
-from .errors import DeviceWarning, RankError, SettingError, StateError
+from .errors import ClosedError, DeviceWarning, RankError, SettingError, StateError
 from .transforms import Compose
 
 if TYPE_CHECKING:
@@ -516,7 +516,10 @@ class Loader(Measured, Closing, Generic[BatchT]):
         :raises SettingError: there is no such step.
         :raises StateError: the order of batches differs between runs, as under ``"wrr"``, so a step
             does not say which batches come before it.
+        :raises ClosedError: the loader was closed.
         """
+        if self._is_closed:
+            raise ClosedError("the loader was closed", remedy="make another loader")
         self._settle()
         step = whole("step", step, self._batches)
         if step and not self._native.has_host_order:
@@ -527,9 +530,8 @@ class Loader(Measured, Closing, Generic[BatchT]):
                     'resume with load_state_dict(), or make the loader with order="baseline"'
                 ),
             )
-        position = Position(epoch=self._upcoming().epoch)
         self._loaded = None
-        self._position = position.without(range(step)) if step else position
+        self._position = Position(self._upcoming().epoch, [(0, step)] if step else None)
 
     def _begin_at(self, epoch: int) -> None:
         position = self._position

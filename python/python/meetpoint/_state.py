@@ -16,6 +16,9 @@ _WORDS = {
     "seed": "seed",
 }
 
+_EPOCH_MAX = 2**32 - 1
+_ERRORS_MAX = 2**64 - 1
+
 _DAMAGED = "load the state of another checkpoint"
 """What helps against a state that no loader gave."""
 
@@ -167,6 +170,12 @@ def _check_state(state: State, fixed: State, samples: int) -> None:
         raise StateError(
             f"the state is damaged: it is of rank {rank!r} of {world_size!r}", remedy=_DAMAGED
         )
+    for name, number, most in (
+        ("epoch", state.get("epoch"), _EPOCH_MAX),
+        ("errors", state.get("errors", 0), _ERRORS_MAX),
+    ):
+        if not isinstance(number, int) or not 0 <= number <= most:
+            raise StateError(f"the state is damaged: {name} is {number!r}", remedy=_DAMAGED)
     _ranges(state, -(-samples // fixed["batch_size"]))
 
 
