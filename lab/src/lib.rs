@@ -3,8 +3,8 @@
 //! It measures nothing by itself: what is measured comes from a [`bench::Bench`], which its caller
 //! implements. It prints nothing either: results are documents, and texts, tables and pages made
 //! from them. In reading order: [`simulate`] (scenarios, given constants, studies, replays),
-//! [`bench`] (where experiments are measured), [`validate`] (the simulator against closed forms and
-//! measurements), [`reproduce`] (published figures beside ours).
+//! [`bench`](mod@bench) (where experiments are measured), [`validate`] (the simulator against
+//! closed forms and measurements), [`reproduce`] (published figures beside ours).
 //!
 //! ```
 //! use meetpoint_lab::simulate::{constants::Constants, quick};

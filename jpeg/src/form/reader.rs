@@ -50,7 +50,7 @@ impl<'a> FormReader<'a> {
         Self::open_with(bytes, cpu, RowScratch::default())
     }
 
-    /// [`FormReader::new`] with memory from [`FormReader::into_scratch`].
+    /// [`FormReader::open`] with memory from [`FormReader::into_scratch`].
     pub fn open_with(
         bytes: &'a [u8],
         cpu: Cpu,

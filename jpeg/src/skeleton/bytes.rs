@@ -50,7 +50,7 @@ impl Skeleton {
     }
 
     /// Reads a skeleton from exactly these bytes. Whether it belongs to a JPEG shows in
-    /// [`assemble`].
+    /// [`assemble`](super::assemble).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let (kind, mut rest) = bytes.split_first().ok_or(CUT)?;
         let outside = take_steps(&mut rest)?;
