@@ -12,6 +12,7 @@ import tempfile
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy
 
@@ -21,27 +22,29 @@ from meetpoint import transforms as T
 STRATEGIES = ["host-only", "mte", "mte-feedback", "wrr", "windowed", "auto"]
 
 
-def make_pictures(folder: Path, count: int) -> None:
-    """Noise in two classes, as PNG."""
+def png(pixels: Any) -> bytes:
+    """A PNG of uint8 [height, width] or [height, width, 3]."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         check = struct.pack(">I", zlib.crc32(kind + body))
         return struct.pack(">I", len(body)) + kind + body + check
 
+    height, width = pixels.shape[:2]
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def make_pictures(folder: Path, count: int) -> None:
+    """Noise in two classes, as PNG."""
     noise = numpy.random.default_rng(0)
     for name in ("dark", "light"):
         (folder / name).mkdir(parents=True)
     for number in range(count):
         name, base = (("dark", 0), ("light", 128))[number % 2]
         picture = noise.integers(base, base + 128, (48, 64, 3), numpy.uint8)
-        rows = b"".join(b"\0" + row.tobytes() for row in picture)
-        header = struct.pack(">IIBBBBB", 64, 48, 8, 2, 0, 0, 0)
-        (folder / name / f"{number:03}.png").write_bytes(
-            b"\x89PNG\r\n\x1a\n"
-            + chunk(b"IHDR", header)
-            + chunk(b"IDAT", zlib.compress(rows))
-            + chunk(b"IEND", b"")
-        )
+        (folder / name / f"{number:03}.png").write_bytes(png(picture))
 
 
 def main() -> None:

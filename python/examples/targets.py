@@ -10,13 +10,12 @@ for each box). Segmentation: a column ``mask`` with a PNG for each picture.
 from __future__ import annotations
 
 import argparse
-import struct
 import tempfile
-import zlib
 from pathlib import Path
 from typing import Any, Tuple
 
 import numpy
+from quickstart import png
 
 import meetpoint
 from meetpoint import transforms as T
@@ -41,20 +40,6 @@ SEGMENTATION = T.Compose(
     ],
     targets={"mask": T.Mask(fill=255)},
 )
-
-
-def png(pixels: Any) -> bytes:
-    """A PNG of uint8 [height, width] or [height, width, 3]."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        check = struct.pack(">I", zlib.crc32(kind + body))
-        return struct.pack(">I", len(body)) + kind + body + check
-
-    height, width = pixels.shape[:2]
-    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + body
 
 
 def make(folder: Path, count: int) -> Tuple[str, str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import struct
+import sys
 import time
-import zlib
 from pathlib import Path
 from typing import Iterator, List, Set
 
@@ -13,6 +12,9 @@ import numpy
 import pytest
 
 import meetpoint
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+from quickstart import png  # noqa: E402
 
 HEIGHT, WIDTH = 20, 24
 CLASSES = ("ant", "bee", "cat")
@@ -26,24 +28,6 @@ def pixels(number: int) -> numpy.ndarray:
     return picture
 
 
-def write_png(path: Path, picture: numpy.ndarray) -> None:
-    """Writes a PNG without a library for it."""
-    height, width, _ = picture.shape
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        check = struct.pack(">I", zlib.crc32(kind + body))
-        return struct.pack(">I", len(body)) + kind + body + check
-
-    rows = b"".join(b"\0" + row.tobytes() for row in picture)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    path.write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
-
-
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of classes. Picture ``n`` is the n-th in the dataset, too."""
@@ -52,7 +36,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for at, name in enumerate(CLASSES):
         (folder / name).mkdir()
         for number in range(at * each, (at + 1) * each):
-            write_png(folder / name / f"{number:03}.png", pixels(number))
+            (folder / name / f"{number:03}.png").write_bytes(png(pixels(number)))
     return folder
 
 

@@ -8,7 +8,7 @@ from typing import Any, List
 
 import numpy
 import pytest
-from conftest import pixels, write_png
+from conftest import pixels, png
 
 import meetpoint
 from meetpoint import transforms as T
@@ -34,7 +34,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("columns")
     rows = []
     for number in range(COUNT):
-        write_png(folder / f"{number:02}.png", pixels(number))
+        (folder / f"{number:02}.png").write_bytes(png(pixels(number)))
         row = {
             "file_name": f"{number:02}.png",
             "label": number % 2,

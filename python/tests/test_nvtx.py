@@ -90,7 +90,7 @@ def test_ranges_are_closed_whatever_happens_in_them(dataset: str, of_torch: Reco
             for _ in loader:
                 raise KeyError
         assert of_torch.open == []
-        loader._convert = lambda _: 1 // 0
+        loader._delivery.convert = lambda _: 1 // 0
         with pytest.raises(ZeroDivisionError):
             next(iter(loader))
         assert of_torch.open == [] and "hand over" in of_torch.seen[-1]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import struct
-import zlib
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -12,6 +10,7 @@ import numpy
 import pyarrow
 import pyarrow.parquet
 import pytest
+from conftest import png
 
 import meetpoint
 from meetpoint import transforms as T
@@ -22,20 +21,6 @@ DEVICE = meetpoint.Emulated(allow_shared=True)
 COLUMNS = ["image", "boxes", "category", "joints", "mask", "sample"]
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
-
-
-def png(pixels: Any) -> bytes:
-    """A PNG of uint8 [height, width] or [height, width, 3]."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        check = struct.pack(">I", zlib.crc32(kind + body))
-        return struct.pack(">I", len(body)) + kind + body + check
-
-    height, width = pixels.shape[:2]
-    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + body
 
 
 def mask_of(sample: int) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 import meetpoint
 from meetpoint import _native
-from meetpoint import transforms as T
+from meetpoint import _registry, transforms as T
 
 EVERY = T.Compose(
     [
@@ -441,7 +441,7 @@ SCHEMA: Dict[str, Any] = {it["name"]: it for it in json.loads(_native.recipe_sch
 
 
 def class_of(name: str) -> Any:
-    return getattr(T, T._class_name(name))
+    return getattr(T, _registry.class_name(name))
 
 
 @pytest.mark.parametrize("name", SCHEMA)
@@ -465,7 +465,7 @@ def test_a_class_made_from_the_declaration_is_as_good_as_a_written_one(name: str
     keys = {key["name"]: key["example"] for key in SCHEMA[name]["keys"] if "example" in key}
     before = [T.Decode()] if name != "decode" else []
     before += [T.ToDtype("float32")] if name == "normalize" else []
-    made = T._of_declaration(SCHEMA[name])
+    made = _registry.of_declaration(SCHEMA[name])
     assert made.__name__ == class_of(name).__name__
     targets = {"boxes": T.Boxes("xyxy")} if name == "random_iou_crop" else None
     written = T.Compose([*before, class_of(name)(**keys)], targets)

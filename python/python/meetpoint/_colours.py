@@ -8,6 +8,57 @@ from ._transform import Transform
 from ._values import floats, number, numbers, whole
 from .errors import RecipeError
 
+Factor = Union[float, Sequence[float]]
+
+
+class Grayscale(Transform):
+    """As ``v2.Grayscale``: Pillow's luma, in one channel or three equal ones."""
+
+    _name = "grayscale"
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        super().__init__(
+            num_output_channels=whole("num_output_channels", num_output_channels)
+        )
+
+
+class RandomGrayscale(Transform):
+    """As ``v2.RandomGrayscale``: the number of channels stays."""
+
+    _name = "random_grayscale"
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__(p=number("p", p))
+
+
+class ColorJitter(Transform):
+    """As ``v2.ColorJitter`` on PIL images: the properties are changed in random order.
+
+    A number x stands for the factors [1 - x, 1 + x], of the hue for the shifts [-x, x]; (low, high)
+    for themselves. A property that is left out stays as it is.
+
+    :param brightness: factors of the brightness, not below 0.
+    :param contrast: factors of the contrast, not below 0.
+    :param saturation: factors of the saturation, not below 0.
+    :param hue: shifts of the hue as shares of the circle, from -0.5 to 0.5.
+    """
+
+    _name = "color_jitter"
+
+    def __init__(
+        self,
+        brightness: Optional[Factor] = None,
+        contrast: Optional[Factor] = None,
+        saturation: Optional[Factor] = None,
+        hue: Optional[Factor] = None,
+    ) -> None:
+        super().__init__(
+            brightness=None if brightness is None else numbers("brightness", brightness),
+            contrast=None if contrast is None else numbers("contrast", contrast),
+            saturation=None if saturation is None else numbers("saturation", saturation),
+            hue=None if hue is None else numbers("hue", hue),
+        )
+
 
 class RandomPhotometricDistort(Transform):
     """As ``v2.RandomPhotometricDistort`` on PIL images: each property changes with a probability.

@@ -8,13 +8,29 @@ takes it from the loader. Nothing here imports torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Generic,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from ._dataset import Dataset, Sample, reopen
+from ._resume import Resumable
 from .errors import SettingError, StateError
 
 if TYPE_CHECKING:
-    from ._loader import Loader
+    import torch.utils.data  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
+
+
+BatchT = TypeVar("BatchT")
 
 # Batches whose sample numbers are requested at once.
 _CHUNK = 256
@@ -47,7 +63,7 @@ class BatchIndices(List[int]):
 class Pass:
     """One pass of the batch sampler: batches are taken from the loader in its order."""
 
-    def __init__(self, loader: "Loader[Any]") -> None:
+    def __init__(self, loader: "DataLoaderLike[Any]") -> None:
         self._loader = loader
         self.epoch, self.left = loader._left()
         self._batches: Optional[Iterator[Any]] = None
@@ -88,7 +104,7 @@ class Pass:
 class Sampler:
     """The sample numbers of this rank, in the order in which the host prepares them."""
 
-    def __init__(self, loader: "Loader[Any]") -> None:
+    def __init__(self, loader: "DataLoaderLike[Any]") -> None:
         self._loader = loader
 
     def __iter__(self) -> Iterator[int]:
@@ -111,7 +127,7 @@ class BatchSampler:
 
     # There is no batch_size, so that accelerate does not distribute batches among ranks again.
 
-    def __init__(self, loader: "Loader[Any]") -> None:
+    def __init__(self, loader: "DataLoaderLike[Any]") -> None:
         self._loader = loader
 
     @property
@@ -163,3 +179,69 @@ def collate(fetched: Union[Taken, List[Sample]]) -> Any:
             ),
         )
     return fetched.batch
+
+
+class DataLoaderLike(Resumable, Generic[BatchT]):
+    """The part of a loader that has the attributes of a torch DataLoader."""
+
+    _pin_memory: bool
+    _view: Optional[LoaderDataset] = None
+
+    @property
+    def dataset(self) -> LoaderDataset:
+        """The dataset itself: a sequence of samples as they were packed."""
+        if self._view is None:
+            self._view = LoaderDataset(self._settings["dataset"])
+        return self._view
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in a full batch."""
+        return self._settings["batch_size"]
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether an incomplete last batch is left out."""
+        return self._settings["drop_last"]
+
+    @property
+    def num_workers(self) -> int:
+        """Number of worker processes, which is 0: workers are threads of this process."""
+        return 0
+
+    @property
+    def prefetch_factor(self) -> None:
+        """Batches prepared ahead per worker process: ``None``, as there are no worker processes."""
+        return None
+
+    @property
+    def pin_memory(self) -> bool:
+        """Whether batches are copied into pinned memory if torch finds CUDA."""
+        return self._pin_memory
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sample numbers of this rank in the next epoch, in the order of the host alone.
+
+        Devices change the order of batches, but not their content.
+        """
+        return Sampler(self)
+
+    @property
+    def batch_sampler(self) -> BatchSampler:
+        """The same, batch by batch; see :meth:`as_torch`."""
+        return BatchSampler(self)
+
+    @property
+    def collate_fn(self) -> Callable[[Any], Any]:
+        """The function that a torch DataLoader calls on fetched samples; see :meth:`as_torch`."""
+        return collate
+
+    def as_torch(self) -> "torch.utils.data.DataLoader[BatchT]":
+        """This loader as a ``torch.utils.data.DataLoader``, for frameworks that take nothing else.
+
+        It yields the same batches and shares this loader's position in the epoch.
+        """
+        from ._torch import TorchLoader
+
+        return TorchLoader(self)

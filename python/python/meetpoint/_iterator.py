@@ -42,7 +42,7 @@ class EpochIterator(Iterator[BatchT]):
         if loader is None or self._serial is None:
             raise StopIteration
         while True:
-            batch = loader._wait(self._serial, self._position.epoch)
+            batch = loader._delivery.wait(self._native, self._serial, self._position.epoch)
             self._warned = loader._warn_of_losses(self._warned)
             if loader._exporter is not None:
                 loader._exporter._warn()
@@ -60,7 +60,7 @@ class EpochIterator(Iterator[BatchT]):
             # Every sample of it was left out.
             if len(batch) > 0:
                 self._is_empty = False
-                handed: BatchT = loader._hand_over(batch)
+                handed: BatchT = loader._delivery.hand_over(batch)
                 return handed
 
     def _why_empty(self) -> str:

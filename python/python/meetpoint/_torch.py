@@ -13,7 +13,7 @@ from torch.utils.data import (  # type: ignore[import-not-found,unused-ignore]
 from . import _frameworks
 
 if TYPE_CHECKING:
-    from ._loader import Loader
+    from ._frameworks import DataLoaderLike
 
 
 class _Sampler(  # type: ignore[misc,unused-ignore]
@@ -22,7 +22,7 @@ class _Sampler(  # type: ignore[misc,unused-ignore]
 ):
     """The loader's sampler, of the class by which frameworks recognise distributed samplers."""
 
-    def __init__(self, loader: "Loader[Any]") -> None:
+    def __init__(self, loader: "DataLoaderLike[Any]") -> None:
         _frameworks.Sampler.__init__(self, loader)
         self.dataset = loader.dataset
         self.drop_last = loader.drop_last
@@ -31,7 +31,7 @@ class _Sampler(  # type: ignore[misc,unused-ignore]
 class TorchLoader(DataLoader):  # type: ignore[misc,type-arg,unused-ignore]
     """A DataLoader that yields the batches of a loader."""
 
-    def __init__(self, loader: "Loader[Any]") -> None:
+    def __init__(self, loader: "DataLoaderLike[Any]") -> None:
         self._loader = loader
         super().__init__(
             loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn

@@ -71,16 +71,18 @@ def _naming_arguments(init: Callable[..., None], cls: type) -> Callable[..., Non
 
 def _contained(operation: Any) -> Transform:
     """An operation inside of another: a transform, its name and keys, or a sequence of them."""
-    from . import transforms
+    from ._choices import RandomApply
+    from ._compose import Compose
+    from ._registry import from_operation
 
     if isinstance(operation, Transform):
         return operation
-    if isinstance(operation, transforms.Compose):
-        return transforms.RandomApply(operation._inside(), 1.0)
+    if isinstance(operation, Compose):
+        return RandomApply(operation._inside(), 1.0)
     if isinstance(operation, dict):
-        return transforms._from_operation(dict(cast(Dict[str, Any], operation)))
+        return from_operation(dict(cast(Dict[str, Any], operation)))
     if isinstance(operation, (list, tuple)):
-        return transforms.RandomApply(cast(List[Any], operation), 1.0)
+        return RandomApply(cast(List[Any], operation), 1.0)
     raise RecipeError(
         f"{operation!r} is not a transform of meetpoint.transforms, nor a list of them",
         remedy="translate those of torchvision with from_torchvision",

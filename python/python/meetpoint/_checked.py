@@ -1,0 +1,120 @@
+"""The arguments of a loader, checked, as the settings of the native one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
+
+from . import _arguments, _devices, _native, _output, _world
+from ._arguments import U64, path_or_none, seconds, text, whole, whole_or_none
+from ._delivery import Delivery
+from ._world import World
+from .errors import SettingError
+
+if TYPE_CHECKING:
+    from .samplers import Sampler
+    from .transforms import Compose
+
+
+class Checked(NamedTuple):
+    """What a loader is made of."""
+
+    settings: _native.Settings
+    recipe: "Compose"
+    sampler: "Sampler"
+    delivery: Delivery
+    given_world: Optional[World]
+    """The rank that was given as an argument."""
+    world: World
+    rendezvous: Optional[str]
+    pin_memory: bool
+
+
+def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
+    """Checks the arguments of a loader; ``further`` are those that only torch has.
+
+    :raises SettingError: an argument out of its range.
+    :raises TypeError: an argument that there is not.
+    """
+    # Of the outputs only torch's knows pinned memory.
+    pin = bool(given["pin_memory"]) and given["output"] == "torch"
+    refused = {**further, **{name: given[name] for name in _FIXED}}
+    if not pin:
+        refused["pin_memory"] = given["pin_memory"]
+    workers = _arguments.either(num_workers=given["num_workers"], workers=given["workers"])
+    prefetch = _arguments.either(
+        prefetch_factor=given["prefetch_factor"], prefetch=given["prefetch"]
+    )
+    _arguments.refuse_unknown(refused)
+    batch_size, seed = whole("batch_size", given["batch_size"]), whole("seed", given["seed"], U64)
+    sampler = _arguments.sampler(given["sampler"], _arguments.flag("shuffle", given["shuffle"]))
+    drop_last = _arguments.flag("drop_last", given["drop_last"])
+    strategy, order = text("strategy", given["strategy"]), text("order", given["order"])
+    window = whole_or_none("window", given["window"])
+    rank_timeout = seconds("rank_timeout", given["rank_timeout"])
+    rendezvous = _arguments.text_or_none("rendezvous", given["rendezvous"])
+    workers = whole_or_none("workers", workers)
+    prefetch = whole_or_none("prefetch", prefetch)
+    convert = _output.converter(given["output"], pin=pin)
+    ranges = _ranges(given["nvtx"])
+    columns = _arguments.column_names(given["columns"])
+    recipe = _arguments.compose(given["recipe"])
+    sockets, commands = _devices.sources(given["device"])
+    given_world = _world.given(given["rank"], given["world_size"])
+    world = _world.look(given_world, rendezvous)
+    if rendezvous is not None and world.source == _world.ALONE:
+        raise SettingError(
+            f"rendezvous is {rendezvous!r}, but there is only one rank",
+            remedy="give rank and world_size as well, or leave rendezvous out",
+        )
+    if strategy == "auto" and not (sockets or commands):
+        strategy = "host-only"
+    on_error = given["on_error"]
+    settings: _native.Settings = {
+        "dataset": _arguments.path("dataset", given["dataset"]),
+        "recipe": recipe.to_toml(),
+        "columns": ["image", "label"] if columns is None else columns,
+        "batch_size": batch_size,
+        "drop_last": drop_last,
+        "sampler": sampler._native(),
+        "seed": seed,
+        "strategy": strategy,
+        "order": order,
+        "window": window,
+        "workers": _default_workers() if workers is None else workers,
+        "prefetch": 2 if prefetch is None else prefetch,
+        "memory_budget": whole("memory_budget", given["memory_budget"], U64),
+        "sockets": sockets,
+        "commands": commands,
+        "spool_quota": whole("spool_quota", given["spool_quota"], U64),
+        "spool_folder": path_or_none("spool_folder", given["spool_folder"]),
+        "rank": world.rank,
+        "ranks": world.size,
+        "meeting": None,
+        "rank_timeout": rank_timeout,
+        "stall_timeout": seconds("stall_timeout", given["stall_timeout"]),
+        "on_error": text("on_error", on_error) if isinstance(on_error, str) else on_error,
+        "max_errors": whole_or_none("max_errors", given["max_errors"], U64),
+        "quarantine": path_or_none("quarantine", given["quarantine"]),
+    }
+    delivery = Delivery(convert, columns, ranges)
+    return Checked(
+        settings, recipe, sampler, delivery, given_world, world, rendezvous, pin
+    )
+
+
+_FIXED = ("persistent_workers", "timeout", "in_order")
+"""Arguments of torch that the loader takes with the value of what is so in any case."""
+
+
+def _default_workers() -> int:
+    return max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+def _ranges(wanted: Optional[bool]) -> Any:
+    if wanted is False:
+        return None
+    # Imported here to keep the import of this package fast.
+    from ._nvtx import ranges
+
+    return ranges(wanted)

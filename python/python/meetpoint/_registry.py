@@ -1,0 +1,177 @@
+"""The class of every operation: those that are written out, and those made from declarations."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from inspect import Parameter, Signature
+from typing import Any, Dict, List, Sequence, Type, cast
+
+from . import _native
+from ._batches import CutMix, MixUp, OneHot, TimmMixup
+from ._choices import RandomApply, RandomChoice, RandomOrder
+from ._colours import (
+    AdjustGamma,
+    ColorJitter,
+    Grayscale,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomEqualize,
+    RandomErasing,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPhotometricDistort,
+    RandomPosterize,
+    RandomSolarize,
+    SigmoidContrast,
+)
+from ._crops import (
+    CenterCrop,
+    Decode,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomVerticalFlip,
+    Resize,
+)
+from ._geometry import (
+    ElasticTransform,
+    Pad,
+    RandomAffine,
+    RandomCrop,
+    RandomIoUCrop,
+    RandomPerspective,
+    RandomResize,
+    RandomRotation,
+    RandomShortestSize,
+    RandomZoomOut,
+    ScaleJitter,
+)
+from ._policies import (
+    AugMix,
+    AutoAugment,
+    GaussianBlur,
+    GaussianNoise,
+    PillowGaussianBlur,
+    RandAugment,
+    RandomSensorNoise,
+    ThreeAugment,
+    TimmRandAugment,
+    TrivialAugmentWide,
+)
+from ._tensors import Layout, Normalize, ToDtype
+from ._transform import Transform
+
+CLASSES: Dict[str, Type[Transform]] = {
+    it._name: it
+    for it in (
+        Decode,
+        Resize,
+        RandomResize,
+        RandomShortestSize,
+        ScaleJitter,
+        CenterCrop,
+        RandomCrop,
+        RandomResizedCrop,
+        RandomIoUCrop,
+        Pad,
+        RandomZoomOut,
+        RandomHorizontalFlip,
+        RandomVerticalFlip,
+        RandomRotation,
+        RandomAffine,
+        RandomPerspective,
+        ElasticTransform,
+        Grayscale,
+        RandomGrayscale,
+        ColorJitter,
+        RandomPhotometricDistort,
+        RandomChannelPermutation,
+        RandomAdjustSharpness,
+        RandomAutocontrast,
+        RandomEqualize,
+        RandomInvert,
+        RandomPosterize,
+        RandomSolarize,
+        AdjustGamma,
+        SigmoidContrast,
+        GaussianBlur,
+        PillowGaussianBlur,
+        GaussianNoise,
+        RandomSensorNoise,
+        AutoAugment,
+        RandAugment,
+        TimmRandAugment,
+        TrivialAugmentWide,
+        ThreeAugment,
+        AugMix,
+        RandomApply,
+        RandomChoice,
+        RandomOrder,
+        ToDtype,
+        Normalize,
+        Layout,
+        RandomErasing,
+        MixUp,
+        CutMix,
+        TimmMixup,
+        OneHot,
+    )
+}
+
+
+def of_declaration(declaration: Dict[str, Any]) -> Type[Transform]:
+    """A class whose arguments are the keys that an operation declares."""
+    parameters: List[Parameter] = []
+    for key in declaration["keys"]:
+        default = Parameter.empty if "example" in key else None
+        parameters.append(Parameter(key["name"], Parameter.POSITIONAL_OR_KEYWORD, default=default))
+    parameters.sort(key=lambda parameter: parameter.default is None)
+    signature = Signature(parameters)
+
+    def __init__(self: Transform, *values: Any, **keys: Any) -> None:
+        Transform.__init__(self, **_plain(signature.bind(*values, **keys).arguments))
+
+    lines = [f"{key['name']}: {key['about']}." for key in declaration["keys"]]
+    content: Dict[str, Any] = {
+        "__init__": __init__,
+        "__signature__": signature,
+        "__doc__": "\n".join(
+            [f"Operation ``{declaration['name']}``: {declaration['about']}.", *lines]
+        ),
+        "__module__": "meetpoint.transforms",
+        "_name": declaration["name"],
+    }
+    return type(class_name(declaration["name"]), (Transform,), content)
+
+
+def class_name(name: str) -> str:
+    """The name of an operation in torchvision's spelling."""
+    return "".join(word.capitalize() for word in name.split("_")).replace("Iou", "IoU")
+
+
+def _plain(keys: Dict[str, Any]) -> Dict[str, Any]:
+    """Values as TOML can hold them: enums by their value, sequences as lists."""
+
+    def plain(value: Any) -> Any:
+        value = getattr(value, "value", value)
+        if not isinstance(value, (list, tuple)):
+            return value
+        return [plain(item) for item in cast(Sequence[Any], value)]
+
+    return {key: plain(value) for key, value in keys.items()}
+
+
+@lru_cache(maxsize=None)
+def declared() -> Dict[str, Type[Transform]]:
+    """The class of every operation by its name in Python."""
+    found: Dict[str, Type[Transform]] = {}
+    for declaration in json.loads(_native.recipe_schema())["operations"]:
+        made = CLASSES.get(declaration["name"]) or of_declaration(declaration)
+        found[made.__name__] = made
+    return found
+
+
+def from_operation(keys: Dict[str, Any]) -> Transform:
+    """The transform of an operation's name and keys."""
+    return declared()[class_name(keys.pop("name"))](**keys)

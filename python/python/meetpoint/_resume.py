@@ -1,0 +1,256 @@
+"""Where a loader is: the rank that it loads for, its position in the epoch, and its state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+
+from . import _distributed, _native, _world
+from ._arguments import whole
+from ._measured import Measured
+from ._state import Position, States, position_of
+from ._world import World
+from .errors import ClosedError, RankError, StateError
+
+if TYPE_CHECKING:
+    from ._checked import Checked
+
+
+class Resumable(Measured):
+    """The part of a loader that opens the native one for its rank, and resumes epochs."""
+
+    def __init__(self, checked: "Checked") -> None:
+        super().__init__()
+        settings, world = checked.settings, checked.world
+        self._settings = settings
+        self._strategy = settings["strategy"]
+        self._sampler = checked.sampler
+        self._given = checked.given_world
+        self._world = world
+        self._rendezvous = checked.rendezvous
+        self._is_closed = False
+        # The rank that the native loader is for; ``None`` where it has to be opened anew.
+        self._opened_for: Optional[Tuple[int, int]] = None
+        self._native = self._open(may_wait=True)
+        description, checksum = self._native.sampler
+        self._fixed: Dict[str, Any] = {
+            "dataset": self._native.dataset_sha256,
+            "recipe": self._native.recipe_hash,
+            "batch_size": settings["batch_size"],
+            "drop_last": settings["drop_last"],
+            "sampler": description,
+            "sampler_sha256": checksum,
+            "seed": settings["seed"],
+            "world_size": world.size,
+            "rank": world.rank,
+        }
+        self._batches = self._native.batches
+        self._position = Position(epoch=0)
+        # The state that was loaded, until a batch of it is handed out.
+        self._loaded: Optional[States] = None
+        # Difference to the epochs of frameworks, which count from 0 again after a resume.
+        self._epoch_offset = 0
+        # A batch was handed out, so the rank cannot change any more.
+        self._is_used = False
+
+    def _open(self, *, may_wait: bool) -> _native.Loader:
+        """Opens the native loader for this rank.
+
+        Ranks from the environment may not be able to meet yet. With ``may_wait``, only the host's
+        part is opened then; devices follow when an iteration begins.
+        """
+        world = self._world
+        settings: _native.Settings = {**self._settings, "rank": world.rank, "ranks": world.size}
+        has_devices = bool(settings["sockets"] or settings["commands"])
+        if world.size > 1 and has_devices and settings["strategy"] != "host-only":
+            is_early = not _distributed.can_meet(self._rendezvous)
+            if may_wait and is_early and world.source == _world.ENVIRONMENT:
+                self._opened_for = None
+                settings["strategy"] = "host-only"
+                settings["sockets"], settings["commands"] = [], []
+                return _native.Loader(settings)
+            job = (
+                f"strategy {settings['strategy']} (order {settings['order']}, window "
+                f"{settings['window']}), batches of {settings['batch_size']} (drop_last "
+                f"{settings['drop_last']}, sampler {self._sampler}, seed "
+                f"{settings['seed']}), and the recipe\n{settings['recipe']}"
+            )
+            settings["meeting"] = _distributed.meeting(
+                world.rank, world.size, self._rendezvous, job, settings["rank_timeout"]
+            )
+        opened = _native.Loader(settings)
+        self._opened_for = world.place
+        return opened
+
+    def _look(self) -> None:
+        """Determines the rank again, which may change until a batch was handed out."""
+        if not self._is_used:
+            self._become(_world.look(self._given, self._rendezvous))
+
+    def _become(self, world: World) -> None:
+        """Changes to this rank if its source has at least the precedence of the present one."""
+        if not world.replaces(self._world):
+            return
+        if world.place != self._world.place:
+            fixed = {**self._fixed, "rank": world.rank, "world_size": world.size}
+            batches, _ = self._native.size_of(*world.place)
+            resumed: List[str] = []
+            position = Position(epoch=self._position.epoch)
+            if self._loaded is not None:
+                samples = self._native.samples_per_epoch
+                position, resumed = position_of(self._loaded, fixed, samples, batches)
+            self._fixed, self._batches = fixed, batches
+            self._position, self._resumed = position, resumed
+        self._world = world
+
+    def _settle(self) -> None:
+        """Reopens the native loader if the rank has changed since it was opened.
+
+        :raises RankError: batches were already handed out as another rank.
+        """
+        world = _world.look(self._given, self._rendezvous)
+        if self._is_used and world.replaces(self._world) and world.place != self._world.place:
+            raise RankError(
+                f"this loader has handed out batches as {self._world}, but this process is now "
+                f"{world}",
+                remedy=(
+                    "initialise torch.distributed before making the loader or iterating over "
+                    "it, or load its state_dict() into a new loader"
+                ),
+            )
+        self._look()
+        if self._opened_for == self._world.place or self._is_closed:
+            return
+        self._native.close()
+        self._opened_for = None
+        self._native = self._open(may_wait=False)
+        self._batches = self._native.batches
+        if self._exporter is not None:
+            self._exporter._move(self._native, *self._world.place)
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        self._look()
+        return self._batches
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the latest iteration; before there is one, the epoch that it will be of."""
+        return self._position.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is of this epoch, as with ``DistributedSampler.set_epoch``.
+
+        Where a state of this epoch was loaded, the iteration goes on in the middle of it.
+        """
+        self._epoch_offset = 0
+        self._begin_at(whole("epoch", epoch))
+
+    def seek(self, step: int) -> None:
+        """The next iteration begins at this step of its epoch, as if those before had been taken.
+
+        Which epoch that is, :meth:`set_epoch` says.
+
+        :param step: batches of this rank to pass over, from 0 to ``len(loader)``.
+        :raises SettingError: there is no such step.
+        :raises StateError: the order of batches differs between runs, as under ``"wrr"``, so a step
+            does not say which batches come before it.
+        :raises ClosedError: the loader was closed.
+        """
+        if self._is_closed:
+            raise ClosedError("the loader was closed", remedy="make another loader")
+        self._settle()
+        step = whole("step", step, self._batches)
+        if step and not self._native.has_host_order:
+            raise StateError(
+                f"cannot seek step {step}: with strategy {self._strategy!r} the order of batches "
+                "differs between runs",
+                remedy=(
+                    'resume with load_state_dict(), or make the loader with order="baseline"'
+                ),
+            )
+        self._loaded = None
+        self._position = Position(self._upcoming().epoch, [(0, step)] if step else None)
+
+    def _begin_at(self, epoch: int) -> None:
+        position = self._position
+        if self._is_past(position) or position.epoch != epoch:
+            self._position, self._loaded = Position(epoch=epoch), None
+
+    def _set_epoch_of_pass(self, epoch: int) -> None:
+        """As :meth:`set_epoch`, called by a framework that numbers its passes itself."""
+        epoch = whole("epoch", epoch)
+        if self._loaded is not None:
+            self._epoch_offset = self._position.epoch - epoch
+        self._begin_at(max(0, epoch + self._epoch_offset))
+
+    def _left(self) -> Tuple[int, List[int]]:
+        """The epoch of the next iteration, and the batches that are left of it."""
+        self._settle()
+        position = self._upcoming()
+        consumed = {batch for start, end in position.ranges for batch in range(start, end)}
+        return position.epoch, [it for it in range(self._batches) if it not in consumed]
+
+    def _skip(self, epoch: int, batches: Sequence[int]) -> None:
+        """Makes the next iteration one of this epoch, without the first of the batches left.
+
+        :raises StateError: the order is not fixed, so these batches are not determined.
+        """
+        self._begin_at(epoch)
+        if not batches:
+            return
+        self._settle()
+        if not self._native.has_host_order:
+            raise StateError(
+                f"cannot skip the first {len(batches)} batches of epoch {epoch}: with strategy "
+                f"{self._strategy!r} the order of batches differs between runs",
+                remedy='resume with load_state_dict(), or make the loader with order="baseline"',
+            )
+        self._position = self._upcoming().without(batches)
+
+    def _samples_of_rank(self) -> int:
+        self._look()
+        _, samples = self._native.size_of(*self._world.place)
+        return samples
+
+    def _is_past(self, position: Position) -> bool:
+        """Whether the next iteration is of the next epoch."""
+        # An iteration without a batch taken does not count: Lightning begins each epoch twice.
+        return position.is_begun and (position.is_used or len(position) >= self._batches)
+
+    def _upcoming(self) -> Position:
+        """Where the next iteration begins."""
+        position = self._position
+        return Position(epoch=position.epoch + 1) if self._is_past(position) else position
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the loader is: a small dictionary of numbers and texts, good for JSON.
+
+        Counted is what was handed out, so what was prepared ahead is neither lost nor repeated.
+        """
+        self._look()
+        position = self._position
+        if len(position) >= self._batches:
+            position = Position(epoch=position.epoch + 1)
+        return {"version": 2, **self._fixed, **position.to_dict()}
+
+    def load_state_dict(self, state: States) -> None:
+        """The next iteration gives the batches that were left when the state was taken.
+
+        Under ``host-only``, ``device-only`` and ``windowed`` they come in the order in which they
+        would have come; under ``mte`` and ``mte-feedback`` as well, once their split was known.
+        ``wrr`` has no order of its own: the same batches come. The number of workers, the devices
+        and the strategy may be others.
+
+        So may the number of ranks: what all of them had left is cut anew, in whole batches. Where
+        it does not divide, the fewest batches come twice (with ``drop_last``: are left out) that
+        give all ranks equal steps; :meth:`report` says how many. Give the states of all ranks as a
+        list, or any one of them where ranks consume in order (``host-only``, ``device-only``).
+
+        :raises StateError: the state is of another dataset, recipe, seed or batch size, or says
+            too little.
+        """
+        self._look()
+        samples = self._native.samples_per_epoch
+        position, self._resumed = position_of(state, self._fixed, samples, self._batches)
+        self._end_iterator()
+        self._position, self._loaded = position, state
