@@ -20,6 +20,9 @@ pub struct Surroundings {
     /// Mean time of a step on batches that were all ready and repeated, with nothing prepared
     /// meanwhile; `None` where that was not tried.
     pub replayed_step_ns: Option<f64>,
+    /// Time that a function of the user took to change batches, all of the epoch together; it
+    /// runs in the consumer's thread, after a batch was handed out.
+    pub transform_ns: f64,
 }
 
 /// Part of the way of a batch.
@@ -34,6 +37,8 @@ pub enum Stage {
     Device,
     /// A batch that a device published comes into host memory and is checked.
     HandOver,
+    /// A function of the user changes the batch, in the consumer's thread.
+    Transform,
     /// The consumer's own step.
     Step,
 }
@@ -46,6 +51,7 @@ impl Stage {
             Self::HostCompute => "decoding and augmenting at the host",
             Self::Device => "the device's preparation",
             Self::HandOver => "the hand-over from the device's spool",
+            Self::Transform => "the batch transform",
             Self::Step => "the training step itself",
         }
     }
@@ -74,7 +80,7 @@ pub struct Explanation {
     /// Whether the consumer waited for batches for longer than [`WAITED_SHARE_MIN`] of the time.
     pub is_loading: bool,
     /// The stage that took most of the time: of loading where that held the consumer up, else the
-    /// step.
+    /// batch transform or the step.
     pub stage: Stage,
     /// Share of the time in which the consumer waited for a batch; that until the first left out.
     pub waited_share: f64,
@@ -98,12 +104,14 @@ struct Waits {
     host: f64,
     device: f64,
     hand_over: f64,
+    transform: f64,
+    /// Without the transform.
     step: f64,
 }
 
 impl Waits {
     /// Puts every wait down to what its batch was waiting for.
-    fn of(records: &[BatchRecord]) -> Self {
+    fn of(records: &[BatchRecord], transform_ns: f64) -> Self {
         let mut waits = Self::default();
         let mut before = None;
         for record in records {
@@ -122,6 +130,8 @@ impl Waits {
             waits.device += until_published.min(waited);
             waits.hand_over += waited - until_published.min(waited);
         }
+        waits.transform = transform_ns.clamp(0.0, waits.step);
+        waits.step -= waits.transform;
         waits
     }
 
@@ -135,16 +145,20 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
     if stats.records.len() < 2 {
         return None;
     }
-    let waits = Waits::of(&stats.records);
-    let total = waits.loading() + waits.step;
+    let waits = Waits::of(&stats.records, around.transform_ns);
+    let total = waits.loading() + waits.transform + waits.step;
     let waited_share = if total > 0.0 { waits.loading() / total } else { 0.0 };
     let is_loading = waited_share > WAITED_SHARE_MIN;
     let ceilings = ceilings(stats, around, &waits);
     let stage = match is_loading {
+        false if waits.transform > waits.step => Stage::Transform,
         false => Stage::Step,
         true => slowest(stats, &waits),
     };
-    let gain = |step_ns: f64| (step_ns > 0.0).then(|| total / step_ns);
+    let gain = |step_ns: f64| {
+        let least = waits.transform + step_ns;
+        (least > 0.0).then(|| total / least)
+    };
     // Preparation may slow the steps themselves down; a replay shows them without it.
     let replayed = around.replayed_step_ns.map(|each| each * stats.records.len() as f64);
     let mut explanation = Explanation {
@@ -158,7 +172,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         ceilings,
         sentences: Vec::new(),
     };
-    explanation.sentences = sentences(&explanation, stats, around);
+    explanation.sentences = sentences(&explanation, stats, around, &waits);
     Some(explanation)
 }
 
@@ -186,7 +200,7 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
     let ceiling = |stage, each_ns: f64, at_once: f64, how: String, waited: f64| {
         let rate = at_once * 1e9 / each_ns;
         // One thread's rate is what was measured; several are taken to work side by side.
-        let is_measured = matches!(stage, Stage::HandOver | Stage::Step);
+        let is_measured = matches!(stage, Stage::HandOver | Stage::Transform | Stage::Step);
         (rate.is_finite() && rate > 0.0).then(|| Ceiling {
             stage,
             measured_batches_per_second: is_measured.then_some(rate),
@@ -201,9 +215,10 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
         if device.t_s_ns > 0 { 1e9 / device.t_s_ns as f64 } else { 0.0 }
     };
     let devices: f64 = stats.schedule.devices.iter().map(t_s).sum();
+    let transform_ns = waits.transform / stats.records.len() as f64;
     let (step, how) = match around.replayed_step_ns {
         Some(replayed) => (replayed, "a replay of batches that were ready"),
-        None => (stats.step.mean_ns, "the steps of this epoch"),
+        None => (stats.step.mean_ns - transform_ns, "the steps of this epoch"),
     };
     let all = [
         ceiling(
@@ -234,12 +249,24 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
             "one thread that fetches and checks slots".to_owned(),
             waits.hand_over,
         ),
+        ceiling(
+            Stage::Transform,
+            transform_ns,
+            1.0,
+            "the function's measured time".to_owned(),
+            waits.transform,
+        ),
         ceiling(Stage::Step, step, 1.0, how.to_owned(), waits.step),
     ];
     all.into_iter().flatten().collect()
 }
 
-fn sentences(explanation: &Explanation, stats: &EpochStats, around: &Surroundings) -> Vec<String> {
+fn sentences(
+    explanation: &Explanation,
+    stats: &EpochStats,
+    around: &Surroundings,
+    waits: &Waits,
+) -> Vec<String> {
     let Explanation { is_loading, stage, waited_share, startup_seconds, .. } = explanation;
     let percent = waited_share * 100.0;
     let mut said = Vec::new();
@@ -264,15 +291,29 @@ fn sentences(explanation: &Explanation, stats: &EpochStats, around: &Surrounding
     } else {
         said.push(format!(
             "Loading is not the bottleneck: the consumer waited for batches for {percent:.1} % of \
-             the time; the rest went to {}.",
-            Stage::Step.name()
+             the time; {} {}.",
+            if waits.transform > 0.0 { "most of the rest went to" } else { "the rest went to" },
+            stage.name()
         ));
         let gain = gain.unwrap_or(1.0);
         said.push(format!(
             "Faster loading would make the epoch at most {gain:.2} times as fast ({source})."
         ));
     }
-    let step_ns = stats.step.mean_ns;
+    let transform_ns = waits.transform / stats.records.len() as f64;
+    if transform_ns > 0.0 {
+        let total = waits.loading() + waits.transform + waits.step;
+        said.push(format!(
+            "The batch transform takes {:.2} ms a batch, {:.1} % of the time, in the thread that \
+             consumes batches.",
+            transform_ns / 1e6,
+            waits.transform / total * 100.0
+        ));
+    }
+    if *stage == Stage::Transform {
+        said.extend(advice(*stage, stats, around));
+    }
+    let step_ns = stats.step.mean_ns - transform_ns;
     if let Some(replayed) = around.replayed_step_ns.filter(|it| *it * 1.1 < step_ns) {
         said.push(format!(
             "A step takes {:.2} ms while batches are prepared and {:.2} ms without: both share \
@@ -325,6 +366,10 @@ fn advice(stage: Stage, stats: &EpochStats, around: &Surroundings) -> Option<Str
         Stage::HandOver => {
             "Batches of the device wait in its spool: a larger spool quota, or a spool in memory \
              rather than a file, would help."
+        }
+        Stage::Transform => {
+            "The function runs while nothing else of the loop does: operations of the recipe in \
+             its place would be computed ahead, by workers and devices."
         }
         Stage::Step => return None,
     };

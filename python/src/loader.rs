@@ -45,6 +45,14 @@ pub(crate) struct Loader {
     raised: Raised,
 }
 
+/// An epoch that ended.
+#[derive(Clone)]
+struct Past {
+    stats: Arc<EpochStats>,
+    /// Time that the user's batch transform took in it.
+    transform: Duration,
+}
+
 struct State {
     engine: Engine,
     /// Number of the epoch's beginning; a later one voids it.
@@ -52,7 +60,9 @@ struct State {
     /// What was measured of the epochs that ended.
     finished: Vec<Arc<EpochStats>>,
     /// The last of them, whoever took them.
-    history: VecDeque<Arc<EpochStats>>,
+    history: VecDeque<Past>,
+    /// Time that the user's batch transform took in the epoch under way.
+    transform: Duration,
     /// Sums over all of them.
     totals: Totals,
     metrics: Prometheus,
@@ -79,6 +89,7 @@ impl State {
             serial: 0,
             finished: Vec::new(),
             history: VecDeque::new(),
+            transform: Duration::ZERO,
             totals: Totals::default(),
             metrics: Prometheus::new(),
             exporter: None,
@@ -107,7 +118,8 @@ impl State {
         if self.history.len() == HISTORY_MAX {
             self.history.pop_front();
         }
-        self.history.push_back(Arc::clone(&stats));
+        let transform = std::mem::take(&mut self.transform);
+        self.history.push_back(Past { stats: Arc::clone(&stats), transform });
         self.finished.push(stats);
     }
 
@@ -284,6 +296,7 @@ impl Loader {
         state.is_over = false;
         state.is_begun = true;
         state.record = None;
+        state.transform = Duration::ZERO;
         Ok(state.serial)
     }
 
@@ -322,6 +335,14 @@ impl Loader {
         }
     }
 
+    fn note_transform(&self, serial: u64, seconds: f64) {
+        let mut state = self.lock();
+        if state.serial == serial {
+            let added = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            state.transform = state.transform.saturating_add(added);
+        }
+    }
+
     fn abandon(&self, serial: u64) {
         if self.process != std::process::id() {
             return;
@@ -357,26 +378,27 @@ impl Loader {
     #[pyo3(signature = (replayed_step=None))]
     fn explain(&self, py: Python<'_>, replayed_step: Option<f64>) -> PyResult<Option<String>> {
         self.await_end(py)?;
-        let around = Surroundings {
+        let around = |past: &Past| Surroundings {
             workers: self.opened.workers,
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             replayed_step_ns: replayed_step.map(|seconds| seconds * 1e9),
+            transform_ns: past.transform.as_secs_f64() * 1e9,
         };
         let state = self.lock();
         // One that was broken off says something where none was finished.
-        let whole = state.history.iter().rev().filter(|stats| stats.is_complete);
-        let broken = state.history.iter().rev().filter(|stats| !stats.is_complete);
-        let explained = whole.chain(broken).find_map(|stats| explain(stats, &around));
+        let whole = state.history.iter().rev().filter(|past| past.stats.is_complete);
+        let broken = state.history.iter().rev().filter(|past| !past.stats.is_complete);
+        let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &around(past)));
         let told = explained.map(|explained| serde_json::to_string(&explained));
         told.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64)> {
         self.await_end(py)?;
-        let history: Vec<Arc<EpochStats>> = self.lock().history.iter().cloned().collect();
+        let history: Vec<Past> = self.lock().history.iter().cloned().collect();
         let shown = path.display().to_string();
         let written = py.detach(|| {
-            let epochs = history.iter().map(|stats| &**stats).collect();
+            let epochs = history.iter().map(|past| &*past.stats).collect();
             let process = Process { name: "meetpoint".to_owned(), epochs };
             write(BufWriter::new(File::create(path)?), &[process], TRACE_BATCHES_MAX)
         });

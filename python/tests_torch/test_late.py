@@ -30,7 +30,7 @@ before = [len(loader), loader.state_dict()["world_size"]]
 os.environ.update(RANK=str(rank), WORLD_SIZE="2")
 dist.init_process_group("gloo")
 after = [len(loader), loader.state_dict()["world_size"]]
-epochs = [[sample for batch in loader for sample in batch["sample"]] for _ in range(2)]
+epochs = [[sample for batch in loader for sample in batch["sample"].tolist()] for _ in range(2)]
 with open(os.path.join(os.environ["OUT"], str(rank)), "w") as file:
     json.dump({"before": before, "after": after, "epochs": epochs}, file)
 loader.close()
@@ -64,7 +64,7 @@ class Module(lightning.LightningModule):
         self.seen = []
 
     def training_step(self, batch, _):
-        self.seen += batch["sample"]
+        self.seen += batch["sample"].tolist()
         return self.layer(batch["image"].mean().reshape(1, 1)).sum()
 
     def configure_optimizers(self):

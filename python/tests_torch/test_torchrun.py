@@ -32,7 +32,7 @@ try:
     for epoch in range(2):
         epochs.append([])
         for batch in loader:
-            epochs[-1].append(batch["sample"])
+            epochs[-1].append(batch["sample"].tolist())
             total = batch["image"].sum()
             dist.all_reduce(total)
             if doing == "die" and rank == ranks - 1 and len(epochs[-1]) == 2:

@@ -27,7 +27,7 @@ def make(dataset: str, **more: Any) -> Any:
 
 def epochs(dataset: str, count: int) -> List[List[int]]:
     with make(dataset) as loader:
-        return [[sample for batch in loader for sample in batch["sample"]] for _ in range(count)]
+        return [[sample for batch in loader for sample in batch["sample"].tolist()] for _ in range(count)]
 
 
 class Model(torch.nn.Module):
@@ -39,7 +39,7 @@ class Model(torch.nn.Module):
         self.seen: List[int] = []
 
     def forward(self, image: Any, label: Any, sample: Any) -> Any:
-        self.seen += sample
+        self.seen += sample.tolist()
         return {"loss": self.layer(image.mean().reshape(1, 1)).sum()}
 
 
@@ -88,18 +88,18 @@ def test_accelerate_prepares_a_loader_and_skips_batches_of_it(dataset: str) -> N
         prepared = accelerator.prepare_data_loader(loader)
         assert len(prepared) == 22
         for expected in (first, second):
-            assert [sample for batch in prepared for sample in batch["sample"]] == expected
+            assert [sample for batch in prepared for sample in batch["sample"].tolist()] == expected
             assert accelerator.gradient_state.end_of_dataloader is False
     with make(dataset) as loader:
         prepared = accelerator.prepare_data_loader(loader)
         prepared.set_epoch(1)
         skipped = accelerator.skip_first_batches(prepared, 9)
         assert len(skipped) == 13
-        assert [sample for batch in skipped for sample in batch["sample"]] == second[27:]
+        assert [sample for batch in skipped for sample in batch["sample"].tolist()] == second[27:]
     with make(dataset) as loader:
         # Without preparing it, too.
         skipped = accelerate.skip_first_batches(loader, 9)
-        assert [sample for batch in skipped for sample in batch["sample"]] == first[27:]
+        assert [sample for batch in skipped for sample in batch["sample"].tolist()] == first[27:]
 
 
 RANKS = """
@@ -122,9 +122,9 @@ kept = accelerator.prepare(loader)
 told["is_kept"] = kept is loader
 prepared = prepare_data_loader(loader, accelerator.device, num_processes=1, process_index=0,
     put_on_device=True)
-told["epoch"] = [sample for batch in prepared for sample in batch["sample"]]
+told["epoch"] = [sample for batch in prepared for sample in batch["sample"].tolist()]
 told["skipped"] = [sample for batch in accelerate.skip_first_batches(prepared, 4)
-    for sample in batch["sample"]]
+    for sample in batch["sample"].tolist()]
 with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as file:
     json.dump(told, file)
 loader.close()
@@ -153,10 +153,10 @@ loader = make()
 fabric = Fabric(accelerator="cpu", devices=2, num_nodes=1, strategy="ddp")
 fabric.launch()
 batches = fabric.setup_dataloaders(loader.as_torch())
-epochs = [[sample for batch in batches for sample in batch["sample"]] for _ in range(2)]
+epochs = [[sample for batch in batches for sample in batch["sample"].tolist()] for _ in range(2)]
 begun = []
 for at, batch in enumerate(batches):
-    begun += batch["sample"]
+    begun += batch["sample"].tolist()
     if at == 3:
         state = loader.state_dict()
         break
@@ -165,8 +165,8 @@ other = make()
 other.load_state_dict(state)
 resumed = fabric.setup_dataloaders(other.as_torch())
 assert len(resumed) == 11
-rest = [sample for batch in resumed for sample in batch["sample"]]
-after = [sample for batch in resumed for sample in batch["sample"]]
+rest = [sample for batch in resumed for sample in batch["sample"].tolist()]
+after = [sample for batch in resumed for sample in batch["sample"].tolist()]
 with open(os.path.join(os.environ["OUT"], str(fabric.global_rank)), "w") as file:
     json.dump({"epochs": epochs, "begun": begun, "rest": rest, "after": after}, file)
 other.close()
@@ -194,12 +194,12 @@ def test_a_loader_as_a_dataloader_of_torch_is_one(dataset: str) -> None:
         assert isinstance(as_torch, torch.utils.data.DataLoader)
         assert isinstance(as_torch.sampler, torch.utils.data.DistributedSampler)
         assert len(as_torch) == 22 and len(as_torch.dataset) == 66
-        assert [sample for batch in as_torch for sample in batch["sample"]] == first
+        assert [sample for batch in as_torch for sample in batch["sample"].tolist()] == first
         # One that is built of the parts continues where the loader is.
         built = torch.utils.data.DataLoader(
             loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn
         )
-        assert [sample for batch in built for sample in batch["sample"]] == second
+        assert [sample for batch in built for sample in batch["sample"].tolist()] == second
         # The dataset alone is a map-style one, read by worker processes too.
         alone = torch.utils.data.DataLoader(
             loader.dataset, batch_size=6, num_workers=1, collate_fn=_numbers,

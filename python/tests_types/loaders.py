@@ -35,6 +35,27 @@ def batches_have_the_type_of_the_output() -> None:
         assert_type(batch, Dict[str, Any])
 
 
+def a_batch_transform_sets_the_type_of_batches() -> None:
+    def mean(batch: Tuple[NDArray[Any], Any]) -> float:
+        return float(batch[0].mean())
+
+    def of_torch(batch: Tuple[torch.Tensor, Any]) -> torch.Tensor:
+        return batch[0]
+
+    def of_columns(batch: Dict[str, Any]) -> List[int]:
+        return [1]
+
+    for number in meetpoint.Loader("a.set", recipe=RECIPE, batch_transform=mean):
+        assert_type(number, float)
+    for images in meetpoint.Loader("a.set", recipe=RECIPE, output="torch", batch_transform=of_torch):
+        assert_type(images, torch.Tensor)
+    for numbers in meetpoint.Loader(
+        "a.set", recipe=RECIPE, columns="sample", batch_transform=of_columns
+    ):
+        assert_type(numbers, List[int])
+    meetpoint.Loader("a.set", recipe=RECIPE, batch_transform=7)  # type: ignore[call-overload]
+
+
 def a_loader_has_what_torch_users_expect(loader: meetpoint.Loader[Any]) -> None:
     assert_type(loader.dataset[0], meetpoint.Sample)
     assert_type(loader.batch_size, int)

@@ -55,7 +55,8 @@ pub(super) fn judge(
 /// What held the last epoch of rank 0 up.
 fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let around = Surroundings { workers: job.workers, cores, replayed_step_ns: None };
+    let around =
+        Surroundings { workers: job.workers, cores, replayed_step_ns: None, transform_ns: 0.0 };
     explain(measured.ranks[0].epochs.last()?, &around)
 }
 

@@ -45,7 +45,7 @@ fn explained(batches: &[(u64, u64, Option<u64>)], around: &Surroundings) -> Expl
 }
 
 fn around(workers: u32) -> Surroundings {
-    Surroundings { workers, cores: 8, replayed_step_ns: None }
+    Surroundings { workers, cores: 8, replayed_step_ns: None, transform_ns: 0.0 }
 }
 
 fn ceiling(explanation: &Explanation, stage: Stage) -> f64 {
@@ -95,6 +95,20 @@ fn a_replay_makes_the_gain_a_measured_one() {
     let said = explained(&[(1, 2, None), (8, 2, None), (8, 2, None)], &around);
     assert_eq!(said.measured_gain, Some(22.0 / 3.0));
     assert!(said.sentences.iter().any(|it| it.contains("both share cores")), "{said:?}");
+}
+
+#[test]
+fn the_users_transform_is_a_stage_of_its_own() {
+    let around = Surroundings { transform_ns: 9e6, replayed_step_ns: Some(1e6), ..around(1) };
+    let said = explained(&[(1, 4, None), (0, 4, None), (0, 4, None)], &around);
+    assert!(!said.is_loading && said.stage == Stage::Transform, "{said:?}");
+    assert_eq!((said.modelled_gain, said.measured_gain), (Some(1.0), Some(1.0)));
+    assert_eq!(ceiling(&said, Stage::Transform), 1.0 / 0.003);
+    let waited = said.ceilings.iter().map(|it| it.seconds).sum::<f64>();
+    assert!((waited - 0.012).abs() < 1e-9, "every wait and step has one stage: {said:?}");
+    // A faster loader leaves the time of the transform as it is.
+    let loading = explained(&[(1, 4, None), (8, 4, None), (8, 4, None)], &around);
+    assert_eq!((loading.is_loading, loading.modelled_gain), (true, Some(28.0 / 12.0)));
 }
 
 #[test]

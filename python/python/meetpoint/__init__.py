@@ -59,6 +59,7 @@ from .errors import (
     SettingError,
     StateError,
     StorageError,
+    TransformError,
 )
 from .transforms import from_torchvision
 
@@ -101,6 +102,7 @@ __all__ = [
     "Statistics",
     "StorageError",
     "Tensor",
+    "TransformError",
     "Unpacked",
     "UnusedLabel",
     "Verified",

@@ -6,7 +6,7 @@ import difflib
 import inspect
 import operator
 import os
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._torchvision import is_of_torchvision
 from .errors import SettingError
@@ -20,7 +20,7 @@ U64 = 2**64 - 1
 
 _REFUSED = {
     "batch_sampler": "batches follow from seed, epoch and batch_size, so that both ends know them",
-    "collate_fn": "batches are made in native memory without Python; change them after they come",
+    "collate_fn": "batches are made in native memory without Python; change them with batch_transform",
     "worker_init_fn": "workers are native threads that run no Python, so there is nothing to set "
     "up in them; the seed of the draws is the argument seed",
     "multiprocessing_context": "there are no worker processes; workers are native threads",
@@ -29,7 +29,7 @@ _REFUSED = {
     "meetpoint.from_torchvision translates torchvision's transforms",
     "transforms": "what is done to a picture is the argument recipe; "
     "meetpoint.from_torchvision translates torchvision's transforms",
-    "target_transform": "labels come as they are packed; change them after they come",
+    "target_transform": "labels come as they are packed; change them with batch_transform",
     "pin_memory_device": "batches lie in pageable memory; "
     "move them with tensor.to(device) after they come",
 }
@@ -71,7 +71,7 @@ def _suggestion(name: str) -> str:
     """The argument of Loader that was probably meant, as the end of a sentence."""
     from ._loader import Loader
 
-    known = [it for it in inspect.signature(Loader.__init__).parameters if it != "self"]
+    known = [it for it in inspect.signature(vars(Loader)["__init__"]).parameters if it != "self"]
     near = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -160,6 +160,16 @@ def text(name: str, value: Any) -> str:
 def text_or_none(name: str, value: Any) -> Optional[str]:
     """As :func:`text`, or nothing."""
     return None if value is None else text(name, value)
+
+
+def function_or_none(name: str, value: Any) -> Optional[Callable[[Any], Any]]:
+    """Something that can be called, or nothing."""
+    if value is not None and not callable(value):
+        raise SettingError(
+            f"{name} is {value!r}", remedy=f"set {name} to a function of a batch, or leave it out"
+        )
+    function: Optional[Callable[[Any], Any]] = value
+    return function
 
 
 def path(name: str, value: Any) -> str:

@@ -58,6 +58,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     convert = _output.converter(given["output"], pin=pin)
     ranges = _ranges(given["nvtx"])
     columns = _arguments.column_names(given["columns"])
+    transform = _arguments.function_or_none("batch_transform", given["batch_transform"])
     recipe = _arguments.compose(given["recipe"])
     sockets, commands = _devices.sources(given["device"])
     given_world = _world.given(given["rank"], given["world_size"])
@@ -97,7 +98,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "max_errors": whole_or_none("max_errors", given["max_errors"], U64),
         "quarantine": path_or_none("quarantine", given["quarantine"]),
     }
-    delivery = Delivery(convert, columns, ranges)
+    delivery = Delivery(convert, columns, ranges, transform)
     return Checked(
         settings, recipe, sampler, delivery, given_world, world, rendezvous, pin
     )

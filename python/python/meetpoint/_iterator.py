@@ -11,6 +11,7 @@ from .errors import DamageWarning
 
 if TYPE_CHECKING:
     from ._loader import Loader
+    from ._native import Batch
 
 BatchT = TypeVar("BatchT")
 
@@ -51,17 +52,29 @@ class EpochIterator(Iterator[BatchT]):
                 if self._is_empty and self._begun_with > self._left:
                     warnings.warn(self._why_empty(), DamageWarning, stacklevel=2)
                 raise StopIteration
-            self._left -= 1
-            loader._is_used, loader._loaded = True, None
-            self._position.add(batch.index, self._native.rest_record)
-            damaged = [DamagedSample(**record) for record in batch.damaged]
-            self._position.errors += len(damaged)
-            loader._damaged.extend(damaged)
-            # Every sample of it was left out.
+            record = self._native.rest_record
+            handed: Optional[BatchT] = None
             if len(batch) > 0:
+                try:
+                    handed = loader._delivery.hand_over(self._native, self._serial, batch)
+                except BaseException:
+                    # The batch is not counted, so a state that is taken now resumes with it.
+                    self._close()
+                    raise
+            self._count(loader, batch, record)
+            # Of an empty batch every sample was left out.
+            if handed is not None:
                 self._is_empty = False
-                handed: BatchT = loader._delivery.hand_over(batch)
                 return handed
+
+    def _count(self, loader: "Loader[Any]", batch: "Batch", record: Optional[str]) -> None:
+        """Counts a batch that was handed out."""
+        self._left -= 1
+        loader._is_used, loader._loaded = True, None
+        self._position.add(batch.index, record)
+        damaged = [DamagedSample(**it) for it in batch.damaged]
+        self._position.errors += len(damaged)
+        loader._damaged.extend(damaged)
 
     def _why_empty(self) -> str:
         return (

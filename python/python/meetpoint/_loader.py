@@ -8,6 +8,7 @@ import weakref
 from typing import (
     TYPE_CHECKING,
     Any,
+    Callable,
     Dict,
     List,
     Literal,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Loader"]
 
 BatchT = TypeVar("BatchT")
+ResultT = TypeVar("ResultT")
 
 _open_loaders: "weakref.WeakSet[Loader[Any]]" = weakref.WeakSet()
 
@@ -94,6 +96,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
         :class:`Ragged` where samples have lists of different lengths, lists of ``str`` and of
         ``bytes``. Columns of variable length are read once when the loader opens, for the memory
         that a batch needs. Content is decoded only where ``"image"`` is among them.
+    :param batch_transform: a function of a batch, as iterating would give it, that returns what
+        iterating then gives. It runs in the thread that iterates; :meth:`explain` counts its time
+        by itself. An exception in it is a :class:`TransformError`, which ends the iteration.
     :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
         ``"skip"`` (its batch is shorter, and left out where nothing is left of it; an epoch of
         which nothing is left is a :class:`DamageWarning`), ``"replace"``
@@ -120,6 +125,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         recipe: Recipe,
         output: Literal["numpy"] = ...,
         columns: None = ...,
+        batch_transform: None = ...,
         **options: "Unpack[Options]",
     ) -> None: ...
 
@@ -131,6 +137,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         recipe: Recipe,
         output: Literal["torch"],
         columns: None = ...,
+        batch_transform: None = ...,
         **options: "Unpack[Options]",
     ) -> None: ...
 
@@ -142,6 +149,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         recipe: Recipe,
         output: Literal["jax"],
         columns: None = ...,
+        batch_transform: None = ...,
         **options: "Unpack[Options]",
     ) -> None: ...
 
@@ -153,6 +161,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         recipe: Recipe,
         output: Literal["dlpack"],
         columns: None = ...,
+        batch_transform: None = ...,
         **options: "Unpack[Options]",
     ) -> None: ...
 
@@ -164,6 +173,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         recipe: Recipe,
         output: Literal["numpy", "torch", "jax", "dlpack"],
         columns: None = ...,
+        batch_transform: None = ...,
         **options: "Unpack[Options]",
     ) -> None: ...
 
@@ -175,6 +185,79 @@ class Loader(DataLoaderLike[BatchT], Closing):
         recipe: Recipe,
         output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
         columns: Columns,
+        batch_transform: None = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ResultT]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy"] = ...,
+        columns: None = ...,
+        batch_transform: Callable[["NumpyBatch"], ResultT],
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ResultT]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["torch"],
+        columns: None = ...,
+        batch_transform: Callable[["TorchBatch"], ResultT],
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ResultT]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["jax"],
+        columns: None = ...,
+        batch_transform: Callable[["JaxBatch"], ResultT],
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ResultT]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["dlpack"],
+        columns: None = ...,
+        batch_transform: Callable[["DlpackBatch"], ResultT],
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ResultT]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy", "torch", "jax", "dlpack"],
+        columns: None = ...,
+        batch_transform: Callable[["Tuple[Any, Any]"], ResultT],
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ResultT]",
+        dataset: Path,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
+        columns: Columns,
+        batch_transform: Callable[["ColumnBatch"], ResultT],
         **options: "Unpack[Options]",
     ) -> None: ...
 
@@ -203,6 +286,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         rank_timeout: float = 1800.0,
         output: str = "numpy",
         columns: Optional[Columns] = None,
+        batch_transform: Optional[Callable[[Any], Any]] = None,
         on_error: OnError = "raise",
         max_errors: Optional[int] = None,
         quarantine: Optional[Path] = None,

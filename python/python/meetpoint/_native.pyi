@@ -210,6 +210,8 @@ class Loader:
         a number for ``next``."""
     def next(self, serial: int) -> Optional[Batch]:
         """The next batch, waiting for it while other threads run; ``None`` at the end."""
+    def note_transform(self, serial: int, seconds: float) -> None:
+        """Counts time of the user's batch transform, for :meth:`explain`."""
     def abandon(self, serial: int) -> None:
         """Ends an epoch, without waiting for that."""
     @property

@@ -32,7 +32,8 @@ class Ceiling(NamedTuple):
     """How fast a stage would be if it never waited for another."""
 
     stage: str
-    """``"host-read"``, ``"host-compute"``, ``"device"``, ``"hand-over"`` or ``"step"``."""
+    """``"host-read"``, ``"host-compute"``, ``"device"``, ``"hand-over"``, ``"transform"`` (the
+    ``batch_transform``) or ``"step"``."""
     measured_batches_per_second: Optional[float]
     modelled_batches_per_second: Optional[float]
     """Worked out of what was measured; one of the two is there."""
@@ -53,7 +54,7 @@ class Explanation(NamedTuple):
     """Whether the consumer waited for batches for more than a twentieth of the time."""
     stage: str
     """What took most of the time: a stage of loading where that held the consumer up, else
-    ``"step"``."""
+    ``"transform"`` or ``"step"``."""
     waited_share: float
     """Share of the time in which the consumer waited; that until the first batch left out."""
     startup_seconds: float

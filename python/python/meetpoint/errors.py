@@ -18,6 +18,8 @@ and ``remedy`` says what helps; the message ends with it.
     ├── BudgetError           also a MemoryError: the memory budget is too small
     ├── DeviceError           a device that cannot be started or reached
     ├── RankError             ranks that came to no decision
+    ├── TransformError        a batch transform that raised or returned nothing
+    │                         (function, epoch, batch)
     ├── StorageError          also an OSError: blocks that cannot be read or memory not had
     ├── ForkError             also a RuntimeError: a loader used in a forked child
     ├── ClosedError           also a RuntimeError: what was closed, an epoch that ended
@@ -51,6 +53,7 @@ __all__ = [
     "SettingError",
     "StateError",
     "StorageError",
+    "TransformError",
 ]
 
 
@@ -146,6 +149,29 @@ class RankError(MeetpointError):
     """Ranks that came to no decision."""
 
     _cause = "rank"
+
+
+class TransformError(MeetpointError):
+    """A batch transform raised an exception, which is its ``__cause__``, or returned nothing."""
+
+    _cause = "transform"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        function: str = "",
+        epoch: int = 0,
+        batch: int = 0,
+        remedy: Optional[str] = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.function = function
+        """Name of the function."""
+        self.epoch = epoch
+        """Epoch of the batch."""
+        self.batch = batch
+        """Index of the batch in its epoch."""
 
 
 class StorageError(MeetpointError, OSError):
