@@ -177,10 +177,8 @@ fn nearest(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
 struct Moves {
     across: Smoothed,
     down: Smoothed,
-    /// Factors of both fields.
+    /// Twice the pixels that a value of 1 moves by, along rows and along columns.
     alpha: (f64, f64),
-    /// Columns and rows.
-    sides: (f64, f64),
 }
 
 impl Moves {
@@ -192,17 +190,16 @@ impl Moves {
             across: Smoothed::new((field, 0), sigma.0, sigma, size),
             down: Smoothed::new((field, 1), sigma.1, sigma, size),
             alpha,
-            sides: (f64::from(columns), f64::from(rows)),
         }
     }
 
     /// Columns and rows of the moves of a row. Rows are asked for from top to bottom, all of them.
     fn row(&mut self, y: usize) -> impl Iterator<Item = (f64, f64)> {
-        let (alpha, (columns, rows)) = (self.alpha, self.sides);
+        let alpha = self.alpha;
         let fields = self.across.row(y).iter().zip(self.down.row(y));
         fields.map(move |(across, down)| {
-            let across = f64::from(*across) * alpha.0 * columns / (2.0 * rows);
-            (across, f64::from(*down) * alpha.1 * rows / (2.0 * columns))
+            let across = f64::from(*across) * alpha.0 / 2.0;
+            (across, f64::from(*down) * alpha.1 / 2.0)
         })
     }
 

@@ -373,8 +373,8 @@ def elastic(image, draws, alpha, sigma, nearest, fill):
             field = smoothed(field, taps + (taps % 2 == 0), sigma)
         fields.append(field.astype(np.float64))
     ys, xs = np.mgrid[0:h, 0:w].astype(np.float64)
-    xs = xs + fields[0] * alpha[0] * w / (2.0 * h)
-    ys = ys + fields[1] * alpha[1] * h / (2.0 * w)
+    xs = xs + fields[0] * alpha[0] / 2.0
+    ys = ys + fields[1] * alpha[1] / 2.0
     values = np.asarray(image).astype(np.float64)
     fill = np.array(fill, np.float64)
 

@@ -222,7 +222,7 @@ def moves(draws, w, h, alpha, sigma):
     """How far the pixels of elastic_transform lie from their positions, from its definition."""
     key = [draws.word(), draws.word()]
     found = []
-    for channel, scale in enumerate((alpha[0] * w / (2.0 * h), alpha[1] * h / (2.0 * w))):
+    for channel, scale in enumerate((alpha[0] / 2.0, alpha[1] / 2.0)):
         field = np.zeros((h, w), np.float32)
         for y in range(h):
             for block in range((w + 3) // 4):
