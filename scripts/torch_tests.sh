@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Runs what needs torch: ranks under torchrun, the conventions of torchdata and Lightning, the
-# examples with torch and JAX. By hand; the last result is in docs/measurements.
+# examples with each framework. By hand; the last result is in docs/measurements.
 #
 #     scripts/torch_tests.sh [profile of the build: dev, the default, or release]
 #
 # TORCH_PYTHON names a Python with torch and torchvision (and torchdata, lightning, transformers,
-# accelerate and jax, whose tests are skipped otherwise); without, a virtual environment is made
-# under the target folder, for which pip loads some gigabytes. MEETPOINT_WHEEL names a wheel to test in place of one that is built.
+# accelerate, timm, keras, albumentations, pyarrow and jax, whose tests are skipped otherwise);
+# without, a virtual environment is made under the target folder, for which pip loads some gigabytes.
+# MEETPOINT_WHEEL names a wheel to test in place of one that is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +19,8 @@ python="${TORCH_PYTHON:-$folder/venv/bin/python}"
 if [ ! -x "$python" ]; then
     "${PYTHON:-python3}" -m venv "$folder/venv"
     "$python" -m pip install --quiet --disable-pip-version-check \
-        torch torchvision torchdata lightning transformers accelerate jax pytest pillow
+        torch torchvision torchdata lightning transformers accelerate timm keras albumentations \
+        jax pyarrow pytest pillow
 fi
 wheel="${MEETPOINT_WHEEL:-}"
 if [ -z "$wheel" ]; then
@@ -34,8 +36,3 @@ rm -rf "$folder/site"
 export PYTHONPATH="$folder/site"
 
 "$python" -m pytest -q -p no:cacheprovider -c python/pyproject.toml python/tests_torch
-for example in imagenet_torch cifar_jax; do
-    "$python" "python/examples/$example.py" --quick
-done
-OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node=2 \
-    python/examples/imagenet_torch.py --quick

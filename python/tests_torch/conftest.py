@@ -12,7 +12,8 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+for name in ("tests", "examples"):
+    sys.path.insert(0, str(Path(__file__).parent.parent / name))
 
 # Longer than anything here takes.
 LIMIT = 300
@@ -24,7 +25,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     import meetpoint
 
     folder = tmp_path_factory.mktemp("torch")
-    sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
     from quickstart import make_pictures
 
     make_pictures(folder / "pictures", 66)
