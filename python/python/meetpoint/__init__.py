@@ -61,7 +61,7 @@ from .errors import (
     StorageError,
     TransformError,
 )
-from .transforms import from_torchvision
+from .transforms import from_albumentations, from_torchvision
 
 __version__ = _version()
 
@@ -111,6 +111,7 @@ __all__ = [
     "convert",
     "dataset",
     "errors",
+    "from_albumentations",
     "from_torchvision",
     "index",
     "open",

@@ -8,10 +8,11 @@ import operator
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
+from ._albumentations import is_of_albumentations
 from ._torchvision import is_of_torchvision
 from .errors import SettingError
 from .samplers import Sampler, Sequential, Shuffled
-from .transforms import Compose, Transform, from_torchvision
+from .transforms import Compose, Transform, from_albumentations, from_torchvision
 
 Recipe = Union[Compose, Sequence[Transform], str, "os.PathLike[str]", Any]
 
@@ -220,6 +221,8 @@ def compose(recipe: Recipe) -> Compose:
         return Compose.load(file)
     if is_of_torchvision(recipe):
         return from_torchvision(recipe)
+    if is_of_albumentations(recipe):
+        return from_albumentations(recipe)
     if isinstance(recipe, (list, tuple)):
         parts: List[Any] = list(recipe)  # pyright: ignore[reportUnknownArgumentType]
         if any(is_of_torchvision(part) for part in parts):

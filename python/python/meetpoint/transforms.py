@@ -8,8 +8,9 @@ has a class made from its declaration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, Optional, Type
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Type
 
+from ._albumentations import from_albumentations as _from_albumentations
 from ._batches import CutMix, MixUp, OneHot, TimmMixup
 from ._choices import RandomApply, RandomChoice, RandomOrder
 from ._colours import (
@@ -130,6 +131,7 @@ __all__ = [
     "ToTensor",
     "Transform",
     "TrivialAugmentWide",
+    "from_albumentations",
     "from_torchvision",
 ]
 
@@ -150,6 +152,30 @@ if not TYPE_CHECKING:
                 f"module {__name__!r} has no attribute {name!r}; transforms are {', '.join(known)}"
             )
         return found
+
+
+def from_albumentations(
+    compose: object,
+    targets: Optional[Mapping[str, Target]] = None,
+    *,
+    nearest: Sequence[str] = (),
+    bboxes: str = "bboxes",
+    keypoints: str = "keypoints",
+) -> Compose:
+    """Translates an ``albumentations.Compose`` by the classes and attributes of its transforms.
+
+    A translation gives the pixels of albumentations, bit for bit and for the same random
+    parameters; :class:`RecipeError` names every transform that has none, with the nearest
+    operation. Albumentations is not imported. ``bbox_params`` and ``keypoint_params`` become
+    targets; boxes equal those of albumentations up to the rounding of float32.
+
+    :param targets: those of :class:`Compose`, such as masks.
+    :param nearest: names of classes, such as ``"Normalize"``, whose nearest operation will do.
+    :param bboxes: the column of the boxes of ``bbox_params``.
+    :param keypoints: the column of the points of ``keypoint_params``.
+    """
+    columns = {"bboxes": bboxes, "keypoints": keypoints}
+    return Compose(*_from_albumentations(compose, dict(targets or {}), nearest, columns))
 
 
 def from_torchvision(
