@@ -110,7 +110,7 @@ impl JpegOptions {
     }
 }
 
-/// What became of a file.
+/// How a file was treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fate {
     /// It is in the coefficient form.
@@ -130,7 +130,7 @@ pub(crate) struct Converted {
     pub(crate) stored: Vec<u8>,
     /// Where decoding can start in the middle of it.
     pub(crate) entry_points: Option<Vec<u8>>,
-    /// What became of the file.
+    /// How the file was treated.
     pub(crate) fate: Fate,
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// Compares two `/`-separated paths, folder by folder, in natural order.
 ///
 /// Runs of ASCII digits compare by value, everything else character by character in lower case.
-/// Names that are equal so far are told apart by leading zeros (fewer first) and then by their
+/// Names that are equal so far are distinguished by leading zeros (fewer first) and then by their
 /// bytes (`A` before `a`), so that the order is total: only equal paths compare equal.
 pub fn natural_order(left: &str, right: &str) -> Ordering {
     let mut lefts = left.split('/');

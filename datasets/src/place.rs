@@ -2,8 +2,8 @@
 //!
 //! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as its
 //! process lives. One that nobody has locked is what a killed process left, and the next one
-//! removes it or goes on in it. A place that is meant to be gone on with is called
-//! `NAME.partial-0-0` whoever makes it, so that two processes cannot both begin. A dataset is
+//! removes or resumes it. A resumable one is called
+//! `NAME.partial-0-0` in every process, so that two processes cannot both begin. A dataset is
 //! written right into it. Files of any name are written into a folder inside, beside a mark, so
 //! that remains are known as such whatever the files are called.
 
@@ -25,7 +25,7 @@ use walkdir::WalkDir;
 const PARTIAL: &str = ".partial-";
 /// Attempts at a name that is free.
 const NAMES_MAX: u32 = 1000;
-/// What stands for process and number in the name of a place that is meant to be gone on with.
+/// What stands for process and number in the name of a resumable folder.
 const RESUMABLE: &str = "0-0";
 
 /// Name of the mark in a place for files of any name.
@@ -137,7 +137,7 @@ impl Destination {
 #[derive(Debug)]
 pub(crate) struct Remains {
     path: PathBuf,
-    /// `None` once a place is gone on with in it.
+    /// `None` once it is resumed.
     folder: Option<File>,
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct Staging {
     /// A descriptor that is closed before the folder is removed, which takes one.
     spare: Option<File>,
     is_committed: bool,
-    /// It stays when it is dropped, for another process to go on with.
+    /// It stays when it is dropped, for another process to resume.
     is_kept: bool,
 }
 
@@ -210,7 +210,7 @@ impl Staging {
     pub(crate) fn go_on(mut remains: Remains) -> Result<Self, Error> {
         let path = remains.path.clone();
         let spare = spare().map_err(|source| Error::Write { path: path.clone(), source })?;
-        let folder = remains.folder.take().expect("remains are gone on with once");
+        let folder = remains.folder.take().expect("remains are resumed once");
         let content = path.clone();
         Ok(Self { content, path, folder, spare, is_committed: false, is_kept: false })
     }
@@ -225,7 +225,7 @@ impl Staging {
         self.is_kept
     }
 
-    /// Makes and locks the folder that is meant to be gone on with, for a dataset; an error where
+    /// Creates and locks the resumable folder of a dataset; an error where
     /// another process writes in it.
     pub(crate) fn create_resumable(destination: &Destination) -> Result<Self, Error> {
         let path = place_beside(&destination.path, RESUMABLE);
@@ -295,7 +295,7 @@ impl Staging {
         &self.content
     }
 
-    /// Writes the manifest: the last file, since a folder without it is no dataset.
+    /// Writes the manifest: the last file, since a folder without it is not a dataset.
     pub(crate) fn write_manifest(&mut self, text: &[u8]) -> Result<(), Error> {
         let path = self.content.join(MANIFEST_NAME);
         let write = || {
@@ -308,7 +308,7 @@ impl Staging {
 
     /// Renames the folder to the destination; tells whether it replaced something.
     ///
-    /// The files in it have been synced by whoever wrote them.
+    /// The files in it have been synced by their writers.
     pub(crate) fn commit(mut self, destination: &Destination) -> Result<bool, Error> {
         let to = &destination.path;
         let failed = |source: std::io::Error| Error::Write { path: to.clone(), source };
@@ -363,7 +363,7 @@ fn unlock(folder: &File) {
 /// Puts the folder `new` where `old` is and the other way round.
 fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
-        // File systems without the flag: for a moment there is no dataset, but both are whole.
+        // File systems without the flag: for a moment there is not a dataset, but both are whole.
         Err(Errno::INVAL | Errno::NOSYS) => {
             let mut aside = new.as_os_str().to_owned();
             aside.push("-old");

@@ -23,7 +23,7 @@ pub(crate) struct Sample {
     pub(crate) entry_points: Option<EntryPoints>,
 }
 
-/// What came of one sample.
+/// The result of one sample.
 #[derive(Debug)]
 pub(crate) struct Visited<R> {
     /// The sample.
@@ -39,7 +39,7 @@ pub(crate) struct Unread {
     pub(crate) error: meetpoint_prepare::Error,
 }
 
-/// Shows every sample to `visit` on `threads` threads, and what came of it to `receive`.
+/// Shows every sample to `visit` on `threads` threads, and the result to `receive`.
 ///
 /// Ends early when `receive` fails. `start` makes what a thread keeps from sample to sample.
 pub(crate) fn each_sample<S, R: Send>(

@@ -210,8 +210,8 @@ impl Batching {
 
     /// Batches in an epoch of this rank: as many as in that of any other.
     ///
-    /// Batch indices have 32 bits, so an epoch can be run only when this is at most 2^32; whoever
-    /// starts one refuses more. Nothing here overflows even then.
+    /// Batch indices have 32 bits, so an epoch can be run only when this is at most 2^32; the
+    /// runtime refuses more. Nothing here overflows even then.
     pub fn batches(&self) -> u64 {
         self.plan.steps
     }
@@ -251,7 +251,7 @@ impl Batching {
         self.plan.shares.get(usize::from(device)).map_or(0, Share::len)
     }
 
-    /// Who holds a batch, and the how-many-eth of the batches that it holds for this rank it is.
+    /// Who holds a batch, and its ordinal among those that it holds for this rank.
     /// Panics where there is no such batch.
     pub fn holder(&self, batch: u32) -> (u16, u32) {
         let batches = self.batches();

@@ -29,7 +29,7 @@ pub enum InterleaveError {
     },
 }
 
-/// A bijection between the batches of an epoch and (device, how-many-eth of its batches).
+/// A bijection between the batches of an epoch and (device, ordinal among its batches).
 ///
 /// A device's batches keep their order. Of the first b batches a device that holds c of N has
 /// b·c/N, give or take 2 and its share of the number of different counts.
@@ -53,7 +53,7 @@ struct Group {
     phase: u32,
 }
 
-/// A batch of a group: which, and the how-many-eth.
+/// A batch of a group: its number and its ordinal.
 type Member = (usize, u64);
 
 impl Group {
@@ -126,7 +126,7 @@ impl Interleave {
         place.map_or(0, |(group, _)| self.groups[group as usize].count)
     }
 
-    /// Who holds a batch, and the how-many-eth of its batches it is. Panics when
+    /// Who holds a batch, and its ordinal among those. Panics when
     /// `batch >= len()`.
     pub fn holder(&self, batch: u64) -> (u16, u64) {
         assert!(batch < self.len, "{batch} is not below the {} batches", self.len);

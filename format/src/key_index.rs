@@ -12,7 +12,7 @@
 //! All integers are little-endian. The hash of a key is the first eight bytes of its SHA-256, most
 //! significant first; its highest bits are its bucket. The entries of a bucket are together what a
 //! look-up reads: a key whose hash is not among them is not in the dataset, so they are the filter
-//! too, without a false negative. A hash that is there is held against the key itself, since two
+//! too, without a false negative. A hash that is there is compared with the key itself, since two
 //! keys may have the same.
 
 use crate::checksum::crc32c;

@@ -1,7 +1,7 @@
 //! Which sample takes the place of one that does not read or decode.
 //!
-//! A damaged sample's candidates are a sequence keyed (seed, epoch, sample), so whoever prepares
-//! the batch tries the same ones in the same order; the first that is sound is taken. They are
+//! A damaged sample's candidates are a sequence keyed (seed, epoch, sample), so host and devices
+//! try the same ones in the same order; the first that is sound is taken. They are
 //! drawn from the whole dataset, with repetition.
 
 use crate::random::{REPLACEMENT_DOMAIN, halves, join, philox4x32_10};

@@ -1,4 +1,4 @@
-//! Parts and manifests, held against the Arrow implementation and against damage of every kind.
+//! Parts and manifests, compared with the Arrow implementation and against damage of every kind.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Further columns of a dataset, held against the Arrow implementation and against damage.
+//! Further columns of a dataset, compared with the Arrow implementation and against damage.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -10,7 +10,7 @@ use meetpoint_scheduler::StrategyName;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// The bench below was told to fail.
+/// The bench below fails on purpose.
 #[derive(Debug)]
 struct Failed;
 

@@ -97,7 +97,7 @@ pub struct Damage {
     pub epoch: u32,
     /// Its number in the dataset.
     pub sample: u64,
-    /// Its key; why it cannot be told, in parentheses, where it cannot.
+    /// Its key; where it is unknown, the reason in parentheses.
     pub key: String,
     /// File that its content lies in.
     pub file: String,

@@ -67,7 +67,7 @@ impl Dataset {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Open { path: path.to_path_buf(), source };
         if !std::fs::metadata(path).map_err(failed)?.is_dir() {
-            let problem = "it is no folder";
+            let problem = "it is not a folder";
             return Err(Error::NotADataset { path: path.to_path_buf(), problem });
         }
         Self::open_with(path, &open_regular)
@@ -202,7 +202,7 @@ impl Dataset {
     }
 
     /// The further columns of a record batch, all or those of a projection in its order. Only
-    /// their bytes are read, each held against its checksum.
+    /// their bytes are read, each compared with its checksum.
     pub fn extra(
         &self,
         record_batch: usize,

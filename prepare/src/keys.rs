@@ -29,7 +29,7 @@ pub enum KeyLookup {
     },
 }
 
-/// What became of opening the index of keys.
+/// The result of opening the index of keys.
 #[derive(Debug)]
 pub(crate) enum Keys {
     Absent,

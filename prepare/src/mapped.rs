@@ -97,7 +97,7 @@ impl MappedDataset {
         &self.dataset
     }
 
-    /// The stored bytes of a sample where they lie, held against their checksum.
+    /// The stored bytes of a sample where they lie, compared with their checksum.
     pub fn sample(&self, sample: u64) -> Result<(SampleLocation, &[u8]), Error> {
         let location = self.dataset.locate(sample)?;
         let start = usize::try_from(location.offset).expect("in memory");

@@ -1,5 +1,5 @@
 //! Reads stored samples, in any order, through a storage engine: what lies side by side with one
-//! read, many reads at once, each sample held against its checksum.
+//! read, many reads at once, each sample compared with its checksum.
 
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
@@ -172,7 +172,7 @@ impl SampleReader {
             let file = match opened {
                 Ok(file) => file,
                 Err(error) => {
-                    // What it is told in has its turn when those before it are handed out.
+                    // It is reported once the samples before it were handed out.
                     let (sample, location) = &group.samples[0];
                     let error = self.dataset.in_place(*sample, location, error);
                     underway.bytes_ahead += group.bytes();

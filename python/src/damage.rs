@@ -1,4 +1,4 @@
-//! What Python says of damaged samples, and what it is told of them.
+//! Damaged samples: Python's policy, and what is reported of them.
 
 use meetpoint_diagnose::Surface;
 use meetpoint_host::{Action, Damage, Judge, Mended, OnError};

@@ -158,7 +158,7 @@ unsafe extern "C" fn end(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Ends a managed tensor; called once by whoever took it, in any thread.
+/// Ends a managed tensor; called once by its consumer, in any thread.
 unsafe extern "C" fn delete(managed: *mut Managed) {
     if managed.is_null() {
         return;

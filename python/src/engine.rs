@@ -1,7 +1,7 @@
 //! The thread that has the loader, and how others ask it for batches.
 //!
 //! An epoch borrows its loader, and Python knows no borrowing: so both live on a thread of their
-//! own, which answers one question at a time. Whoever asks waits in slices, between which Python
+//! own, which answers one question at a time. A caller waits in slices, between which Python
 //! looks at its signals. What was asked for and not waited for is there for the next who asks.
 
 use meetpoint_format::batching::Batching;
@@ -204,7 +204,7 @@ fn open(mut config: LoaderConfig, meeting: Option<Meeting>) -> Result<Loader, Er
     })?;
     let met = Arc::new(met);
     config.collective = Some(Arc::clone(&met) as _);
-    // The others are told why, before they wait for this rank.
+    // The others learn why, before they wait for this rank.
     Loader::open(config).inspect_err(|error| met.give_up(&error.to_string()))
 }
 
@@ -224,7 +224,7 @@ fn serve_epoch(
     requests: &Receiver<Request>,
     answers: &Sender<Answer>,
 ) -> Option<Request> {
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         match requests.recv().ok()? {
             Request::Next => {}
@@ -237,14 +237,14 @@ fn serve_epoch(
         }
         match epoch.next_batch() {
             Ok(Some(batch)) => {
-                let events = epoch.events_from(told);
-                told += events.len();
+                let events = epoch.events_from(reported);
+                reported += events.len();
                 let (batch, record) = (Box::new(batch), epoch.rest_record());
                 answers.send(Answer::Next(Ok(Next::Batch { batch, events, record }))).ok()?;
             }
             Ok(None) => {
                 let stats = Box::new(epoch.finish());
-                let events = stats.events.get(told..).unwrap_or_default().to_vec();
+                let events = stats.events.get(reported..).unwrap_or_default().to_vec();
                 answers.send(Answer::Next(Ok(Next::End { stats, events }))).ok()?;
                 return None;
             }

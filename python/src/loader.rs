@@ -59,7 +59,7 @@ struct State {
     serial: u64,
     /// What was measured of the epochs that ended.
     finished: Vec<Arc<EpochStats>>,
-    /// The last of them, whoever took them.
+    /// The last of them, over all iterators.
     history: VecDeque<Past>,
     /// Time that the user's batch transform took in the epoch under way.
     transform: Duration,
@@ -68,7 +68,7 @@ struct State {
     metrics: Prometheus,
     /// Where else metrics go.
     exporter: Option<Arc<Exporter>>,
-    /// Events that nobody was told of yet.
+    /// Events that were not reported yet.
     /// Sentences of events that say that a device is lost or silent.
     losses: Vec<String>,
     /// What fixes the order of the rest of the epoch.
@@ -349,7 +349,7 @@ impl Loader {
         }
         let mut state = self.lock();
         if !state.is_closed && state.serial == serial {
-            // Whoever holds the old number is told that it is over.
+            // An iterator with the old number ends.
             state.serial += 1;
             state.is_ending = state.engine.ask(Request::End);
         }
@@ -389,8 +389,8 @@ impl Loader {
         let whole = state.history.iter().rev().filter(|past| past.stats.is_complete);
         let broken = state.history.iter().rev().filter(|past| !past.stats.is_complete);
         let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &around(past)));
-        let told = explained.map(|explained| serde_json::to_string(&explained));
-        told.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
+        let json = explained.map(|explained| serde_json::to_string(&explained));
+        json.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64)> {
@@ -469,7 +469,7 @@ impl Loader {
                 (state.engine.close(), state.exporter.take())
             };
             if let Some(thread) = thread {
-                // A panic of its own was told where it happened.
+                // A panic of its own was reported where it happened.
                 let _ = thread.join();
             }
             if let Some(exporter) = exporter {
@@ -512,14 +512,14 @@ impl Loader {
             return Err(errors::forked(py));
         }
         py.check_signals()?;
-        // The lock is never waited for while other Python threads are held up: whoever has it
+        // The lock is never waited for while other Python threads are held up: its owner
         // may need them.
         let waited = py.detach(|| {
             let mut state = self.lock();
             if state.is_closed {
                 return None;
             }
-            // One batch is asked for at a time, and none after the last, whoever asks.
+            // One batch is asked for at a time, and none after the last.
             let is_next = matches!(request, Some(Request::Next));
             if is_next && state.is_over {
                 return Some(Waited::Nothing);

@@ -79,7 +79,7 @@ impl Memory {
         Arc::new(Self { elements, address, kind, process: std::process::id() })
     }
 
-    /// The first byte. Whoever shows the tensor may write to it while this lives; nothing else
+    /// The first byte. The consumer of the tensor may write to it while this lives; nothing else
     /// reads or writes the memory.
     pub(crate) fn address(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address)

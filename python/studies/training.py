@@ -5,7 +5,7 @@
 Needs torch (the CPU is enough), torchvision and Pillow. The pictures are drawn here: shapes and
 textures of random colours and places, as JPEG. All loaders have the same transforms, batch size
 and first weights of each seed; each makes its own draws, so accuracies may differ as seeds do. The
-test pictures go through transforms without chance, whose result is held against torchvision's,
+test pictures go through deterministic transforms, whose result is compared with torchvision's,
 bit for bit.
 """
 

@@ -102,9 +102,9 @@ def test_an_epoch_of_which_nothing_is_left_is_a_warning(dataset: str, tmp_path: 
                 content[at + 40] ^= 1
         part.write_bytes(bytes(content))
     with loader_of(str(folder), on_error="skip") as loader:
-        with pytest.warns(meetpoint.DamageWarning, match="epoch 0 gave nothing") as told:
+        with pytest.warns(meetpoint.DamageWarning, match="epoch 0 gave nothing") as warned:
             assert list(loader) == []
-        assert [it.filename for it in told] == [__file__]
+        assert [it.filename for it in warned] == [__file__]
         assert len(loader.errors()) == COUNT
     with loader_of(dataset, on_error="skip") as loader, warnings.catch_warnings():
         warnings.simplefilter("error")

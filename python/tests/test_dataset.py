@@ -289,10 +289,10 @@ def test_a_part_that_is_gone_is_named_with_its_remedy(dataset: str, tmp_path: Pa
 
 
 def test_packing_tells_its_progress(pictures: Path, tmp_path: Path) -> None:
-    told: List[Tuple[Optional[int], ...]] = []
-    packed = meetpoint.pack(pictures, tmp_path / "a.set", progress=lambda *it: told.append(it))
+    reports: List[Tuple[Optional[int], ...]] = []
+    packed = meetpoint.pack(pictures, tmp_path / "a.set", progress=lambda *it: reports.append(it))
     assert packed.samples == COUNT and packed.labels == list(CLASSES)
-    assert told[0][0] == 0 and told[-1][:2] == (COUNT, COUNT) and told[-1][2] == told[-1][3]
+    assert reports[0][0] == 0 and reports[-1][:2] == (COUNT, COUNT) and reports[-1][2] == reports[-1][3]
     with pytest.raises(meetpoint.PackError, match="force"):
         meetpoint.pack(pictures, tmp_path / "a.set")
     assert meetpoint.pack(pictures, tmp_path / "a.set", force=True).replaced

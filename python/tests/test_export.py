@@ -134,9 +134,9 @@ def test_a_collector_that_is_not_there_is_one_warning(dataset: str) -> None:
             assert len(list(batches)) == len(loader) - 1
             assert not exporter.flush(LIMIT)
             loader.close()
-        told = [it for it in caught if it.category is meetpoint.MetricsWarning]
-        assert len(told) == 1 and "failed to send metrics to http" in str(told[0].message)
-        assert told[0].filename == __file__
+        warned = [it for it in caught if it.category is meetpoint.MetricsWarning]
+        assert len(warned) == 1 and "failed to send metrics to http" in str(warned[0].message)
+        assert warned[0].filename == __file__
         assert exporter.exports == 0 and exporter.failures >= 2
 
 

@@ -178,7 +178,7 @@ def test_a_loop_that_keeps_everything_is_told_of_the_budget(dataset: str) -> Non
         with pytest.raises(meetpoint.BudgetError, match="memory_budget") as caught:
             list(loader)
         assert isinstance(caught.value, MemoryError)
-        # Whoever lets go may go on.
+        # Without that array there is memory again.
         del caught
         gc.collect()
         assert sum(1 for _ in loader) == COUNT

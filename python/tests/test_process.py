@@ -209,8 +209,8 @@ def test_a_device_that_dies_is_one_warning(dataset: str) -> None:
         events = loader.report()["epochs"][1]["events"]
     assert "device_reopened" in [event["kind"] for event in events], events
     assert all(event["message"] for event in events), events
-    told = [it for it in caught if issubclass(it.category, meetpoint.DeviceWarning)]
-    assert len(told) <= 1
+    warned = [it for it in caught if issubclass(it.category, meetpoint.DeviceWarning)]
+    assert len(warned) <= 1
     for process in children(os.getpid()) - before:
         wait_until_gone(process)
 

@@ -78,7 +78,7 @@ class Rank:
         )
         self.devices: List[int] = []
 
-    def told(self) -> Dict[str, Any]:
+    def reports(self) -> Dict[str, Any]:
         """What it says in the end."""
         said, errors = self.process.communicate(timeout=LIMIT)
         lines = said.splitlines()
@@ -95,15 +95,15 @@ class Rank:
 def test_processes_take_equal_steps_of_the_same_kind(
     dataset: str, folder: Path, strategy: str, ranks: int
 ) -> None:
-    told = [it.told() for it in [Rank(dataset, n, ranks, folder, strategy) for n in range(ranks)]]
+    reports = [it.reports() for it in [Rank(dataset, n, ranks, folder, strategy) for n in range(ranks)]]
     for epoch in range(2):
-        steps = [it["epochs"][epoch] for it in told]
+        steps = [it["epochs"][epoch] for it in reports]
         assert {len(rank) for rank in steps} == {-(-22 // ranks)}
         samples = [sample for rank in steps for batch in rank for sample in batch]
         # 22 batches in 4 ranks: two come twice, as samples do with a DistributedSampler.
         assert len(samples) == COUNT + 3 * (-22 % ranks)
         assert set(samples) == set(range(COUNT))
-        kinds = [it["kinds"][epoch] for it in told]
+        kinds = [it["kinds"][epoch] for it in reports]
         assert all(kind == kinds[0] for kind in kinds)
     # Neither sockets nor folders are left.
     assert list(folder.iterdir()) == []
@@ -125,9 +125,9 @@ def test_a_rank_that_is_killed_is_named(dataset: str, folder: Path, dying: int) 
         ranks[2].process.communicate()
         ranks[0].process.communicate()
     else:
-        error = ranks[0].told()["error"]
+        error = ranks[0].reports()["error"]
         # Also where rank 0 has closed its loader by then.
-        assert "rank 2 left epoch 0" in ranks[1].told()["error"]
+        assert "rank 2 left epoch 0" in ranks[1].reports()["error"]
         ranks[2].process.communicate()
         assert ranks[2].process.returncode == -signal.SIGKILL
     named = "rank 0" if dying == 0 else "rank 2"
@@ -140,9 +140,9 @@ def test_a_rank_that_is_killed_is_named(dataset: str, folder: Path, dying: int) 
 def test_a_rank_that_leaves_its_epoch_early_is_named(dataset: str, folder: Path) -> None:
     ranks = [Rank(dataset, rank, 2, folder, "wrr", "break") for rank in range(2)]
     # The other waits for its standard input to end before it goes on.
-    error = ranks[0].told()["error"]
+    error = ranks[0].reports()["error"]
     assert "rank 1 left epoch 0: " in error
-    assert "rank 0 left epoch 1" in ranks[1].told()["error"]
+    assert "rank 0 left epoch 1" in ranks[1].reports()["error"]
 
 
 def make(dataset: str, rank: int, ranks: int, **more: Any) -> meetpoint.Loader:
@@ -237,7 +237,7 @@ def test_another_number_of_ranks_goes_on_where_others_left(
                 lengths.add(len(batches))
                 rest += [batch["sample"].tolist() for batch in batches]
                 (said,) = [it["message"] for it in loader.report()["notices"]]
-                assert f"begun by {before} ranks, goes on with {after}" in said
+                assert f"begun by {before} ranks, resumes with {after}" in said
                 # The next epoch is a whole one.
                 assert len(list(loader)) == -(-22 // after) and loader.epoch == 1
         assert len(lengths) == 1

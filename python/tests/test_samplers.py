@@ -1,4 +1,4 @@
-"""Samplers: the same batches whoever prepares them, resumed and divided among ranks, and refusals."""
+"""Samplers: the same batches at host and devices, resumed and divided among ranks, and refusals."""
 
 from __future__ import annotations
 

@@ -270,5 +270,5 @@ def test_ranks_of_a_launcher_meet_without_torch(dataset: str) -> None:
             )
             for rank in range(2)
         ]
-        told = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
-    assert sorted(told[0] + told[1]) == list(range(COUNT))
+        reports = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
+    assert sorted(reports[0] + reports[1]) == list(range(COUNT))

@@ -13,7 +13,7 @@ from meetpoint import transforms as T
 
 Make = Callable[..., meetpoint.Loader]
 
-# Whoever prepares the batches, the conventions are the same.
+# The conventions are the same at the host and at a device.
 ENDS = {
     "host-only": None,
     "device-only": meetpoint.Emulated(allow_shared=True),
@@ -136,14 +136,14 @@ def test_lightning_goes_on_in_the_middle_of_an_epoch(
 
 
 def test_pinning_does_nothing_aloud_where_there_is_no_cuda(make: Make, dataset: str) -> None:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with make(dataset, pin_memory=True) as loader:
             images, labels = next(iter(loader))
     if torch.cuda.is_available():
         assert images.is_pinned() and labels.is_pinned()
     else:
-        assert [str(it.message) for it in told] == [
+        assert [str(it.message) for it in caught] == [
             "pin_memory does nothing here: torch finds no CUDA device"
         ]
 

@@ -42,12 +42,12 @@ dist.destroy_process_group()
 def test_ranks_share_an_epoch_although_the_group_comes_late(
     dataset: str, folder: Path, kind: str
 ) -> None:
-    told = torchrun(LATE, 2, folder, dataset, kind)
-    for it in told:
+    reports = torchrun(LATE, 2, folder, dataset, kind)
+    for it in reports:
         assert it["before"] == ([22, 1] if kind == "spawned" else [11, 2])
         assert it["after"] == [11, 2]
     for epoch in range(2):
-        assert sorted(told[0]["epochs"][epoch] + told[1]["epochs"][epoch]) == list(range(66))
+        assert sorted(reports[0]["epochs"][epoch] + reports[1]["epochs"][epoch]) == list(range(66))
 
 
 LIGHTNING = """
@@ -102,8 +102,8 @@ def test_lightning_s_ranks_share_a_loader_that_is_passed_to_fit(
         timeout=LIMIT,
     )
     assert done.returncode == 0, done.stderr
-    told: Any = [json.loads((folder / str(rank)).read_text()) for rank in range(2)]
-    assert [it["steps"] for it in told] == [22, 22]
+    reports: Any = [json.loads((folder / str(rank)).read_text()) for rank in range(2)]
+    assert [it["steps"] for it in reports] == [22, 22]
     for epoch in range(2):
         part = slice(33 * epoch, 33 * (epoch + 1))
-        assert sorted(told[0]["seen"][part] + told[1]["seen"][part]) == list(range(66))
+        assert sorted(reports[0]["seen"][part] + reports[1]["seen"][part]) == list(range(66))

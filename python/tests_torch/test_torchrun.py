@@ -58,26 +58,26 @@ dist.destroy_process_group()
 def test_ranks_take_equal_steps_of_the_same_kind(
     dataset: str, folder: Path, strategy: str, ranks: int
 ) -> None:
-    told = torchrun(RANK, ranks, folder, dataset, strategy, "run")
+    reports = torchrun(RANK, ranks, folder, dataset, strategy, "run")
     for epoch in range(2):
-        steps: List[Any] = [it["epochs"][epoch] for it in told]
+        steps: List[Any] = [it["epochs"][epoch] for it in reports]
         assert {len(rank) for rank in steps} == {-(-22 // ranks)}
         samples = [sample for rank in steps for batch in rank for sample in batch]
         assert len(samples) == 66 + 3 * (-22 % ranks)
         assert set(samples) == set(range(66))
-        kinds = [it["kinds"][epoch] for it in told]
+        kinds = [it["kinds"][epoch] for it in reports]
         assert all(kind == kinds[0] for kind in kinds)
-    assert len({it["total"] for it in told}) == 1
+    assert len({it["total"] for it in reports}) == 1
 
 
 @pytest.mark.parametrize("doing", ["die", "fail"])
 def test_a_rank_that_ends_ends_the_others(dataset: str, folder: Path, doing: str) -> None:
-    told = torchrun(RANK, 2, folder, dataset, "wrr", doing, fails=True)
-    assert told[1] == {}
+    reports = torchrun(RANK, 2, folder, dataset, "wrr", doing, fails=True)
+    assert reports[1] == {}
     # Whichever noticed first: our decision, or the training's own collective. torchrun may also
     # have ended it before it could say anything.
-    if told[0]:
-        error = told[0]["error"]
+    if reports[0]:
+        error = reports[0]["error"]
         assert error.startswith("gloo: ") or "rank 1 left epoch 0" in error, error
 
 

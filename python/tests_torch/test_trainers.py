@@ -113,29 +113,29 @@ def make():
         batch_size=3, seed=7, shuffle=True, output="torch", columns=["image", "sample"])
 loader = make()
 accelerator = accelerate.Accelerator(cpu=True)
-told = {}
+reports = {}
 try:
     list(accelerator.prepare_data_loader(make()))
 except (meetpoint.MeetpointError, ValueError) as error:
-    told["dealt_out_again"] = type(error).__name__
+    reports["dealt_out_again"] = type(error).__name__
 kept = accelerator.prepare(loader)
-told["is_kept"] = kept is loader
+reports["is_kept"] = kept is loader
 prepared = prepare_data_loader(loader, accelerator.device, num_processes=1, process_index=0,
     put_on_device=True)
-told["epoch"] = [sample for batch in prepared for sample in batch["sample"].tolist()]
-told["skipped"] = [sample for batch in accelerate.skip_first_batches(prepared, 4)
+reports["epoch"] = [sample for batch in prepared for sample in batch["sample"].tolist()]
+reports["skipped"] = [sample for batch in accelerate.skip_first_batches(prepared, 4)
     for sample in batch["sample"].tolist()]
 with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as file:
-    json.dump(told, file)
+    json.dump(reports, file)
 loader.close()
 """
 
 
 def test_accelerate_s_ranks_share_an_epoch(dataset: str, folder: Path) -> None:
     pytest.importorskip("accelerate")
-    told = torchrun(RANKS, 2, folder, dataset)
-    assert sorted(told[0]["epoch"] + told[1]["epoch"]) == list(range(66))
-    for it in told:
+    reports = torchrun(RANKS, 2, folder, dataset)
+    assert sorted(reports[0]["epoch"] + reports[1]["epoch"]) == list(range(66))
+    for it in reports:
         assert it["is_kept"] and it["dealt_out_again"] in ("ValueError", "StateError")
         assert len(it["skipped"]) == 7 * 3
 
@@ -175,16 +175,16 @@ other.close()
 
 def test_fabric_s_ranks_resume_in_the_middle_of_an_epoch(dataset: str, folder: Path) -> None:
     pytest.importorskip("lightning.fabric")
-    told = torchrun(FABRIC, 2, folder, dataset)
+    reports = torchrun(FABRIC, 2, folder, dataset)
     both = [
-        told[0]["epochs"][0] + told[1]["epochs"][0],
-        told[0]["epochs"][1] + told[1]["epochs"][1],
-        [sample for it in told for sample in it["begun"] + it["rest"]],
-        [sample for it in told for sample in it["after"]],
+        reports[0]["epochs"][0] + reports[1]["epochs"][0],
+        reports[0]["epochs"][1] + reports[1]["epochs"][1],
+        [sample for it in reports for sample in it["begun"] + it["rest"]],
+        [sample for it in reports for sample in it["after"]],
     ]
     for epoch in both:
         assert sorted(epoch) == list(range(66))
-    assert told[0]["after"] not in (told[0]["epochs"][0], told[0]["begun"] + told[0]["rest"])
+    assert reports[0]["after"] not in (reports[0]["epochs"][0], reports[0]["begun"] + reports[0]["rest"])
 
 
 def test_a_loader_as_a_dataloader_of_torch_is_one(dataset: str) -> None:

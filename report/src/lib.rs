@@ -373,13 +373,13 @@ pub struct Batch {
 pub struct Level {
     /// `C0` to `C6`.
     pub level: String,
-    /// What became of it.
+    /// Its verdict.
     pub verdict: Verdict,
     /// How it was verified, where it failed, or why it was not checked.
     pub findings: Vec<Finding>,
 }
 
-/// What became of a level.
+/// Whether a level holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

@@ -33,8 +33,8 @@ pub enum WriteError {
         /// Cause.
         source: std::io::Error,
     },
-    /// There is no folder for a file.
-    #[error("failed to write {}: there is no folder {}", path.display(), folder.display())]
+    /// There is not a folder for a file.
+    #[error("failed to write {}: there is not a folder {}", path.display(), folder.display())]
     NoFolder {
         /// File.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! `meetpoint index`: a source becomes a dataset where it lies; keys are found without a scan.
 
-use super::pack::{Packing, entry_points, head, tail, told};
+use super::pack::{Packing, as_signal, entry_points, head, tail};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use anyhow::Context;
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             Some(samples) => bar.set(progress.samples_done, samples),
             None => bar.set_open(progress.samples_done),
         });
-    let summary = summary.map_err(told)?;
+    let summary = summary.map_err(as_signal)?;
     let content = units::bytes(summary.image_bytes);
     output.result(&summary, || {
         let stays = format!("{content} of content stay in {}\n", arguments.source.display());
@@ -61,7 +61,7 @@ fn keys(dataset: &Path, stop: &Stop, output: Output) -> anyhow::Result<()> {
     let made = index_keys(dataset, &stop.flag(), &mut |progress| {
         bar.set(progress.samples_done, progress.samples);
     });
-    let summary = made.map_err(told)?;
+    let summary = made.map_err(as_signal)?;
     output.result(&summary, || {
         let (path, bytes) = (summary.path.display(), units::bytes(summary.bytes));
         format!("{path}: {} keys, {bytes}\n", summary.keys)

@@ -111,7 +111,7 @@ fn columns(inspection: &Inspection) -> String {
     text
 }
 
-/// In which form the pictures are, and what became of the files.
+/// The form of the pictures, and how many files were converted.
 fn form(samples: u64, stored: &Stored) -> String {
     let entry_points = &stored.entry_points;
     let mut what = vec![stored.form.name().to_owned()];

@@ -143,7 +143,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     output.result(&summary, || text(&summary))
 }
 
-/// Packs under a progress bar; a signal is told as such.
+/// Packs under a progress bar; a signal is reported as such.
 pub(crate) fn pack_with_bar(
     source: &Path,
     destination: &Path,
@@ -160,11 +160,11 @@ pub(crate) fn pack_with_bar(
             None => bar.set_open(progress.samples_done),
         }
     });
-    packed.map_err(told)
+    packed.map_err(as_signal)
 }
 
-/// A signal, and an option that cannot be, are told as such.
-pub(super) fn told(error: Error) -> anyhow::Error {
+/// Reports a signal, and an option that cannot be, as such.
+pub(super) fn as_signal(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
         Error::SampleLimit { .. } => Fault::usage_of(&error).into(),
@@ -172,7 +172,7 @@ pub(super) fn told(error: Error) -> anyhow::Error {
     }
 }
 
-/// What became of the pictures.
+/// How many pictures were converted.
 fn conversion(summary: &PackSummary) -> String {
     let stored = &summary.stored;
     if summary.kind != ContentKind::Image {
@@ -253,7 +253,7 @@ pub(super) fn head(summary: &PackSummary) -> String {
     text
 }
 
-/// What is not there, and what became of what was there before.
+/// What is missing, and what happened to what was there before.
 pub(super) fn tail(summary: &PackSummary) -> String {
     let mut text = String::new();
     if summary.parts_resumed > 0 {

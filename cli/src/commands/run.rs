@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         return Err(Fault::new("no_device", message, remedy).into());
     }
     let mut report = runner::run(&job, &plan, &power, &stop, output)?;
-    // A replay that went another way is told after the report, which shows how.
+    // A replay that differs is reported after the report, which shows how.
     let compared = recorded.map_or(Ok(None), |recorded| recorded.compare(&report));
     if let Ok(Some(notice)) = &compared {
         report.notices.push(notice.clone());

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         bar.set(progress.bytes_done, progress.bytes);
     });
     drop(bar);
-    let mut report = looked.map_err(told)?;
+    let mut report = looked.map_err(as_signal)?;
     if arguments.deep && report.is_sound() {
         look_deeper(arguments, &stop, &mut report)?;
     }
@@ -55,11 +55,11 @@ fn look_deeper(
     let looked = verify_deep(path, arguments.threads, &flag, report, &mut |progress| {
         bar.set(progress.bytes_done, progress.bytes);
     });
-    looked.map_err(told)
+    looked.map_err(as_signal)
 }
 
-/// A signal is told as such.
-fn told(error: Error) -> anyhow::Error {
+/// Reports a signal as such.
+fn as_signal(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
         error => error.into(),

@@ -40,7 +40,7 @@ impl System {
         self.path(path).exists()
     }
 
-    /// Names in a folder, sorted; none where there is no folder.
+    /// Names in a folder, sorted; none where there is not a folder.
     pub(super) fn names(&self, folder: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Vec::new() };
         let mut names: Vec<String> =

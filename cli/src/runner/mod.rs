@@ -44,8 +44,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a strategy waits for a device before that is told.
-const WAIT_TOLD_AFTER: Duration = Duration::from_secs(5);
+/// How long a strategy waits for a device before that is reported.
+const WAIT_REPORTED_AFTER: Duration = Duration::from_secs(5);
 
 /// What ran under one strategy, before it is judged.
 struct Measured {
@@ -61,12 +61,12 @@ struct Measured {
 
 /// What goes into the report beside measurements.
 #[derive(Default)]
-struct Told {
+struct Messages {
     notices: Vec<Notice>,
     failures: Vec<Failure>,
 }
 
-impl Told {
+impl Messages {
     /// Prints a notice once and keeps it.
     fn notice(&mut self, notice: Notice) {
         if !self.notices.contains(&notice) {
@@ -76,7 +76,7 @@ impl Told {
     }
 
     fn failure(&mut self, what: &str, error: &anyhow::Error) {
-        let failure::Told { cause, message, because, remedy } = failure::told(error);
+        let failure::Description { cause, message, because, remedy } = failure::explain(error);
         let error = std::iter::once(message).chain(because).collect::<Vec<_>>().join(": ");
         let (what, cause) = (what.to_owned(), cause.to_owned());
         self.failures.push(Failure { what, cause, error, remedy });
@@ -97,7 +97,7 @@ impl Told {
     }
 }
 
-/// Runs the job under every strategy of the plan and judges what came of it.
+/// Runs the job under every strategy of the plan and judges the result.
 pub(crate) fn run(
     job: &JobFile,
     plan: &Plan,
@@ -105,13 +105,13 @@ pub(crate) fn run(
     stop: &Stop,
     output: Output,
 ) -> anyhow::Result<Report> {
-    let mut told = Told::default();
-    job.check()?.into_iter().for_each(|notice| told.notice(notice));
+    let mut messages = Messages::default();
+    job.check()?.into_iter().for_each(|notice| messages.notice(notice));
     let switch = StopHandle::new();
     let waker = switch.clone();
     stop.on_signal(move || waker.stop());
     if cfg!(debug_assertions) {
-        told.notice(Notice::UnoptimisedBuild);
+        messages.notice(Notice::UnoptimisedBuild);
     }
     if let Some(path) = &plan.trace {
         trace::check(path)?;
@@ -120,24 +120,24 @@ pub(crate) fn run(
     let machine = machine::describe(&meters);
     let count = |things: usize| u32::try_from(things).unwrap_or(u32::MAX);
     let costs = power.costs(count(machine.cores), count(job.devices.len()), job.ranks);
-    let measured = measure(job, plan, costs, meters, &switch, output, &mut told)?;
+    let measured = measure(job, plan, costs, meters, &switch, output, &mut messages)?;
     let Some(first) = measured.first() else {
-        let remedy = told.failures.iter().find_map(|failure| failure.remedy.clone());
-        let message = told.every_failure();
+        let remedy = messages.failures.iter().find_map(|failure| failure.remedy.clone());
+        let message = messages.every_failure();
         return Err(match remedy {
             Some(remedy) => Fault::new("every_strategy_failed", message, remedy).into(),
             None => anyhow::anyhow!(message),
         });
     };
     if let Some(path) = &plan.trace {
-        told.notice(trace::write(path, &measured)?);
+        messages.notice(trace::write(path, &measured)?);
     }
     let reference = match job.verify.then(|| reference(job, first, &switch)) {
         None => Err(Fact::TurnedOff),
         Some(Ok(reference)) => Ok(reference),
         Some(Err(error)) if error.is::<Interrupted>() => return Err(error),
         Some(Err(error)) => {
-            told.failure(report::VERIFICATION, &error);
+            messages.failure(report::VERIFICATION, &error);
             Err(Fact::NoReference)
         }
     };
@@ -157,8 +157,8 @@ pub(crate) fn run(
         machine,
         job: description,
         runs,
-        failures: told.failures,
-        notices: told.notices,
+        failures: messages.failures,
+        notices: messages.notices,
     })
 }
 
@@ -170,13 +170,13 @@ fn measure(
     mut meters: Meters,
     switch: &StopHandle,
     output: Output,
-    told: &mut Told,
+    messages: &mut Messages,
 ) -> anyhow::Result<Vec<Measured>> {
     let mut measured: Vec<Measured> = Vec::new();
     for &name in &plan.strategies {
         let reason = plan.reason_to_skip(name, &measured_times(&measured));
         if let Some(reason) = reason {
-            told.notice(reason);
+            messages.notice(reason);
             continue;
         }
         let strategy = name;
@@ -185,7 +185,7 @@ fn measure(
         match run.map_err(as_interrupted) {
             Ok(run) => {
                 let notices = run.ranks.iter().flat_map(|rank| &rank.notices);
-                notices.for_each(|notice| told.notice(notice.clone()));
+                notices.for_each(|notice| messages.notice(notice.clone()));
                 let time: u64 = run.epochs.iter().map(|epoch| epoch.duration_ns).sum();
                 output.line(&format!("{name}: {}", units::nanoseconds(time)));
                 measured.push(run);
@@ -195,7 +195,7 @@ fn measure(
             }
             Err(error) => {
                 output.line(&format!("{name}: FAILED"));
-                told.failure(name, &error);
+                messages.failure(name, &error);
             }
         }
     }
@@ -256,7 +256,7 @@ fn run_strategy(
 /// Says on standard error, once a strategy, that it waits for a device.
 fn told_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
     let (bar, has_told) = (Arc::clone(bar), AtomicBool::new(false));
-    Notify::new(WAIT_TOLD_AFTER, move |event| {
+    Notify::new(WAIT_REPORTED_AFTER, move |event| {
         if !has_told.swap(true, Ordering::SeqCst) {
             let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
             bar.suspend(|| output::notice(&format!("{}: {event}", name.as_str())));
@@ -342,18 +342,18 @@ pub(crate) fn finish(report: &Report, files: &ReportFiles, output: Output) -> an
 
 #[cfg(test)]
 mod tests {
-    use super::Told;
+    use super::Messages;
     use anyhow::anyhow;
 
     #[test]
     fn what_fails_every_strategy_is_said_once() {
-        let mut told = Told::default();
-        told.failure("host-only", &anyhow!("no such file").context("failed to open the set"));
-        told.failure("wrr", &anyhow!("no such file").context("failed to open the set"));
+        let mut messages = Messages::default();
+        messages.failure("host-only", &anyhow!("no such file").context("failed to open the set"));
+        messages.failure("wrr", &anyhow!("no such file").context("failed to open the set"));
         let once = "every strategy failed: failed to open the set: no such file";
-        assert_eq!(told.every_failure(), once);
-        told.failure("mte", &anyhow!("no device"));
-        assert!(told.every_failure().ends_with("; mte failed: no device"));
-        assert_eq!(told.every_failure().matches("no such file").count(), 2);
+        assert_eq!(messages.every_failure(), once);
+        messages.failure("mte", &anyhow!("no device"));
+        assert!(messages.every_failure().ends_with("; mte failed: no device"));
+        assert_eq!(messages.every_failure().matches("no such file").count(), 2);
     }
 }

@@ -134,7 +134,7 @@ mod tests {
         let found = of_report(&report, None).unwrap();
         let texts: Vec<String> = found.records.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["mte:4"]);
-        // The same run again has the order that was recorded; another is told.
+        // The same run again has the order that was recorded; another order is reported.
         report.runs.swap(0, 1);
         let compared = found.compare(&report).unwrap();
         assert_eq!(compared, Some(meetpoint_host::Notice::Replayed { epochs: 1 }));

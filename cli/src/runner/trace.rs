@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Makes the file, so that one that cannot be written is told before anything runs.
+/// Makes the file, so that one that cannot be written fails before anything runs.
 pub(super) fn check(path: &Path) -> anyhow::Result<()> {
     File::create(path).map(drop).with_context(|| failed(path))
 }

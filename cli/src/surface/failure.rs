@@ -114,7 +114,7 @@ impl Failure {
 }
 
 fn document(error: &anyhow::Error) -> Document {
-    let Told { cause, message, because, remedy } = told(error);
+    let Description { cause, message, because, remedy } = explain(error);
     Document { error: Failure::of(cause, message, because, remedy, code_of(error)) }
 }
 
@@ -151,7 +151,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
 
 /// An error in the words of the command line.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Description {
     /// Stable name of what is wrong.
     pub(crate) cause: &'static str,
     /// What failed.
@@ -164,7 +164,7 @@ pub(crate) struct Told {
 
 /// What failed, the causes that say something more, and the remedy. An error of ours quotes its own
 /// causes, so the chain ends with it.
-pub(crate) fn told(error: &anyhow::Error) -> Told {
+pub(crate) fn explain(error: &anyhow::Error) -> Description {
     let fault = error.downcast_ref::<Fault>();
     let mut known: Option<&dyn Diagnose> = fault.map(|fault| fault as &dyn Diagnose);
     let mut limit = None;
@@ -179,13 +179,13 @@ pub(crate) fn told(error: &anyhow::Error) -> Told {
     }
     let message = lines.remove(0);
     let remedy = limit.map(Remedy::from).or_else(|| known.and_then(Diagnose::remedy));
-    Told { cause: known.map_or("failed", Diagnose::cause), message, because: lines, remedy }
+    Description { cause: known.map_or("failed", Diagnose::cause), message, because: lines, remedy }
 }
 
-/// `error: …`, each cause that says something more on an indented line of its own, and the remedy.
+/// `error: …`, each further cause on an indented line of its own, and the remedy.
 pub(crate) fn describe(error: &anyhow::Error, colour: bool) -> String {
     let title = if colour { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-    let Told { message, because, remedy, .. } = told(error);
+    let Description { message, because, remedy, .. } = explain(error);
     let mut text = format!("{title} {message}\n");
     for cause in because {
         text.push_str(&format!("  because: {}\n", cause.replace('\n', "\n    ")));

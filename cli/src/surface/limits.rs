@@ -13,7 +13,7 @@ pub(crate) fn raise_open_files() {
 }
 
 /// Makes a file that grows beyond the limit of file sizes (`ulimit -f`) an error of the write
-/// (`EFBIG`), so that it is told and cleaned up after like any other; the signal would end the
+/// (`EFBIG`), so that it is reported and cleaned up after like any other; the signal would end the
 /// program at once. Where the handler cannot be set, the signal does that.
 pub(crate) fn survive_file_size() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));

@@ -63,7 +63,7 @@ pub(crate) fn failure_document(document: &impl Serialize) {
         return;
     }
     if let Ok(text) = serde_json::to_string_pretty(document) {
-        // The same failure is told on standard error.
+        // The same failure is printed on standard error.
         let _ = write_all(&format!("{text}\n"));
     }
 }

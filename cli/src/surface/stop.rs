@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP become a flag and a call of whoever is waiting.
+//! SIGINT, SIGTERM and SIGHUP become a flag and a call of the waiting thread.
 
 use super::failure::Interrupted;
 use anyhow::Context;

@@ -104,7 +104,7 @@ impl Error {
             Self::Source { path, source } => {
                 format!("failed to read {}: {source}", path.display())
             }
-            Self::NotAFolder { path } => format!("{} is no folder", path.display()),
+            Self::NotAFolder { path } => format!("{} is not a folder", path.display()),
             Self::NoSuchKind { name, kinds: known } => {
                 format!("unknown kind of source {name:?}; known are:{}", kinds(known))
             }

@@ -1,4 +1,4 @@
-//! Whether the files that content stays in are what they were: each is held against its length and
+//! Whether the files that content stays in are what they were: each is compared with its length and
 //! time, and each sample in it against its checksum.
 
 use crate::Error;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 type Found = (Option<SampleLocation>, Result<u64, ReadError>);
 
 /// What is wrong with the files that the content of a dataset in place stays in; nothing where the
-/// content is in the parts. `progress` is told the bytes that were read.
+/// content is in the parts. `progress` gets the bytes that were read.
 pub fn check_contents(
     dataset: &Dataset,
     asked_threads: usize,
@@ -25,7 +25,7 @@ pub fn check_contents(
     if dataset.content_root().is_none() {
         return Ok(Vec::new());
     }
-    // By file and, for damage inside of one, by sample; file by file it is told once.
+    // By file and, for damage inside of one, by sample; file by file it is reported once.
     let mut problems: BTreeMap<(String, Option<u64>), Damage> = BTreeMap::new();
     let mut sum = 0;
     let visit = |_: &mut (), sample: &Sample| -> Found {
@@ -58,13 +58,13 @@ pub fn check_contents(
         }
         Ok(())
     })?;
-    let mut problems: Vec<Problem> = problems.into_values().map(Damage::told).collect();
+    let mut problems: Vec<Problem> = problems.into_values().map(Damage::problem).collect();
     let said = dataset.manifest().image_bytes;
     if problems.is_empty() && sum != said {
         problems.push(Problem {
             file: MANIFEST_NAME.to_owned(),
             place: Place::File,
-            problem: format!("image_bytes is {said}, the files have {sum}; index anew"),
+            problem: format!("image_bytes is {said}, the files have {sum}; index again"),
         });
     }
     Ok(problems)
@@ -91,7 +91,7 @@ impl Damage {
         };
     }
 
-    fn told(self) -> Problem {
+    fn problem(self) -> Problem {
         let Self { file, problem, first, samples } = self;
         match first {
             None => Problem { file, place: Place::File, problem },
@@ -126,7 +126,7 @@ fn damage_of(
     let order = location.as_ref().filter(|_| !of_file).map(|_| sample.index);
     let first = location.map(|location| (sample.index, location.row, sample.key));
     let said = error.to_string();
-    // It is told behind the file.
+    // It follows the name of the file.
     let rest = said.strip_prefix(&file).map(|rest| rest.trim_start_matches([':', ' ']));
     let problem = rest.unwrap_or(&said).to_owned();
     ((file.clone(), order), Damage { file, problem, first, samples: 1 })

@@ -31,7 +31,7 @@ pub struct KeysSummary {
     pub bytes: u64,
 }
 
-/// Makes the index of keys of a dataset, or makes it anew; takes 16 bytes of memory for each key.
+/// Makes the index of keys of a dataset, or rebuilds it; takes 16 bytes of memory for each key.
 ///
 /// The file appears whole or not at all: it is written and synced under another name, then renamed.
 pub fn index_keys(

@@ -1,7 +1,7 @@
 //! Samples of datasets into a dataset: the end that all operations which write have in common.
 //!
 //! Rows are copied as they are stored: coefficient forms and entry points are carried over and not
-//! made anew, and every content is held against its checksum on the way.
+//! rebuilt, and every content is compared with its checksum on the way.
 
 use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, Picks, each_row};
@@ -36,7 +36,7 @@ pub struct CopySummary {
     pub parts_resumed: u64,
     /// Remains of processes that were killed, removed.
     pub cleaned: Vec<PathBuf>,
-    /// What became of other remains, in sentences: parts that were written again, folders that
+    /// What was done about other remains, in sentences: parts that were written again, folders that
     /// stay.
     pub notes: Vec<String>,
     /// Whether a dataset was replaced.
@@ -167,7 +167,7 @@ impl Deed<'_> {
         }))
     }
 
-    /// In which form the result is, and what became of the files it was packed from.
+    /// The form of the result, and how many of the files it was packed from were converted.
     ///
     /// Forms and entry points are counted. What else became of a file is known of a dataset as a
     /// whole and not of a sample: where samples are left out, these are the most that there may be,

@@ -217,7 +217,7 @@ struct Both<'a> {
     columns: Vec<(&'a str, usize, usize)>,
 }
 
-/// What came of comparing the pairs of a record batch.
+/// The result of comparing the pairs of a record batch.
 #[derive(Default)]
 struct Compared {
     same: u64,

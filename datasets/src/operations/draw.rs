@@ -1,7 +1,7 @@
 //! Who is drawn: seeded choices among samples, alone or label by label, in little memory.
 //!
 //! Every stratum (all samples, or those of one label) has a permutation of its own
-//! ([`Order`]), and a sample belongs to whoever owns the place that it comes to. Nothing is kept of
+//! ([`Order`]), and a sample belongs to the owner of its position. Nothing is kept of
 //! a sample, so a draw takes some bytes a label however many samples there are.
 
 use super::error::OperationError;

@@ -24,7 +24,7 @@ const PLACE_KIND: &str = "content_place";
 /// Bytes that a row takes in memory beside what it takes in its part.
 const ROW_BYTES: u64 = 256;
 
-/// A dataset that rows are taken from, and what becomes of their keys and labels.
+/// A dataset that rows are taken from, and how their keys and labels change.
 pub(super) struct Input {
     pub(super) dataset: Dataset,
     /// What precedes each key.

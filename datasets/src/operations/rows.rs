@@ -107,7 +107,7 @@ fn columns(dataset: &Dataset, only: Option<&[String]>) -> Result<Vec<usize>, Err
 }
 
 /// The values of a row of further columns by name, as [`ShownRow::columns`] has them; a list of
-/// more than `elements_max` elements is told by their number.
+/// more than `elements_max` elements is replaced by their number.
 pub fn row_values(batch: &RecordBatch, row: usize, elements_max: usize) -> Map<String, Value> {
     let fields = batch.schema_ref().fields().iter().zip(batch.columns());
     fields.map(|(field, column)| (field.name().clone(), value(column, row, elements_max))).collect()

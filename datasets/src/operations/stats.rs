@@ -1,6 +1,6 @@
 //! What the samples of a dataset are like: sizes, pixels, coding, labels, duplicates.
 //!
-//! Every sample is read and held against its checksum. Memory: some kilobytes for each quantity
+//! Every sample is read and compared with its checksum. Memory: some kilobytes for each quantity
 //! (quantiles are to 0.1 %), 16 bytes a sample to find duplicates, and what an open dataset takes.
 
 use super::copy_options::Progress;
@@ -39,7 +39,7 @@ pub struct Statistics {
     /// Pixels.
     pub pixels: Distribution,
     /// Pictures of each format; `unreadable` for those without a header. Empty where the content
-    /// is no picture.
+    /// is not a picture.
     pub formats: BTreeMap<String, u64>,
     /// JPEGs by how colours are subsampled.
     pub subsampling: BTreeMap<String, u64>,

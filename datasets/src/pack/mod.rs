@@ -62,7 +62,7 @@ pub struct PackOptions {
     pub from: Option<String>,
     /// What there is to say about the source.
     pub source: SourceOptions,
-    /// Go on with what a pack of the same source and options left when it was killed, and leave
+    /// Resume what a pack of the same source and options left when it was killed, and leave
     /// whole parts behind when this one is stopped.
     pub resume: bool,
     /// What to do about unreadable samples.
@@ -132,7 +132,7 @@ pub struct PackSummary {
     pub image_bytes: u64,
     /// Bytes of content and entry points for each byte of the samples that were packed.
     pub ratio: f64,
-    /// What became of the files.
+    /// The form of the images, and how many files were converted.
     pub stored: Stored,
     /// Bytes of the dataset's files.
     pub file_bytes: u64,
@@ -152,7 +152,8 @@ pub struct PackSummary {
     pub ignored: u64,
     /// Remains of packs that were killed, removed.
     pub cleaned: Vec<PathBuf>,
-    /// What became of other remains, in sentences: parts that were packed again, folders that stay.
+    /// What was done about other remains, in sentences: parts that were packed again, folders
+    /// that stay.
     pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
@@ -173,7 +174,7 @@ pub fn pack(
     let writer_options = WriterOptions {
         force: options.force,
         part_bytes_target: options.part_bytes_target,
-        // A pattern is no path; what it names is never replaced, since it is no dataset.
+        // A pattern is no path; what it names is never replaced, since it is not a dataset.
         sources: from.exists().then(|| from.to_path_buf()).into_iter().collect(),
         recipe: Recipe::default(),
         resume: options.resume,
@@ -210,7 +211,7 @@ pub fn pack(
     };
     match written.map_err(cause) {
         Ok(ended) => finish(rows, ended, from, parts_resumed, options),
-        // What did not fail by itself can be gone on with.
+        // What did not fail by itself can be resumed.
         Err(error) if can_go_on(&error) => Err(rows.writer.kept(error)),
         Err(error) => {
             rows.writer.discard();
@@ -260,7 +261,7 @@ fn write_rows(
     let all_failed = rows.writer.samples() == 0;
     if !rows.is_sound() && (all_failed || options.on_error == OnError::Fail) {
         let checked = rows.samples();
-        let mut files = std::mem::take(&mut rows.told);
+        let mut files = std::mem::take(&mut rows.left_out);
         files.append(&mut rows.found);
         return Err(Error::Unreadable { files, checked });
     }
@@ -282,7 +283,7 @@ fn finish(
     parts_resumed: u64,
     options: &PackOptions,
 ) -> Result<PackSummary, Error> {
-    let Rows { writer, mut stored, told: mut unreadable, mut found, not_samples, .. } = rows;
+    let Rows { writer, mut stored, left_out: mut unreadable, mut found, not_samples, .. } = rows;
     unreadable.append(&mut found);
     let kind = writer.columns().kind;
     let is_image = kind == ContentKind::Image;

@@ -22,7 +22,7 @@ const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 
 /// What arrives at the writer, in the order of the source.
 pub(super) enum Arrived {
-    /// A sample, without its content, the bytes of that in the source, and what came of it.
+    /// A sample, without its content, the bytes of that in the source, and its verdict.
     Sample(Box<Item>, u64, Verdict),
     /// A sample that is not looked into, since it is packed already.
     Passed(Box<Item>),
@@ -55,11 +55,11 @@ pub(super) struct Passage<'a> {
 /// What the threads share.
 struct Shared {
     state: Mutex<State>,
-    /// Told when there is work, or none any more.
+    /// Notified when there is work, or none any more.
     work: Condvar,
-    /// Told when something has arrived or a thread has gone.
+    /// Notified when something has arrived or a thread has gone.
     arrived: Condvar,
-    /// Told when there is room ahead of the writer, or nothing more to do.
+    /// Notified when there is room ahead of the writer, or nothing more to do.
     room: Condvar,
     /// Raised when the samples being checked are no longer wanted.
     interrupt: Interrupt,

@@ -24,7 +24,7 @@ struct State {
     samples: u64,
     /// Key of the last of them; empty where there is none.
     last_key: String,
-    /// What became of them.
+    /// How they were converted.
     stored: Stored,
     /// Those of them that were left out since the part before ended.
     unreadable: Vec<LeftOut>,
@@ -33,10 +33,10 @@ struct State {
 /// A pack under way.
 pub(super) struct Rows<'a> {
     pub(super) writer: Writer,
-    /// What became of the samples that are packed.
+    /// How the packed samples were converted.
     pub(super) stored: Stored,
     /// Samples that the source cannot give.
-    pub(super) told: Vec<LeftOut>,
+    pub(super) left_out: Vec<LeftOut>,
     /// Samples that do not read or are not what they should be.
     pub(super) found: Vec<LeftOut>,
     /// What is no sample.
@@ -58,7 +58,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Begins behind what the writer goes on with.
+    /// Begins after the rows that the writer resumes with.
     pub(super) fn new(
         from: &'a Path,
         size: Size,
@@ -82,7 +82,7 @@ impl<'a> Rows<'a> {
         Ok(Self {
             writer,
             stored: last.stored,
-            told: Vec::new(),
+            left_out: Vec::new(),
             noted: found.len(),
             found,
             not_samples: Vec::new(),
@@ -104,7 +104,7 @@ impl<'a> Rows<'a> {
             return Err(Error::Interrupted);
         }
         match arrived {
-            Arrived::Unreadable(left_out) => self.told.push(left_out),
+            Arrived::Unreadable(left_out) => self.left_out.push(left_out),
             Arrived::NotASample(left_out) => self.not_samples.push(left_out),
             Arrived::Passed(item) => {
                 let bytes = item.content.bytes();
@@ -139,12 +139,12 @@ impl<'a> Rows<'a> {
 
     /// Whether every sample so far reads.
     pub(super) fn is_sound(&self) -> bool {
-        self.told.is_empty() && self.found.is_empty()
+        self.left_out.is_empty() && self.found.is_empty()
     }
 
     /// Samples of the source so far.
     pub(super) fn samples(&self) -> u64 {
-        self.done.samples_done + self.told.len() as u64
+        self.done.samples_done + self.left_out.len() as u64
     }
 
     /// Names of the labels, where the source says `named`: these, or else digits.

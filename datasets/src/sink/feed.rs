@@ -1,4 +1,4 @@
-//! Many samples are read at once; what came of them arrives in order and the memory is bounded.
+//! Many samples are read at once; their results arrive in order and the memory is bounded.
 
 use crate::Error;
 use crate::threads::start_thread;
@@ -17,9 +17,9 @@ pub(crate) type Next<'a, J> = dyn FnMut() -> Result<Option<J>, Error> + Send + '
 /// What the threads and the receiver share.
 struct Shared<R> {
     state: Mutex<State<R>>,
-    /// Told when a result is there, or there will be no more.
+    /// Notified when a result is there, or there will be no more.
     arrived: Condvar,
-    /// Told when there is room ahead of the receiver, or nobody wants more.
+    /// Notified when there is room ahead of the receiver, or nobody wants more.
     taken: Condvar,
 }
 

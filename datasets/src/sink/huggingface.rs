@@ -1,5 +1,5 @@
-//! What the `datasets` library of Hugging Face is told about columns: the JSON in the metadata of
-//! a schema under `huggingface`.
+//! The description of columns for the `datasets` library of Hugging Face: the JSON under
+//! `huggingface` in the metadata of a schema.
 
 use crate::source::ContentKind;
 use arrow_schema::{DataType, Field, TimeUnit};

@@ -1,7 +1,7 @@
 //! Where samples go: one trait, one file for each kind of sink.
 //!
 //! A sink gets samples one after another and writes files into a folder that is made for it alone;
-//! it decides neither what becomes of damaged samples nor when the folder appears. What it cannot
+//! it decides neither how damaged samples are treated nor when the folder appears. What it cannot
 //! hold it refuses, or says in its notes: nothing is dropped without a word.
 //!
 //! In reading order: [`SinkKind`] (which there are), [`Sink`] (the trait), [`OutSample`] (what is
@@ -157,7 +157,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// What came of a sink.
+/// The result of a sink.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Closed {
     /// Files and bytes, without those that threads wrote below [`Sink::root`].

@@ -103,7 +103,7 @@ impl Parquet {
             format!(
                 "column `{}` ({}) has a type without a feature in Hugging Face's library; the \
                  files go without its metadata, so names of labels and which columns are pictures \
-                 are not told",
+                 are not recorded",
                 field.name(),
                 field.data_type()
             )
@@ -188,7 +188,7 @@ impl Parquet {
         }
     }
 
-    /// What Hugging Face's library is told; `None` where it knows no feature for a column.
+    /// The metadata for Hugging Face's library; `None` where it knows no feature for a column.
     fn features(&self, labels: &[String]) -> Option<String> {
         let mut all = serde_json::Map::new();
         for field in self.schema.fields() {

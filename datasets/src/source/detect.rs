@@ -148,7 +148,7 @@ pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
             Err(Error::Source { path, source }) if !is_of_the_file(&source) => {
                 return Err(Error::Source { path, source });
             }
-            // It may still be of another kind: a pattern is no file, and a link in a folder that
+            // It may still be of another kind: a pattern is not a file, and a link in a folder that
             // leads nowhere is for the kind to name.
             Err(error) => failed.push((kind, error)),
         }

@@ -1,7 +1,7 @@
 //! Another Meetpoint dataset: all of its samples, or those that a [`Pick`] names.
 //!
 //! What is stored in a coefficient form comes back as the file that it was made from. Each sample
-//! is held against its checksum; one that does not agree is unreadable, and the next one follows.
+//! is compared with its checksum; one that does not agree is unreadable, and the next one follows.
 
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
 use crate::store::StorePath;

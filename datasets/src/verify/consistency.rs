@@ -12,7 +12,7 @@ use meetpoint_format::dataset::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What all parts together have, to be held against the manifest.
+/// What all parts together have, to be compared with the manifest.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     image_bytes: u64,

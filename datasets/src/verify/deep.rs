@@ -38,8 +38,8 @@ impl Scratch {
     }
 }
 
-/// Decodes every sample of a dataset that [`verify`](super::verify) found sound, and holds forms
-/// and entry points against what is made of them anew; what is found is added to `report`.
+/// Decodes every sample of a dataset that [`verify`](super::verify) found sound, and compares
+/// forms and entry points with recomputed ones; differences are added to `report`.
 pub fn verify_deep(
     path: &Path,
     asked_threads: usize,

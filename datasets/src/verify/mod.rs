@@ -3,7 +3,7 @@
 //! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose`
 //! (a part that differs: which of its checksums do), `locate` (which byte a checksum points to),
 //! `consistency` (a part that does not differ: whether the manifest tells the truth about it),
-//! [`verify_deep`] (each sample decoded, its form and entry points made anew).
+//! [`verify_deep`] (each sample decoded, its form and entry points rebuilt).
 
 mod consistency;
 mod deep;

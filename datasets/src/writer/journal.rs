@@ -107,7 +107,7 @@ impl Journal {
             .map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
-    /// Goes on with the one in `folder`: keeps the parts that are whole, removes everything else.
+    /// Resumes the one in `folder`: keeps the parts that are whole, removes everything else.
     pub(super) fn go_on(folder: &Path) -> Result<(Self, Found), Error> {
         let path = folder.join(JOURNAL_NAME);
         let failed = |source| Error::Write { path: path.clone(), source };
@@ -161,13 +161,13 @@ impl Journal {
     }
 }
 
-/// What is told of parts that are not kept.
+/// The note about a part that is written again.
 fn again(path: &Path, problem: &str) -> String {
     format!("{}: {problem}; that part and those behind it were written again", path.display())
 }
 
 /// Whether the journal in `folder` is of the same recipe, or the first difference; `None` where
-/// nothing was written that could be gone on with.
+/// nothing was written that could be resumed.
 pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), Difference>> {
     let unreadable = |problem: String| Some(Err(Difference::Journal { problem }));
     let text = match read(&folder.join(JOURNAL_NAME)) {

@@ -65,7 +65,7 @@ pub struct WriterOptions {
     /// What is written and from what: everything that decides on the rows. It is noted in the
     /// journal.
     pub recipe: Recipe,
-    /// Go on with what a writer of the same recipe left when it was killed, and leave behind what
+    /// Resume what a writer of the same recipe left when it was killed, and leave behind what
     /// was written when this one is dropped. Else remains are removed.
     pub resume: bool,
 }
@@ -93,7 +93,7 @@ pub struct Written {
     pub file_bytes: u64,
     /// Remains of killed processes that were removed.
     pub cleaned: Vec<PathBuf>,
-    /// What became of other remains, in sentences: parts that were written again, folders that
+    /// What was done about other remains, in sentences: parts that were written again, folders that
     /// stay.
     pub notes: Vec<String>,
     /// Whether a dataset was replaced.
@@ -118,10 +118,10 @@ impl Writer {
         destination(to, options).map(|_| ())
     }
 
-    /// Begins a dataset of such columns, or goes on with one.
+    /// Begins a dataset of such columns, or resumes one.
     ///
     /// The destination must not exist, or be a dataset and [`WriterOptions::force`] be set; remains
-    /// of killed processes that wrote to it are removed, but for what is gone on with.
+    /// of killed processes that wrote to it are removed, but for what is resumed.
     pub fn create(
         to: &Path,
         columns: Arc<Columns>,
@@ -159,8 +159,8 @@ impl Writer {
         &self.columns
     }
 
-    /// What [`Self::push_noting`] was told at the end of each part that another writer left; the
-    /// rows of these parts are not to be pushed again. Empty where there is nothing to go on with.
+    /// What [`Self::push_noting`] was given at the end of each part that another writer left; the
+    /// rows of these parts are not to be pushed again. Empty where there is nothing to resume.
     pub fn states(&self) -> &[String] {
         &self.states
     }
@@ -227,7 +227,7 @@ impl Writer {
     ) -> Result<Written, Error> {
         let ended = self.end(labels, stored, provenance);
         let (manifest, file_bytes) = ended.map_err(|error| self.kept(error))?;
-        // Without its journal nothing can be gone on with.
+        // Without its journal nothing can be resumed.
         self.staging.keep(false);
         let replaced = self.staging.commit(&self.destination)?;
         Ok(Written {
@@ -278,7 +278,7 @@ fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error>
 }
 
 /// What a writer of that recipe left; an error where another process is writing, or where there
-/// are only remains of others or such as cannot be gone on with, since they would be removed.
+/// are only remains of others or such as cannot be resumed, since they would be removed.
 fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, Error> {
     let (mut same, mut other) = (Vec::new(), None);
     let mut places = destination.places()?;

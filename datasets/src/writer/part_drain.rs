@@ -26,14 +26,14 @@ const AHEAD_BYTES: u64 = 64 << 20;
 /// Time that one look at what was written takes at most.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// What the thread is told. Pieces belong to the file that was begun last.
+/// A command to the thread. Pieces belong to the file that was begun last.
 pub(super) enum Order {
     /// The next file, empty; `path` is for errors, and `has_failed` says that something of it was
     /// not written, so that no more of it need come.
     Begin { file: File, path: PathBuf, has_failed: Arc<AtomicBool> },
     /// Bytes of it, a whole piece.
     Piece(AlignedBuffer),
-    /// Its last bytes, the first `filled` of `rest`. `reply` is told the SHA-256 of all of it, once
+    /// Its last bytes, the first `filled` of `rest`. `reply` gets the SHA-256 of all of it, once
     /// it is on the drive, or what failed first.
     End { rest: AlignedBuffer, filled: usize, reply: Sender<io::Result<[u8; 32]>> },
 }

@@ -187,7 +187,7 @@ impl Drop for DrainThread {
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // It would have been told as an error of the file.
+            // Its failure was reported as an error of the file.
             let _ = thread.join();
         }
     }

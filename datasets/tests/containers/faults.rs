@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What came of a source: samples, what was left out and why, the error at the end.
+/// The result of a source: samples, what was left out and why, the error at the end.
 #[derive(Debug, Default)]
 struct Outcome {
     items: Vec<Item>,

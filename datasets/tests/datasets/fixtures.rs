@@ -1,7 +1,7 @@
 //! Datasets that earlier versions of the program wrote, which must open, verify and read for ever.
 //!
 //! All were packed from the pictures beside them, which `pictures.py` made. `UPDATE_GOLDEN=1`
-//! writes the one of the version that is written now anew; those before it are never made again.
+//! writes that of the current version again; earlier ones never change.
 
 use crate::support::{Bench, files, golden};
 use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, ListBuilder, UInt8Builder};

@@ -1,4 +1,4 @@
-//! A pack that is killed at any point is gone on with: no sample lost, none twice, the same bytes.
+//! A pack that is killed at any point can be resumed: no sample lost, none twice, the same bytes.
 
 use crate::support::{Bench, files, jpeg};
 use meetpoint_datasets::index::check_keys;
@@ -248,7 +248,7 @@ fn only_one_pack_at_a_time_may_go_on_to_a_destination() {
     let beside = |refused: &mut Vec<String>| {
         refused.push(bench.pack_with(&options()).unwrap_err().in_full(Surface::CommandLine));
     };
-    // With nothing to go on with, and with something.
+    // With nothing to resume, and with something.
     pack(&bench.from(), &bench.to(), &options(), &mut |step| {
         if step.samples_done == 60 {
             beside(&mut refused);

@@ -1,4 +1,4 @@
-//! Sources and datasets into every sink: held against what other programs write, and read back by
+//! Sources and datasets into every sink: compared with what other programs write, and read back by
 //! the sources here.
 
 use super::support::{Bench, jpeg};

@@ -273,7 +273,7 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
     assert!(in_place().keys_indexed);
     assert_eq!(files(&from), before);
     change(&from.join("part-00000.arrow"), 30, 1);
-    assert!(in_place().repaired.is_some(), "the schema at the beginning is made anew");
+    assert!(in_place().repaired.is_some(), "the schema at the beginning is rebuilt");
     assert_eq!(read(&from), made(24, 3));
     let dataset = Dataset::open(&from).unwrap();
     let location = dataset.locate(3).unwrap();

@@ -1,4 +1,4 @@
-//! An operation that was stopped goes on where it was.
+//! An operation that was stopped resumes.
 
 use crate::support::{Place, options, read, silent};
 use meetpoint_datasets::Error;

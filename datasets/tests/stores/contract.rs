@@ -46,7 +46,7 @@ fn metadata_name_what_there_is(root: &StorePath) {
     for folder in ["", "b", "b/deep", "b/deep/er", "ba"] {
         let path = root.join(folder);
         assert_eq!(path.metadata().unwrap().kind, FileKind::Folder, "{folder}");
-        assert!(path.open().is_err(), "{folder} is no file");
+        assert!(path.open().is_err(), "{folder} is not a file");
     }
     // A name that another begins with is none.
     for nothing in ["b/d", "a", "b/deep/er/x/y", "nothing/at/all"] {

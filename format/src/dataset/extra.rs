@@ -1,7 +1,7 @@
 //! Further columns of a record batch: where each lies, and what is in it, by Arrow's own decoder.
 //!
 //! A column is read alone: its bytes are one range of the part, under a checksum of their own.
-//! What the message says of them is held against them first, so that lengths that lie are an
+//! What the message says of them is compared with them first, so that lengths that lie are an
 //! error and neither a panic nor a large allocation.
 
 use super::Columns;

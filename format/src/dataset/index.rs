@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of entry points that an index keeps unless it is told otherwise: more than those of
+/// Default limit of the bytes of entry points that an index keeps: more than those of
 /// ImageNet-1k with one for each row of MCUs.
 pub const ENTRY_POINTS_KEPT_BYTES: u64 = 512 << 20;
 
@@ -202,7 +202,7 @@ impl Index {
     }
 
     /// The further columns of a record batch, all or those of a projection in its order. Only
-    /// their bytes are read, each held against its checksum.
+    /// their bytes are read, each compared with its checksum.
     pub fn extra(
         &self,
         record_batch: usize,
@@ -326,8 +326,8 @@ impl Index {
         let granted = self.entry_points_granted.load(Ordering::Relaxed);
         if batch.table.get().is_none() || granted > 0 && batch.entry_points.get().is_none() {
             let metadata = self.read_metadata(batch, parts)?;
-            // Two threads may have read it; what they read is the same. Whoever finds the table
-            // finds the places too, so they come first.
+            // Two threads may have read the same. A thread that finds the table finds the places
+            // too, so they come first.
             if self.stored.has_extra() && batch.extra.get().is_none() {
                 self.keep_extra(batch, &metadata)?;
             }

@@ -144,7 +144,7 @@ impl RecordBatchMetadata {
     /// Reads a record batch of part `part` (whose file name is `name`) without its images and
     /// further columns.
     ///
-    /// Whether the bytes are those that were written is told by [`Self::crc32c`], not checked here.
+    /// [`Self::crc32c`] says whether the bytes are those that were written; it is not checked here.
     pub fn read(
         part: usize,
         name: &str,
@@ -195,7 +195,7 @@ impl RecordBatchMetadata {
         ExtraTable::parse(&batch, columns, known, self.core.end, &body)
     }
 
-    /// CRC-32C of what was read, to be held against [`RecordBatchPlace::rest_crc32c`].
+    /// CRC-32C of what was read, to be compared with [`RecordBatchPlace::rest_crc32c`].
     pub fn crc32c(&self) -> u32 {
         let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
         digest.update(&self.bytes);

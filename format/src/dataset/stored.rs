@@ -1,4 +1,4 @@
-//! What the manifest says of the form in which images are stored, and of what became of them.
+//! The form in which images are stored, and how many were converted, in the manifest.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub struct EntryPointsStored {
     pub bytes: u64,
 }
 
-/// In which form the images of a dataset are, and what became of the files.
+/// The form of the images of a dataset, and how many files were converted to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stored {

@@ -258,7 +258,7 @@ pub struct Published {
     #[prost(uint64, tag = "7")]
     pub published_ns: u64,
 }
-/// Sent at least every 200 ms while there is work, so that slow and dead can be told apart.
+/// Sent at least every 200 ms while there is work, so that slow and dead can be distinguished.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Progress {
     #[prost(uint32, tag = "1")]
@@ -282,7 +282,7 @@ pub struct Failed {
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// A sample of the batch does not read or decode: nothing is wrong with the device, and the host
-    /// does with the sample what it was told to.
+    /// treats the sample as its settings say.
     #[prost(bool, tag = "5")]
     pub is_damage: bool,
 }

@@ -1,6 +1,6 @@
 //! Messages and service of the device link, from `format/proto/device.proto`.
 //!
-//! `generated.rs` is made by `tonic-prost-build`; a test makes it anew and compares, so a build
+//! `generated.rs` is made by `tonic-prost-build`; a test rebuilds it and compares, so a build
 //! needs no protobuf compiler.
 
 mod fd_channel;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes formats.txt: what docs/formats.md says, computed by other means than the crate.
 
-Philox is held against the known answers of Random123 (kat_vectors) before it is used; SHA-256,
+Philox is compared with the known answers of Random123 (kat_vectors) before it is used; SHA-256,
 struct packing and number formatting are Python's own. Needs nothing but Python 3.9.
 
     python3 formats.py > formats.txt

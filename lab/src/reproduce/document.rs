@@ -61,14 +61,14 @@ struct Headline {
     quantity: &'static str,
     published: &'static str,
     /// At the point that the figure itself implies, so equal to it if the account is consistent.
-    simulated: Vec<Told>,
-    measured: Option<Told>,
-    modelled: Vec<Told>,
+    simulated: Vec<OurFigure>,
+    measured: Option<OurFigure>,
+    modelled: Vec<OurFigure>,
 }
 
 /// A figure of ours, with what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Told {
+struct OurFigure {
     value: f64,
     of: String,
 }
@@ -130,11 +130,11 @@ fn headline(
                 && (row.workers, row.accelerators) == (0, 1)
                 && row.host_path <= 1.0
         };
-        let told = |row: &experiments::Row| Told {
+        let figures = |row: &experiments::Row| OurFigure {
             value: of(row),
             of: format!("wrr at the point read as {}", row.reading.name()),
         };
-        simulated.iter().filter(at_point).map(told).collect::<Vec<_>>()
+        simulated.iter().filter(at_point).map(figures).collect::<Vec<_>>()
     };
     let gain = |row: &experiments::Row| row.reading.gain(row.time_ratio);
     let ours = |recipe: &str, of: fn(&measured::Row) -> Option<f64>| {
@@ -145,7 +145,7 @@ fn headline(
         let row = rows.iter().find(counts)?;
         let invalid = if row.invalid.is_empty() { "" } else { ", INVALID" };
         let of_row = format!("wrr, w = 0, {}{invalid}", row.host_path);
-        Some(Told { value: of(row)?, of: of_row })
+        Some(OurFigure { value: of(row)?, of: of_row })
     };
     let gained = |row: &measured::Row| Some(1.0 / row.time_ratio? - 1.0);
     let energies = Reading::ALL.into_iter().flat_map(|reading| energies(modelled, reading));
@@ -173,40 +173,40 @@ fn headline(
 }
 
 /// The least and the most that any preset of watts saves.
-fn energies(modelled: &[energy::Row], reading: Reading) -> Vec<Told> {
+fn energies(modelled: &[energy::Row], reading: Reading) -> Vec<OurFigure> {
     let of = modelled.iter().filter(|row| row.reading == reading);
     let mut ratios: Vec<f64> = of.map(|row| row.modelled_node_ratio - 1.0).collect();
     ratios.sort_by(f64::total_cmp);
-    let told = |value: Option<&f64>, which: &str| {
+    let figures = |value: Option<&f64>, which: &str| {
         let of = format!("the {which} of {} presets, read as {}", ratios.len(), reading.name());
-        value.map(|&value| Told { value, of })
+        value.map(|&value| OurFigure { value, of })
     };
-    told(ratios.last(), "least").into_iter().chain(told(ratios.first(), "most")).collect()
+    figures(ratios.last(), "least").into_iter().chain(figures(ratios.first(), "most")).collect()
 }
 
 /// With a faster host path the device still adds: gains over that path alone.
-fn dali(simulated: &[experiments::Row]) -> Vec<Told> {
+fn dali(simulated: &[experiments::Row]) -> Vec<OurFigure> {
     let faster = |row: &&experiments::Row| {
         row.recipe == "ImageNet-like"
             && row.strategy == "wrr"
             && row.workers == 0
             && row.host_path > 1.0
     };
-    let told = |row: &experiments::Row| Told {
+    let figures = |row: &experiments::Row| OurFigure {
         value: row.reading.gain(row.time_ratio),
         of: format!("wrr over a host {} x as fast, read as {}", row.host_path, row.reading.name()),
     };
-    simulated.iter().filter(faster).map(told).collect()
+    simulated.iter().filter(faster).map(figures).collect()
 }
 
-fn dali_measured(measured: Option<&Outcome>) -> Option<Told> {
+fn dali_measured(measured: Option<&Outcome>) -> Option<OurFigure> {
     let of = |row: &&measured::Row| {
         row.host_path == "faster" && row.strategy == "wrr" && row.workers == 0
     };
     let row = measured?.rows.iter().find(of)?;
     let invalid = if row.invalid.is_empty() { "" } else { ", INVALID" };
     let of = format!("wrr over the faster host path alone, w = 0{invalid}");
-    Some(Told { value: 1.0 / row.time_ratio? - 1.0, of })
+    Some(OurFigure { value: 1.0 / row.time_ratio? - 1.0, of })
 }
 
 fn bounds() -> Vec<Bound> {
@@ -241,9 +241,9 @@ fn headline_grid(document: &Document) -> Grid {
     }
     head.push("modelled");
     let mut grid = Grid::new(&head, 0..0);
-    let listed = |told: &[Told]| match told {
+    let listed = |figures: &[OurFigure]| match figures {
         [] => "–".to_owned(),
-        told => told.iter().map(one).collect::<Vec<_>>().join("; "),
+        figures => figures.iter().map(one).collect::<Vec<_>>().join("; "),
     };
     for row in &document.headline {
         let mut cells =
@@ -257,8 +257,8 @@ fn headline_grid(document: &Document) -> Grid {
     grid
 }
 
-fn one(told: &Told) -> String {
-    format!("{} ({})", signed_percent(told.value), told.of)
+fn one(figure: &OurFigure) -> String {
+    format!("{} ({})", signed_percent(figure.value), figure.of)
 }
 
 fn region_grid(document: &Document) -> Grid {

@@ -177,7 +177,7 @@ pub fn run<B: Bench>(
     for (done, setting) in settings.iter().enumerate() {
         progress(done as u64, total);
         use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
-        // Memory that a machine touches for the first time takes it long, and whoever comes first
+        // Memory that a machine touches for the first time takes it long, and the first strategy
         // would have to pay: with 16 workers as much as half an epoch.
         bench.run(setting.material, setting.knobs, &[HostOnly])?;
         let report =

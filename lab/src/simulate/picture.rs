@@ -118,7 +118,7 @@ fn over_two(results: &[Simulated], across: &[f64], up: &[f64]) -> Picture {
 }
 
 /// An axis on which each value is the middle of a cell, for values that are evenly spaced; cells
-/// are of one width, so other values are told by their title.
+/// are of one width, so other values are named by their title.
 fn cell_axis(title: &str, values: &[f64]) -> Axis {
     let (first, last) = (values[0], values[values.len() - 1]);
     let step = (last - first) / (values.len().max(2) - 1) as f64;

@@ -7,7 +7,7 @@ use meetpoint_report::units::{count, seconds, signed_percent};
 use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use serde::Serialize;
 
-/// What was asked and what came of it.
+/// The question and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     /// `closed-forms`.

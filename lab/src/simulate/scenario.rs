@@ -15,7 +15,7 @@ use serde::Serialize;
 /// Most steps of a scenario that is simulated once more under `host-only`, for comparison.
 const COMPARED_STEPS_MAX: u64 = 1_000_000;
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Debug, Serialize)]
 pub struct Document {
     kind: &'static str,

@@ -1,4 +1,4 @@
-//! What each strategy makes of a machine that is not as it was told: one table a strategy.
+//! How each strategy fares on a machine that differs from its profile: one table a strategy.
 
 use crate::{Error, Progress};
 use meetpoint_report::grid::{Grid, Style};
@@ -81,7 +81,7 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// What came of it.
+/// The result of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     kind: &'static str,
@@ -156,8 +156,8 @@ fn grid(rows: &[Row], strategy: &str) -> Grid {
 /// All tables for a terminal.
 pub fn text(document: &Document, style: Style) -> String {
     let mut text = String::from(
-        "Simulated: t_c 800 ms, t_g 300 ms, t_s 1.6 s as told, w = 0, 1000 batches a rank; T is \
-         compared with that of host-only under the same condition and draws.\n",
+        "Simulated: t_c 800 ms, t_g 300 ms, t_s 1.6 s in the profile, w = 0, 1000 batches a rank; \
+         T is compared with that of host-only under the same condition and draws.\n",
     );
     let mut strategies: Vec<&str> = Vec::new();
     for row in &document.rows {

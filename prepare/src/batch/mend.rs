@@ -1,4 +1,4 @@
-//! What becomes of the damaged samples of a batch: an error, a gap that is closed, or another
+//! The result of the damaged samples of a batch: an error, a gap that is closed, or another
 //! sample.
 
 use super::{CpuPreparer, InHand};

@@ -213,7 +213,7 @@ fn a_folder_that_is_no_dataset_says_what_it_lacks() {
     assert!(error(folder.path()).contains("it holds no dataset.json"));
     assert!(error(&folder.path().join("nothing")).contains("No such file"));
     std::fs::write(folder.path().join("file"), "text").unwrap();
-    assert!(error(&folder.path().join("file")).contains("it is no folder"));
+    assert!(error(&folder.path().join("file")).contains("it is not a folder"));
     std::fs::write(folder.path().join(MANIFEST_NAME), "{").unwrap();
     assert!(error(folder.path()).contains("line 1 column 1"));
 }

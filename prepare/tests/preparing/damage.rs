@@ -157,11 +157,11 @@ fn a_damaged_sample_is_left_out_and_the_others_move_up() {
 fn a_judge_is_told_what_is_wrong_and_where_and_decides_sample_by_sample() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = damaged_dataset(folder.path());
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::new(Mutex::new(Vec::new()));
     let judge = {
-        let told = Arc::clone(&told);
+        let reported = Arc::clone(&reported);
         Judge::new(move |damage| {
-            told.lock().unwrap().push(damage.clone());
+            reported.lock().unwrap().push(damage.clone());
             match damage.sample {
                 3 => Action::Raise,
                 11 => Action::Skip,
@@ -181,10 +181,10 @@ fn a_judge_is_told_what_is_wrong_and_where_and_decides_sample_by_sample() {
     assert!(prepare(3).unwrap_err().to_string().contains("key 3.jpg"));
     assert_eq!(prepare(11).unwrap().stats.left_out, 1);
     assert_eq!(prepare(12).unwrap().stats.replaced, 1);
-    let told = told.lock().unwrap();
-    assert_eq!(told.iter().map(|damage| damage.sample).collect::<Vec<_>>(), [3, 11, 12]);
-    assert!(told[1].what.contains("checksum is 0x"), "{told:?}");
-    assert!(told.iter().all(|damage| damage.remedy.is_some()), "{told:?}");
+    let reported = reported.lock().unwrap();
+    assert_eq!(reported.iter().map(|damage| damage.sample).collect::<Vec<_>>(), [3, 11, 12]);
+    assert!(reported[1].what.contains("checksum is 0x"), "{reported:?}");
+    assert!(reported.iter().all(|damage| damage.remedy.is_some()), "{reported:?}");
 }
 
 #[test]

@@ -65,9 +65,9 @@ fn a_picture_whose_decoding_needs_more_than_the_budget_is_refused_and_is_no_dama
         match preparer.prepare(0, 0, &mut out, &mut |_| true) {
             // Then it is read, and found to break off.
             Ok(prepared) => assert_eq!((is_enough, prepared.stats.left_out), (true, 1)),
-            Err(Error::DecodeMemory { key, needed, limit: told, .. }) => {
+            Err(Error::DecodeMemory { key, needed, limit: allowed, .. }) => {
                 assert_eq!((is_enough, key.as_str()), (false, "3.jpg"));
-                assert_eq!((needed, told), (needs, limit));
+                assert_eq!((needed, allowed), (needs, limit));
             }
             Err(other) => panic!("{other}"),
         }

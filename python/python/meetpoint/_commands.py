@@ -272,7 +272,7 @@ def verify(
     Damage does not raise an exception: ``is_sound`` of the result is then false.
 
     :param deep: also decodes every sample of a sound dataset and recomputes its entry points.
-    :raises DatasetError: there is no dataset at the path.
+    :raises DatasetError: there is not a dataset at the path.
     """
     of = path("dataset", dataset)
     with shown(progress, _name(of)) as report:

@@ -246,7 +246,7 @@ def open(path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> Datas
     :param mapped: read through a memory map of its parts, which is about twice as fast where they
         are in the page cache. Only where nobody shortens a part meanwhile (no command of
         ``meetpoint`` does): the kernel would end the process with ``SIGBUS``.
-    :raises DatasetError: it is no dataset, or a damaged one; or ``mapped`` and its content lies in
+    :raises DatasetError: it is not a dataset, or a damaged one; or ``mapped`` and its content lies in
         files elsewhere, which may change.
     """
     return Dataset(path, mapped=mapped)

@@ -15,7 +15,7 @@ __all__ = ["Device", "Devices", "Emulated", "sources"]
 class Emulated(NamedTuple):
     """A computational storage device that is emulated by a process of its own.
 
-    Without knobs it is as fast as this machine. What makes no sense is refused when a loader is
+    Without knobs it is as fast as this machine. Invalid values are refused when a loader is
     made with it.
 
     :param cpu_ratio: share of a core's time that it computes, from 0.001 to 1.

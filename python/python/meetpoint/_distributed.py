@@ -89,7 +89,7 @@ def _listen(*, is_one_machine: bool) -> Tuple[Optional[_native.RankListener], Li
             host = socket.gethostbyname(os.environ.get("MASTER_ADDR") or socket.getfqdn())
         listener = _native.RankListener(f"tcp:{host}:0")
     except (OSError, RankError) as error:
-        # The others are told; else they would wait.
+        # The others learn of it; else they would wait.
         return None, [(None, str(error))]
     return listener, [(f"tcp:{host}:{listener.port}", secrets.token_bytes(_TOKEN_BYTES))]
 

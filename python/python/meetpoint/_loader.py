@@ -62,7 +62,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param sampler: which samples an epoch has, and in which order: one of
         :mod:`meetpoint.samplers`, such as ``Weighted("weight")``.
     :param drop_last: whether a last batch that is not full is left out.
-    :param seed: of order and draws. The same seed gives the same samples, whoever prepares them.
+    :param seed: of order and draws. The same seed gives the same samples, host and devices alike.
     :param strategy: who prepares what: ``"auto"``, ``"host-only"``, ``"device-only"``, ``"mte"``,
         ``"mte-feedback"``, ``"wrr"``, ``"wrr-frozen"`` or ``"windowed"``.
     :param order: what the order must be under ``"auto"``: ``"any"``, ``"replayable"``, or
@@ -102,7 +102,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
         ``"skip"`` (its batch is shorter, and left out where nothing is left of it; an epoch of
         which nothing is left is a :class:`DamageWarning`), ``"replace"``
-        (another sample takes its place, the same one whoever prepares the batch), or a function
+        (another sample takes its place, the same one at host and devices), or a function
         that is given a :class:`DamagedSample` and gives one of these words. It is called on a
         thread of the loader, each time that such a sample is met; several may call it at a time.
     :param max_errors: most damaged samples of an epoch; one more is a :class:`DamageLimitError`.

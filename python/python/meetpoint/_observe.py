@@ -219,7 +219,7 @@ class MetricsServer(Closing):
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Scrapes are not told."""
+                """Scrapes are not logged."""
 
         try:
             self._server = ThreadingHTTPServer((host, port), Handler)
@@ -251,7 +251,7 @@ class MetricsExporter(Closing):
     """Sends a loader's metrics to an OpenTelemetry collector, on a thread of its own, until closed.
 
     Training never waits for the collector; the first export that fails is a
-    :class:`MetricsWarning`, told where the next batch is asked for or when the loader is closed.
+    :class:`MetricsWarning`, raised where the next batch is asked for or when the loader is closed.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ def _as_torch(tensor: _native.Tensor) -> Any:
 def _as_jax(tensor: _native.Tensor) -> Any:
     jax_numpy: Any = importlib.import_module("jax.numpy")
     if tensor.dtype in _WIDE:
-        # Copied, and narrowed to 32 bits unless JAX was told to use 64.
+        # Copied, and narrowed to 32 bits unless JAX uses 64.
         return jax_numpy.asarray(_as_numpy(tensor))
     return jax_numpy.from_dlpack(tensor)
 

@@ -1,7 +1,7 @@
 """The rest of an epoch for another number of ranks: no sample lost, and as few twice as can be.
 
 All batches of an epoch stand in one row, whatever the number of ranks: rank r of G has every G-th
-of them, from r on. So what G ranks consumed is known in the row, and the rest of it is cut anew.
+of them, from r on. So what G ranks consumed is known in the row, and the rest of it is divided again.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Resumable(Measured):
         self._world = world
         self._rendezvous = checked.rendezvous
         self._is_closed = False
-        # The rank that the native loader is for; ``None`` where it has to be opened anew.
+        # The rank that the native loader is for; ``None`` where it has to be opened again.
         self._opened_for: Optional[Tuple[int, int]] = None
         self._native = self._open(may_wait=True)
         description, checksum = self._native.sampler
@@ -241,7 +241,7 @@ class Resumable(Measured):
         ``wrr`` has no order of its own: the same batches come. The number of workers, the devices
         and the strategy may be others.
 
-        So may the number of ranks: what all of them had left is cut anew, in whole batches. Where
+        So may the number of ranks: what all of them had left is divided again, in whole batches. Where
         it does not divide, the fewest batches come twice (with ``drop_last``: are left out) that
         give all ranks equal steps; :meth:`report` says how many. Give the states of all ranks as a
         list, or any one of them where ranks consume in order (``host-only``, ``device-only``).

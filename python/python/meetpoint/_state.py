@@ -138,7 +138,7 @@ def position_of(
     epoch = _reshard.Epoch(*counted, rank, world_size, batches)
     rest = _reshard.rest(epoch, _reshard.consumed_in_row(several))
     before = first["world_size"]
-    said = f"epoch {first['epoch']}, begun by {before} ranks, goes on with {world_size}"
+    said = f"epoch {first['epoch']}, begun by {before} ranks, resumes with {world_size}"
     if rest.repeated:
         said += f"; {rest.repeated} batches come twice so that all ranks take equal steps"
     if rest.left_out:

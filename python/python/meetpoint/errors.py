@@ -208,9 +208,9 @@ class DamageWarning(UserWarning):
 class DeviceWarning(UserWarning):
     """A device was lost or fell silent in the middle of an epoch; the host prepares its batches.
 
-    Told once an epoch; ``report()`` has all that happened.
+    Raised once an epoch; ``report()`` has all that happened.
     """
 
 
 class MetricsWarning(UserWarning):
-    """Metrics did not reach the OpenTelemetry collector. Told once; training goes on."""
+    """Metrics did not reach the OpenTelemetry collector. Raised once; training goes on."""

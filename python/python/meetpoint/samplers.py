@@ -77,7 +77,7 @@ class Indices(Sampler):
     :param indices: sample numbers, counted from 0: a list, or an array of whole numbers of one
         dimension.
     :param shuffle: whether each epoch has an order of its own; otherwise it is that of the list.
-    :raises SettingError: an element that is no whole number of at least 0.
+    :raises SettingError: an element that is not a whole number of at least 0.
     """
 
     name = "indices"
@@ -110,7 +110,7 @@ class Weighted(Sampler):
     :param replacement: whether a sample may occur more than once in an epoch.
     :param length: samples of an epoch; ``None``: as many as the dataset has, or as have a positive
         weight where a sample occurs at most once.
-    :raises SettingError: an element that is no number, or a length below 1.
+    :raises SettingError: an element that is not a number, or a length below 1.
     """
 
     name = "weighted"
@@ -205,7 +205,7 @@ def _numbers(name: str, values: Any) -> Tuple[str, bytes]:
     if array.dtype.kind not in "iuf" and array.size:
         wrong = next(at for at, it in enumerate(array.tolist()) if not isinstance(it, (int, float)))
         raise SettingError(
-            f"{name} holds {array.tolist()[wrong]!r} at position {wrong}, which is no number",
+            f"{name} holds {array.tolist()[wrong]!r} at position {wrong}, which is not a number",
             remedy=f"set {name} to a list of numbers, or to the name of a column",
         )
     return "f8", array.astype(np.dtype("<f8")).tobytes()

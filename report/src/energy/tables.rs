@@ -217,13 +217,13 @@ mod tests {
     #[test]
     fn what_is_not_sure_in_the_file_is_told_with_its_name() {
         let text = origin(&made_up::report(10));
-        let told = [
+        let expected = [
             "modelled(desktop@00ff)",
             "watts without a checked source: device.active_w",
             "prices chosen as examples: prices.drive",
             "the drive is rated for 0.66 drive writes a day",
         ];
-        assert_eq!(text, told.join("; "));
+        assert_eq!(text, expected.join("; "));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `meetpoint dataset head` and `cat`: the rows of a dataset, one a line.
 
+use super::as_signal;
 use super::select::Fitting;
-use super::told;
 use crate::surface::{Output, units};
 use meetpoint_datasets::operations::{self, Selection, ShownRow};
 use meetpoint_datasets::printable;
@@ -75,7 +75,7 @@ fn show(
         let shown = output.stream(&row, || line(&row));
         Ok(shown.map_err(|error| failed = Some(error)).is_ok())
     })
-    .map_err(told)?;
+    .map_err(as_signal)?;
     failed.map_or(Ok(()), Err)
 }
 

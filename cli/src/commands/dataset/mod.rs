@@ -90,7 +90,7 @@ impl Writing {
     }
 }
 
-/// Runs an operation under a bar; a signal is told as such.
+/// Runs an operation under a bar; a signal is reported as such.
 fn with_bar<T>(
     title: &'static str,
     operation: impl FnOnce(&mut dyn FnMut(operations::Progress)) -> Result<T, Error>,
@@ -98,11 +98,11 @@ fn with_bar<T>(
     let mut bar = Progress::new(title, "samples", 0);
     let done = operation(&mut |step| bar.set(step.samples_done, step.samples));
     drop(bar);
-    done.map_err(told)
+    done.map_err(as_signal)
 }
 
 /// An error as the program tells it.
-fn told(error: Error) -> anyhow::Error {
+fn as_signal(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
         error => error.into(),

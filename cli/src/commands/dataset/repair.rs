@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 fn text(summary: &RepairSummary) -> String {
     let mut text = match &summary.repaired {
         Some(repaired) => written(repaired),
-        None if summary.keys_indexed => "keys.idx was made anew; nothing else is wrong\n".into(),
+        None if summary.keys_indexed => "keys.idx was rebuilt; nothing else is wrong\n".into(),
         None => "nothing is wrong; nothing was written\n".to_owned(),
     };
     match summary.manifest {

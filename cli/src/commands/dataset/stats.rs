@@ -82,7 +82,7 @@ fn text(found: &Statistics) -> String {
     if found.damaged > 0 {
         let samples = units::count(found.damaged, "sample");
         let remedy = match found.is_in_place {
-            true => "restore their files, or index the source anew",
+            true => "restore their files, or index the source again",
             false => "`meetpoint dataset repair` saves the rest",
         };
         text.push_str(&format!("DAMAGED     {samples}; {remedy}\n"));

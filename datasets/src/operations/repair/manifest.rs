@@ -63,7 +63,7 @@ impl Before {
     /// Reads what can be read of the manifest.
     pub(super) fn read(from: &Path) -> Result<Self, Error> {
         if !from.is_dir() {
-            let problem = "it is no folder";
+            let problem = "it is not a folder";
             let path = from.to_path_buf();
             return Err(meetpoint_prepare::Error::NotADataset { path, problem }.into());
         }

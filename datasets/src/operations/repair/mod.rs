@@ -53,7 +53,7 @@ pub struct RepairSummary {
     pub manifest: ManifestState,
     /// Where the names of the labels are from.
     pub labels_from: LabelsFrom,
-    /// Whether the index of keys was made anew, in place, since it alone was damaged.
+    /// Whether the index of keys was rebuilt, in place, since it alone was damaged.
     pub keys_indexed: bool,
 }
 
@@ -147,7 +147,7 @@ pub fn repair(
 }
 
 /// What there is to say of a dataset whose parts and manifest are sound, so that it need not be
-/// written again; its index of keys is made anew where that is damaged.
+/// written again; its index of keys is rebuilt where that is damaged.
 fn nothing_to_do(
     path: &Path,
     options: &CopyOptions,

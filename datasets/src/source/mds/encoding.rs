@@ -197,7 +197,7 @@ fn decode(encoding: &Encoding, bytes: &[u8], at: u64) -> Result<Value, String> {
         }
         Encoding::DigitsFloat => {
             let text = text()?;
-            Value::Float(text.parse().map_err(|_| format!("{text:?} is no number"))?)
+            Value::Float(text.parse().map_err(|_| format!("{text:?} is not a number"))?)
         }
         Encoding::Array { dtype, shape } => tensor(dtype.as_ref(), shape.as_deref(), bytes)?,
         Encoding::Pixels => Value::Bytes { bytes: pixels(bytes)?, at: None },

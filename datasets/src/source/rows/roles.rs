@@ -282,7 +282,7 @@ pub(crate) fn kind_of(
     match extension_of(first_bytes) {
         Some("wav" | "flac" | "ogg" | "mp3") => ContentKind::Audio,
         Some(_) => ContentKind::Image,
-        // Pictures that do not begin as such are told apart sample by sample, by a decoder.
+        // Pictures that do not begin as such are distinguished sample by sample, by a decoder.
         None if ["image", "img", "jpg", "jpeg", "png", "webp", "picture", "image/encoded"]
             .contains(&field.name().as_str()) =>
         {

@@ -55,7 +55,7 @@ impl Current {
     fn keep_content_alone(&mut self) {
         let row = RecordBatchOptions::new().with_row_count(Some(1));
         let none = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &row);
-        self.batch.columns = none.expect("a batch without columns has as many rows as it is told");
+        self.batch.columns = none.expect("a batch without columns has the given number of rows");
         if let Contents::Placed { places, .. } = &self.batch.contents
             && places[0].is_some()
         {

@@ -2,7 +2,7 @@
 //!
 //! Understands the headers of POSIX.1-1988 (ustar), POSIX.1-2001 (pax) and GNU tar: long names in
 //! both ways, sizes in base 256. Every header's checksum is checked, and so is the end mark, so
-//! that a file that was cut short is told from a whole one.
+//! that a file that was cut short is recognised.
 
 use crate::Error;
 use crate::message::Message;
@@ -271,7 +271,7 @@ impl Members {
                     b"size" => {
                         let size = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
                         ahead.bytes = Some(size.ok_or_else(|| {
-                            self.input.malformed(None, start, "a pax size that is no number")
+                            self.input.malformed(None, start, "a pax size that is not a number")
                         })?);
                     }
                     key => ahead.is_sparse |= key.starts_with(b"GNU.sparse."),

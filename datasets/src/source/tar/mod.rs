@@ -1,9 +1,9 @@
 //! WebDataset: shards of samples in tar files, plain or compressed with gzip or zstd.
 //!
 //! In reading order: `shards` (which files), `members` (of one file), `samples` (members that
-//! belong together), `survey` (a first pass: which parts, of which types), `plan` (what becomes of
-//! them). Members of plain shards are given as ranges of the file. Memory: 32 bytes a sample for
-//! its key, the names of the classes, and one record batch of samples.
+//! belong together), `survey` (a first pass: which parts, of which types), `plan` (their roles
+//! in a sample). Members of plain shards are given as ranges of the file. Memory: 32 bytes a
+//! sample for its key, the names of the classes, and one record batch of samples.
 
 pub(super) mod members;
 mod plan;
@@ -213,7 +213,7 @@ impl TarSource {
             },
         });
         let cells = cells.collect::<Result<Vec<_>, String>>()?;
-        let told = match &self.plan.key {
+        let given = match &self.plan.key {
             Some(From::Field(part, field)) => match field_of(&json, part, field) {
                 Cell::Json(Value::String(key)) if !key.is_empty() => Some(key),
                 _ => None,
@@ -221,7 +221,7 @@ impl TarSource {
             _ => None,
         };
         let key = match (self.shares_keys, self.next_shard.checked_sub(1)) {
-            _ if told.is_some() => told.unwrap_or_default(),
+            _ if given.is_some() => given.unwrap_or_default(),
             (true, Some(shard)) => format!("{}/{}", stem(&self.shards[shard]), group.key),
             _ => group.key,
         };

@@ -1,4 +1,4 @@
-//! What becomes of the parts of a sample: content, label, columns.
+//! The roles of the parts of a sample: content, label, columns.
 
 use super::survey::{PartSeen, Role, Survey, are_classes};
 use crate::message::Message;
@@ -31,7 +31,7 @@ pub(super) struct Column {
     pub(super) shape: Shape,
 }
 
-/// What becomes of the parts.
+/// The role of each part.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Parts that are the content; a sample has one of them.

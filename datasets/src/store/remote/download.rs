@@ -79,7 +79,7 @@ async fn from(
     (to, watch): (&Path, &Watch),
 ) -> Result<(), Ended> {
     let Wanted { object, url, scheme, .. } = *wanted;
-    let told = |error: &object_store::Error| refused(url.to_owned(), scheme, error);
+    let refusal = |error: &object_store::Error| refused(url.to_owned(), scheme, error);
     let changed = |what: String| Ended::For(RemoteError::Changed { url: url.to_owned(), what });
     let range = (*got > 0).then_some(GetRange::Offset(*got));
     let options = GetOptions { range, ..GetOptions::default() };
@@ -89,12 +89,12 @@ async fn from(
         // The server gives no parts: all of it once more.
         Err(object_store::Error::NotSupported { source }) if *got > 0 => {
             restart(file, got).map_err(|error| Ended::For(cache(to, &error)))?;
-            return Err(Ended::Cut(told(&object_store::Error::NotSupported { source })));
+            return Err(Ended::Cut(refusal(&object_store::Error::NotSupported { source })));
         }
         Err(object_store::Error::NotFound { .. }) => {
             return Err(changed("it is no longer there".to_owned()));
         }
-        Err(error) => return Err(Ended::For(told(&error))),
+        Err(error) => return Err(Ended::For(refusal(&error))),
     };
     let meta = &result.meta;
     if meta.size != object.bytes {
@@ -121,7 +121,7 @@ async fn from(
             Ok(Some(bytes)) => bytes,
             Ok(None) if *got < object.bytes => return Err(Ended::Cut(short(url, *got, object))),
             Ok(None) => return Ok(()),
-            Err(error) => return Err(Ended::Cut(told(&error))),
+            Err(error) => return Err(Ended::Cut(refusal(&error))),
         };
         if bytes.len() as u64 > object.bytes - *got {
             return Err(changed(format!("more than its {} bytes came", object.bytes)));
@@ -132,7 +132,7 @@ async fn from(
     }
 }
 
-/// Begins anew.
+/// Begins again.
 fn restart(file: &mut File, got: &mut u64) -> std::io::Result<()> {
     file.set_len(0)?;
     std::io::Seek::rewind(file)?;

@@ -122,7 +122,7 @@ fn number(chars: &[char], next: &mut usize) -> Result<Is, Fault> {
     };
     read.ok_or_else(|| Fault {
         at: start + 1,
-        problem: format!("{text} is no number"),
+        problem: format!("{text} is not a number"),
         remedy: super::WHOLE.to_owned(),
     })
 }
