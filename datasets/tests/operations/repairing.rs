@@ -291,7 +291,7 @@ fn nothing_is_made_of_nothing() {
     let place = Place::new();
     let refusal =
         |from: &Path| repaired(from, &place.path("b")).unwrap_err().in_full(Surface::CommandLine);
-    assert!(refusal(&place.path("none")).contains("no folder"));
+    assert!(refusal(&place.path("none")).contains("not a folder"));
     std::fs::create_dir(place.path("empty")).unwrap();
     assert!(refusal(&place.path("empty")).contains("neither a manifest"));
     let from = place.write_some("a", 3);
