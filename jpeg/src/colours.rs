@@ -2,6 +2,7 @@
 
 use super::colour::{self, Ink};
 use super::markers::{COMPONENTS_MAX, Frame, Header};
+use super::options::OutputColour;
 use crate::Cpu;
 
 /// Meaning of the components.
@@ -47,6 +48,33 @@ impl Colours {
                 Self::YCbCr | Self::Rgb => 3,
                 Self::Inks(_) => 4,
             }
+    }
+
+    /// Components that the pixels depend on, from the first on.
+    pub(crate) fn components_for(self, output: OutputColour) -> usize {
+        match (output, self) {
+            (OutputColour::Grey, Self::Grey | Self::YCbCr) => 1,
+            (OutputColour::Grey, Self::Rgb | Self::Inks(_)) | (OutputColour::Rgb, _) => {
+                COMPONENTS_MAX
+            }
+        }
+    }
+
+    /// A row of components to a row of grey. All rows have the length of those planes; the others
+    /// are memory.
+    pub(crate) fn convert_to_grey(
+        self,
+        cpu: Cpu,
+        components: [&[u8]; COMPONENTS_MAX],
+        [grey, green, blue]: [&mut [u8]; 3],
+    ) {
+        match self {
+            Self::Grey | Self::YCbCr => grey.copy_from_slice(components[0]),
+            Self::Rgb | Self::Inks(_) => {
+                self.convert(cpu, components, [&mut *grey, &mut *green, &mut *blue]);
+                colour::rgb_to_grey(grey, green, blue);
+            }
+        }
     }
 
     /// A row of components to a row of red, green and blue. All rows have the length of those

@@ -13,7 +13,7 @@ use super::geometry::Need;
 use super::lenient::Lenient;
 use super::limits::check_pixels;
 use super::markers::{COMPONENTS_MAX, Coding, Component, Frame, Header};
-use super::options::{DecodeOptions, OnDamage};
+use super::options::{DecodeOptions, OnDamage, OutputColour};
 use super::pixels::{Conversion, Pixels};
 use super::sequential::{Sequential, TableCache, restart_offsets};
 use super::source::Source;
@@ -227,17 +227,18 @@ impl Decoder {
         let lenient = Lenient::open(file)?;
         let frame = *lenient.frame();
         check_region(&frame, region, options)?;
-        let need = Need::of(&frame, region, options)?;
         let colours = lenient.colours();
+        let need = Need::of(&frame, region, options, colours)?;
+        let output = options.colour;
         if lenient.has_one_scan() {
             let (rows, quant) = lenient.rows(&self.interrupt)?;
-            let picture = Conversion { frame, quant, colours };
+            let picture = Conversion { frame, quant, colours, output };
             let source = Source::Lenient(rows);
             let how = (self.cpu, &self.interrupt);
             return self.pixels.run(how, &picture, region, &need, source, sink);
         }
         let (coefficients, quant) = lenient.whole(&self.interrupt)?;
-        let picture = Conversion { frame, quant, colours };
+        let picture = Conversion { frame, quant, colours, output };
         let source = Source::Whole(&coefficients);
         self.pixels.run((self.cpu, &self.interrupt), &picture, region, &need, source, sink)
     }
@@ -255,9 +256,10 @@ impl Decoder {
         header.check_data()?;
         header.check_progress()?;
         check_region(&header.frame, region, options)?;
-        let need = Need::of(&header.frame, region, options)?;
-        let picture =
-            Conversion { frame: header.frame, quant: header.quant, colours: Colours::of(header) };
+        let colours = Colours::of(header);
+        let need = Need::of(&header.frame, region, options, colours)?;
+        let output = options.colour;
+        let picture = Conversion { frame: header.frame, quant: header.quant, colours, output };
         let how = (self.cpu, &self.interrupt);
         if !header.has_one_sequential_scan() {
             let (coefficients, _) = super::coefficient_reader::read(file, header, &self.interrupt)?;
@@ -285,13 +287,13 @@ impl Decoder {
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
         let mut reader = FormReader::open_with(stored, self.cpu, std::mem::take(&mut self.form))?;
-        let picture = picture_of(reader.frame());
+        let picture = picture_of(reader.frame(), options.colour);
         if !picture.colours.fits(picture.frame.count) {
             let reason = "its colour model does not match its number of components";
             return Err(FormError::Unfit { reason }.into());
         }
         check_region(&picture.frame, region, options)?;
-        let need = Need::of(&picture.frame, region, options)?;
+        let need = Need::of(&picture.frame, region, options, picture.colours)?;
         let source = Source::Form(&mut reader);
         let how = (self.cpu, &self.interrupt);
         let outcome = self.pixels.run(how, &picture, region, &need, source, sink);
@@ -301,7 +303,7 @@ impl Decoder {
 }
 
 /// The frame, the tables of its components and their meaning, as a coefficient form has them.
-fn picture_of(form: &form::Frame) -> Conversion {
+fn picture_of(form: &form::Frame, output: OutputColour) -> Conversion {
     let mut quant = [None; COMPONENTS_MAX];
     let mut components = ArrayVec::<Component, COMPONENTS_MAX>::new();
     for (component, quant) in form.components.iter().zip(&mut quant) {
@@ -317,7 +319,7 @@ fn picture_of(form: &form::Frame) -> Conversion {
         form::Colour::Ycck => Colours::Inks(Ink::Ycck),
     };
     let frame = Frame::new(Coding::Baseline, (form.width, form.height), &components);
-    Conversion { frame, quant, colours }
+    Conversion { frame, quant, colours, output }
 }
 
 fn check_region(frame: &Frame, region: Region, options: &DecodeOptions) -> Result<(), Error> {

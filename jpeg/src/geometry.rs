@@ -1,5 +1,6 @@
 //! Which samples, blocks and MCUs the pixels of a region depend on.
 
+use super::colours::Colours;
 use super::damaged;
 use super::markers::{COMPONENTS_MAX, Component, Frame};
 use super::options::{DecodeOptions, DecodeScale};
@@ -36,17 +37,19 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// What the pixels of a region inside the frame depend on. The region is in pixels of the
-    /// picture at the options' scale.
+    /// What the pixels of a region inside the frame depend on, by what its components mean. The
+    /// region is in pixels of the picture at the options' scale.
     pub(super) fn of(
         frame: &Frame,
         region: Region,
         options: &DecodeOptions,
+        colours: Colours,
     ) -> Result<Self, Error> {
+        let count = colours.components_for(options.colour);
         let mut components = [const { None }; COMPONENTS_MAX];
         let mut mcu_columns = Range { start: u32::MAX, end: 0 };
         let mut mcu_rows = mcu_columns.clone();
-        for (need, component) in components.iter_mut().zip(frame.components()) {
+        for (need, component) in components.iter_mut().zip(frame.components()).take(count) {
             let component = component_need(frame, component, region, options)?;
             let (wide, high) = component.mcu;
             mcu_columns.start = mcu_columns.start.min(component.columns.start / wide);

@@ -64,6 +64,17 @@ pub enum OnDamage {
     FillIn,
 }
 
+/// Colours of the pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OutputColour {
+    /// Red, green and blue.
+    #[default]
+    Rgb,
+    /// Grey, in three equal planes: libjpeg's grayscale output, which is the luma plane where the
+    /// file has one. CMYK and YCCK, which libjpeg does not convert to grey, become RGB first.
+    Grey,
+}
+
 /// How exact the pixels are to be. The default is exact: libjpeg-turbo's default decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeOptions {
@@ -71,6 +82,8 @@ pub struct DecodeOptions {
     pub scale: DecodeScale,
     /// What happens when the file is damaged.
     pub on_damage: OnDamage,
+    /// Colours of the pixels.
+    pub colour: OutputColour,
 }
 
 #[cfg(test)]

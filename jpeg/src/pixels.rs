@@ -6,6 +6,7 @@ use super::geometry::{ComponentNeed, Need};
 use super::idct::Dequantiser;
 use super::markers::{COMPONENTS_MAX, Frame};
 use super::merged::{self, Chroma};
+use super::options::OutputColour;
 use super::rows::BlockRows;
 use super::source::Source;
 use super::upsample::{self, SampleSpan, Side, Upsampling};
@@ -22,6 +23,7 @@ pub(super) struct Conversion {
     pub(super) frame: Frame,
     pub(super) quant: [Option<QuantTable>; COMPONENTS_MAX],
     pub(super) colours: Colours,
+    pub(super) output: OutputColour,
 }
 
 /// From coefficients to pixels.
@@ -140,13 +142,17 @@ impl Pixels {
                     None => &[],
                 }
             });
-            picture.colours.convert(cpu, samples, planes);
+            match picture.output {
+                OutputColour::Rgb => picture.colours.convert(cpu, samples, planes),
+                OutputColour::Grey => picture.colours.convert_to_grey(cpu, samples, planes),
+            }
         }
+        let planes = match picture.output {
+            OutputColour::Rgb => self.planes.each_ref(),
+            OutputColour::Grey => [&self.planes[0]; 3],
+        };
         sink(Stripe {
-            planes: self
-                .planes
-                .each_ref()
-                .map(|plane| &plane[PLANE_MARGIN..][..count * self.stride]),
+            planes: planes.map(|plane| &plane[PLANE_MARGIN..][..count * self.stride]),
             stride: self.stride,
             width,
             rows: count,

@@ -141,7 +141,7 @@ proptest! {
         let scale =
             [DecodeScale::One, DecodeScale::Two, DecodeScale::Four, DecodeScale::Eight][scale];
         let on_damage = OnDamage::Fail;
-        let options = DecodeOptions { scale, on_damage };
+        let options = DecodeOptions { scale, on_damage, ..DecodeOptions::default() };
         let (width, height) = (scale.scaled(case.width), scale.scaled(case.height));
         let (x, y) = (case.region.x % width, case.region.y % height);
         let region = Region {

@@ -4,13 +4,17 @@
 //! names every file that fails, not only the first.
 
 use meetpoint_jpeg::{
-    Cpu, DecodeOptions, DecodeScale, Decoder, Encoded, Error, Form, OnDamage, Picture, Region,
-    Spacing, entry_points, from_form, size, to_form,
+    Cpu, DecodeOptions, DecodeScale, Decoder, Encoded, Error, Form, OnDamage, OutputColour,
+    Picture, Region, Spacing, entry_points, from_form, size, to_form,
 };
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-const EXACT: DecodeOptions = DecodeOptions { scale: DecodeScale::Eight, on_damage: OnDamage::Fail };
+const EXACT: DecodeOptions = DecodeOptions {
+    scale: DecodeScale::Eight,
+    on_damage: OnDamage::Fail,
+    colour: OutputColour::Rgb,
+};
 
 /// A line of the index.
 struct Entry {

@@ -475,6 +475,16 @@ def test_a_class_made_from_the_declaration_is_as_good_as_a_written_one(name: str
         made(**keys, nonsense=1)
 
 
+def test_a_picture_is_decoded_to_the_channels_of_its_mode() -> None:
+    grey = T.Compose([T.Decode(mode="gray"), T.CenterCrop(8), T.ToDtype("float32")])
+    output = T.Compose([*grey, T.Normalize((0.5,), (0.25,))]).output
+    assert output is not None and output["shape"] == [8, 8, 1]
+    with pytest.raises(meetpoint.RecipeError, match="number of channels is 1"):
+        T.Compose([*grey, T.Normalize((0.5, 0.5, 0.5), (1, 1, 1))])
+    with pytest.raises(meetpoint.RecipeError, match='did you mean "gray"'):
+        T.Compose([T.Decode(mode="grey")])
+
+
 def test_every_operation_has_a_class_and_other_names_have_none() -> None:
     assert {class_of(name).__name__ for name in SCHEMA} <= set(dir(T))
     with pytest.raises(AttributeError, match="Solarise"):

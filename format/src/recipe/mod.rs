@@ -64,9 +64,9 @@ pub use targets::{
 };
 pub use value::{Described, Value};
 pub use vocabulary::{
-    AugmentPolicy, BoxFormat, CutBox, Dtype, ErasingMode, Fill, Interpolation, Layout, MaskType,
-    MixMode, MixPartner, OnError, OutsidePoint, Padding, PaddingMode, PerChannel, Scale, Size,
-    TimmInterpolation, WarpInterpolation,
+    AugmentPolicy, BoxFormat, CutBox, DecodeMode, Dtype, ErasingMode, Fill, Interpolation, Layout,
+    MaskType, MixMode, MixPartner, OnError, OutsidePoint, Padding, PaddingMode, PerChannel, Scale,
+    Size, TimmInterpolation, WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.

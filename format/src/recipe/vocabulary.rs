@@ -51,6 +51,7 @@ named!(OutsidePoint { Clamp = "clamp", Keep = "keep", Zero = "zero" });
 named!(MixMode { Batch = "batch", Elem = "elem", Pair = "pair" });
 named!(MixPartner { Previous = "previous", Mirrored = "mirrored" });
 named!(CutBox { Torchvision = "torchvision", Timm = "timm_1.0.31" });
+named!(DecodeMode { Rgb = "rgb", Gray = "gray" });
 named!(OnError { Fail = "fail", Lenient = "lenient" });
 
 /// Element type of a tensor.
@@ -357,6 +358,26 @@ pub enum MaskType {
     Uint8,
     /// As well as these, grey of 16 bits.
     Uint16,
+}
+
+/// Channels of a decoded picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum DecodeMode {
+    /// Red, green and blue.
+    #[default]
+    Rgb,
+    /// One grey channel: libjpeg's grayscale output of a JPEG, Pillow's `convert("L")` of others.
+    Gray,
+}
+
+impl DecodeMode {
+    /// Channels of the picture.
+    pub fn channels(self) -> u32 {
+        match self {
+            Self::Rgb => 3,
+            Self::Gray => 1,
+        }
+    }
 }
 
 /// What happens with a point outside of the result.

@@ -68,6 +68,15 @@ pub(crate) fn grey_to_rgb(grey: &[u8], rgb: PlanesMut<'_>) {
     }
 }
 
+/// Red, green and blue to grey, in place of red: `rgb_gray_convert` of libjpeg's jdcolor.c, which
+/// has the factors and the rounding of Pillow's `convert("L")`.
+pub(crate) fn rgb_to_grey(red: &mut [u8], green: &[u8], blue: &[u8]) {
+    for ((red, green), blue) in red.iter_mut().zip(green).zip(blue) {
+        let [r, g, b] = [*red, *green, *blue].map(u32::from);
+        *red = ((19595 * r + 38470 * g + 7471 * b + 32768) >> 16) as u8;
+    }
+}
+
 /// Red, green and blue as they are.
 pub(crate) fn rgb_to_rgb(from: Planes<'_>, rgb: PlanesMut<'_>) {
     for (from, plane) in from.into_iter().zip(rgb) {

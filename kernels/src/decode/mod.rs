@@ -1,9 +1,10 @@
-//! The seam that every decoder stands behind: encoded bytes and a region in, RGB pixels out, whole
-//! or as a stream of stripes.
+//! The seam that every decoder stands behind: encoded bytes and a region in, pixels out, in RGB or
+//! grey, whole or as a stream of stripes.
 //!
-//! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, except that this is
-//! stricter: a picture that breaks off is an error and never a grey area, unless the options ask
-//! for libjpeg's own way with a damaged JPEG.
+//! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, or `convert("L")`; the
+//! grey of a JPEG is libjpeg's, Pillow's `draft("L", None)`. But this is stricter: a picture that
+//! breaks off is an error and never a grey area, unless the options ask for libjpeg's own way with
+//! a damaged JPEG.
 
 #[cfg(test)]
 mod hostile;
@@ -16,11 +17,12 @@ mod tiff;
 #[cfg(test)]
 pub(crate) use tests::golden_files;
 
+use crate::colour::luma::luma;
 use crate::planes::{Planes, Stripe};
 use crate::{Cpu, Error, Interrupt};
-use meetpoint_format::recipe::OnError;
+use meetpoint_format::recipe::{DecodeMode, OnError};
 use meetpoint_jpeg as jpeg;
-use meetpoint_jpeg::{DecodeOptions, OnDamage};
+use meetpoint_jpeg::{DecodeOptions, OnDamage, OutputColour};
 use tiff::TiffDecoder;
 
 pub use meetpoint_jpeg::{Encoded, Picture, Region};
@@ -215,7 +217,7 @@ impl Decoder {
         check_bytes(info, encoded.bytes)?;
         let file = (encoded.bytes, &self.interrupt);
         let decoded = match info.format {
-            ImageFormat::Tiff => self.tiff.decode(file, &mut self.jpeg, out),
+            ImageFormat::Tiff => self.tiff.decode(file, &mut self.jpeg, options.colour, out),
             format => other::decode(format, file, &mut self.scratch, out),
         };
         // What the decoder made of the failed read is not the picture's fault.
@@ -302,7 +304,7 @@ impl Decoder {
         }
         let mut picture = std::mem::take(&mut self.picture);
         let decoded = check_size(probe(encoded.bytes)?, Some(region))
-            .and_then(|()| self.decode_into(encoded, None, &mut picture));
+            .and_then(|()| self.decode_into_with(encoded, None, options, &mut picture));
         self.picture = picture;
         decoded?;
         let width = region.width as usize;
@@ -315,14 +317,25 @@ impl Decoder {
             let rows = STRIPE_ROWS.min(height - y);
             for row in 0..rows {
                 let pixels = &self.picture.pixels[first + (y + row) * row_bytes..][..width * 3];
+                let pixels = pixels.as_chunks::<3>().0;
+                if options.colour == OutputColour::Grey {
+                    let out = self.stripe.row_mut(0, row).iter_mut();
+                    for (out, [red, green, blue]) in out.zip(pixels) {
+                        *out = luma(*red, *green, *blue);
+                    }
+                    continue;
+                }
                 for plane in 0..3 {
-                    let pixels = pixels.as_chunks::<3>().0;
                     for (out, pixel) in self.stripe.row_mut(plane, row).iter_mut().zip(pixels) {
                         *out = pixel[plane];
                     }
                 }
             }
-            sink(self.stripe.stripe((0, 0), width, rows));
+            let mut stripe = self.stripe.stripe((0, 0), width, rows);
+            if options.colour == OutputColour::Grey {
+                stripe.planes = [stripe.planes[0]; 3];
+            }
+            sink(stripe);
         }
         Ok(())
     }
@@ -333,6 +346,14 @@ pub(crate) fn on_damage(on_error: OnError) -> OnDamage {
     match on_error {
         OnError::Fail => OnDamage::Fail,
         OnError::Lenient => OnDamage::FillIn,
+    }
+}
+
+/// The colours that a decoder gives, by a recipe's key.
+pub(crate) fn output_colour(mode: DecodeMode) -> OutputColour {
+    match mode {
+        DecodeMode::Rgb => OutputColour::Rgb,
+        DecodeMode::Gray => OutputColour::Grey,
     }
 }
 

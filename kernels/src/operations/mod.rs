@@ -260,16 +260,21 @@ pub(crate) fn add_steps(operations: &[Operation], steps: &mut Vec<Step>) {
     }
 }
 
-/// The number of the operation after which a picture is grey, in one channel.
-pub(crate) fn grey_after(operations: &[Operation]) -> Option<usize> {
-    let mut number = 0;
+/// For each operation by its number, whether it gets a picture of one channel (for what decodes,
+/// whether it gives one); then whether the last one gives such a picture.
+pub(crate) fn grey_before(operations: &[Operation]) -> Vec<bool> {
+    let (mut grey, mut is_grey) = (Vec::new(), false);
     for operation in operations {
-        if let Operation::Grayscale(Grayscale { num_output_channels: 1 }) = operation {
-            return Some(number);
+        if let Operation::Decode(decode) = operation {
+            is_grey = decode.mode.channels() == 1;
         }
-        number += count(operation);
+        grey.resize(grey.len() + count(operation), is_grey);
+        if let Operation::Grayscale(Grayscale { num_output_channels }) = operation {
+            is_grey = *num_output_channels == 1;
+        }
     }
-    None
+    grey.push(is_grey);
+    grey
 }
 
 /// An operation and those that it contains, counted.

@@ -85,9 +85,9 @@ impl Axis {
         self.kept_max = spans.max().unwrap_or(0) as usize;
     }
 
-    /// Multiplications of the pass over one row of three planes.
-    pub(super) fn multiplications(&self) -> usize {
-        3 * self.wanted * self.coefficients.taps_max
+    /// Multiplications of the pass over one row of some planes.
+    pub(super) fn multiplications(&self, planes: usize) -> usize {
+        planes * self.wanted * self.coefficients.taps_max
     }
 
     /// The output position's run ends here: as many input positions must have come.

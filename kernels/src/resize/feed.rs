@@ -22,13 +22,14 @@ impl Resizer {
         };
         if self.down.kind == Kind::Weigh {
             self.down.plan_keeping();
-            self.ring.set_size(between, self.down.kept_max + CHUNK, self.down_first);
+            let rows = self.down.kept_max + CHUNK;
+            self.ring.set_size(self.planes, between, rows, self.down_first);
             self.taps.reserve(self.down.coefficients.taps_max);
         }
         if self.down_first {
             grow(&mut self.batch, BATCH * self.ring.row_bytes());
         }
-        grow(&mut self.results, CHUNK * 3 * plane_bytes(self.across.wanted, false));
+        grow(&mut self.results, CHUNK * self.planes * plane_bytes(self.across.wanted, false));
     }
 
     /// Looks at the interrupt, before each row that is given.
@@ -54,7 +55,7 @@ impl Resizer {
             let ring = &self.ring;
             let mut lines = [Line { from: &[], to: 0 }; LINES_MAX];
             let count = used.len();
-            for plane in 0..3 {
+            for plane in 0..self.planes {
                 for row in 0..count {
                     let to = ring.place(first + row) + plane * ring.plane_bytes;
                     lines[plane * count + row] =
@@ -63,13 +64,13 @@ impl Resizer {
             }
             self.passes.across(
                 &self.across.coefficients,
-                &lines[..3 * count],
+                &lines[..self.planes * count],
                 &mut self.ring.bytes,
             );
-            self.work.done(count * self.across.multiplications(), pause);
+            self.work.done(count * self.across.multiplications(self.planes), pause);
         } else {
             for (row, y) in (first..).zip(used) {
-                for plane in 0..3 {
+                for plane in 0..self.planes {
                     let to = self.ring.place(row) + plane * self.ring.plane_bytes;
                     let from = &stripe.row(plane, y)[..stripe.width];
                     self.ring.bytes[to..][..from.len()].copy_from_slice(from);
@@ -101,7 +102,9 @@ impl Resizer {
                 self.batched += 1;
                 self.give_batch(pause, sink);
             } else {
-                sink(self.given, row_of(&self.results, self.ring.plane_bytes, self.across.wanted));
+                let row =
+                    row_of(&self.results, self.planes, (self.ring.plane_bytes, self.across.wanted));
+                sink(self.given, row);
                 self.given += 1;
             }
         }
@@ -114,13 +117,17 @@ impl Resizer {
             return;
         }
         let to_bytes = plane_bytes(self.across.wanted, false);
-        let from = self.batch.chunks_exact(self.ring.plane_bytes).take(3 * rows);
+        let from = self.batch.chunks_exact(self.ring.plane_bytes).take(self.planes * rows);
         let mut lines = [Line { from: &[], to: 0 }; 3 * BATCH];
         for (index, (line, from)) in lines.iter_mut().zip(from).enumerate() {
             *line = Line { from, to: index * to_bytes };
         }
-        self.passes.across(&self.across.coefficients, &lines[..3 * rows], &mut self.results);
-        self.work.done(rows * self.across.multiplications(), pause);
+        self.passes.across(
+            &self.across.coefficients,
+            &lines[..self.planes * rows],
+            &mut self.results,
+        );
+        self.work.done(rows * self.across.multiplications(self.planes), pause);
         self.batched = 0;
         self.give_results(rows, sink);
     }
@@ -136,14 +143,18 @@ impl Resizer {
         let to_bytes = plane_bytes(self.across.wanted, false);
         let mut lines = [Line { from: &[], to: 0 }; LINES_MAX];
         let count = rows.len();
-        for plane in 0..3 {
+        for plane in 0..self.planes {
             for row in 0..count {
-                let to = (row * 3 + plane) * to_bytes;
+                let to = (row * self.planes + plane) * to_bytes;
                 lines[plane * count + row] = Line { from: stripe.row(plane, rows.start + row), to };
             }
         }
-        self.passes.across(&self.across.coefficients, &lines[..3 * count], &mut self.results);
-        self.work.done(count * self.across.multiplications(), pause);
+        self.passes.across(
+            &self.across.coefficients,
+            &lines[..self.planes * count],
+            &mut self.results,
+        );
+        self.work.done(count * self.across.multiplications(self.planes), pause);
         self.fed += count;
         self.give_results(count, sink);
     }
@@ -151,8 +162,8 @@ impl Resizer {
     /// Gives the first rows of the results.
     fn give_results(&mut self, rows: usize, sink: &mut RowSink<'_>) {
         let to_bytes = plane_bytes(self.across.wanted, false);
-        for row in self.results.chunks_exact(3 * to_bytes).take(rows) {
-            sink(self.given, row_of(row, to_bytes, self.across.wanted));
+        for row in self.results.chunks_exact(self.planes * to_bytes).take(rows) {
+            sink(self.given, row_of(row, self.planes, (to_bytes, self.across.wanted)));
             self.given += 1;
         }
     }
@@ -173,8 +184,8 @@ impl Resizer {
             };
             let bytes = plane_bytes(self.across.wanted, false);
             if from == OUTSIDE {
-                self.results[..3 * bytes].fill(0);
-                sink(self.given, row_of(&self.results, bytes, self.across.wanted));
+                self.results[..self.planes * bytes].fill(0);
+                sink(self.given, row_of(&self.results, self.planes, (bytes, self.across.wanted)));
             } else if from as usize >= end {
                 break;
             } else {
@@ -183,12 +194,16 @@ impl Resizer {
                 if self.across.kind == Kind::Shift {
                     sink(self.given, Row { planes, width: stripe.width });
                 } else {
-                    for (from, out) in planes.iter().zip(self.results.chunks_exact_mut(bytes)) {
+                    let results = self.results[..self.planes * bytes].chunks_exact_mut(bytes);
+                    for (from, out) in planes.iter().zip(results) {
                         for (out, pick) in out.iter_mut().zip(&self.across.picks) {
                             *out = if *pick == OUTSIDE { 0 } else { from[*pick as usize] };
                         }
                     }
-                    sink(self.given, row_of(&self.results, bytes, self.across.wanted));
+                    sink(
+                        self.given,
+                        row_of(&self.results, self.planes, (bytes, self.across.wanted)),
+                    );
                 }
             }
             self.given += 1;
@@ -196,8 +211,9 @@ impl Resizer {
     }
 }
 
-/// The row that begins in `bytes`, its planes one behind the other.
-fn row_of(bytes: &[u8], plane_bytes: usize, width: usize) -> Row<'_> {
-    let planes = [0, 1, 2].map(|plane| &bytes[plane * plane_bytes..][..plane_bytes]);
+/// The row that begins in `bytes`, its planes one behind the other; one plane stands for all three.
+fn row_of(bytes: &[u8], planes: usize, (plane_bytes, width): (usize, usize)) -> Row<'_> {
+    let planes =
+        [0, 1, 2].map(|plane: usize| &bytes[plane.min(planes - 1) * plane_bytes..][..plane_bytes]);
     Row { planes, width }
 }

@@ -103,6 +103,8 @@ pub type RowSink<'a> = dyn FnMut(usize, Row<'_>) + 'a;
 #[derive(Debug)]
 pub struct Resizer {
     passes: Passes,
+    /// Planes that are resized: 3, or 1 of a picture whose planes are equal.
+    planes: usize,
     across: Axis,
     down: Axis,
     /// Whether the pass along the columns comes first, where there are two.
@@ -130,6 +132,7 @@ impl Resizer {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         Self {
             passes: Passes::new(cpu),
+            planes: 3,
             across: Axis::default(),
             down: Axis::default(),
             down_first: false,
@@ -155,6 +158,12 @@ impl Resizer {
     /// Whether the picture was interrupted: not all rows were given.
     pub fn is_interrupted(&self) -> bool {
         self.is_interrupted
+    }
+
+    /// Says whether the planes of the pictures from now on are equal: those of a row that is given
+    /// are then one.
+    pub fn set_grey(&mut self, is_grey: bool) {
+        self.planes = if is_grey { 1 } else { 3 };
     }
 
     /// Makes ready for a picture. Returns the region of it that is to be fed.

@@ -4,6 +4,8 @@
 //! orientation), `resume` (a recipe from an operation in the middle on), `targets` (what
 //! moves with the picture).
 
+#[cfg(test)]
+mod mode_tests;
 mod plan;
 mod resume;
 mod targets;
@@ -12,9 +14,11 @@ mod tests;
 mod turn;
 
 use crate::canvas::{Canvas, Target};
-use crate::decode::{Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, probe};
+use crate::decode::{
+    Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, output_colour, probe,
+};
 use crate::finished::FinishedTensor;
-use crate::operations::{Step, add_steps, grey_after, names};
+use crate::operations::{Step, add_steps, grey_before, names};
 use crate::pixels::{Pixels, Style};
 use crate::planes::{Planes, Stripe};
 use crate::points::Points;
@@ -74,8 +78,8 @@ pub struct SamplePreparer {
     steps: Vec<Step>,
     /// Their names.
     names: Vec<&'static str>,
-    /// Number of the operation after which pictures have one channel.
-    grey_after: Option<usize>,
+    /// For each operation, whether it gets a picture of one channel, as [`grey_before`].
+    grey: Vec<bool>,
     /// Numbers of the operations of the current sample.
     chosen: Vec<usize>,
     /// Type of a prepared sample.
@@ -134,7 +138,7 @@ impl SamplePreparer {
         let result = recipe.result();
         Self {
             writer: TensorWriter::new(&table, result.channels, cpu),
-            grey_after: grey_after(recipe.operations()),
+            grey: grey_before(recipe.split().0),
             chosen: Vec::with_capacity(steps.len()),
             steps,
             names: names(recipe.split().0),
@@ -298,8 +302,11 @@ impl SamplePreparer {
         let (source, points) = (self.source, &mut self.points);
         let picture =
             for_each_stage((&self.steps, &self.names), &self.chosen, source, id, points, found)?;
-        self.options =
-            DecodeOptions { scale: DecodeScale::Eight, on_damage: on_damage(self.decode.on_error) };
+        self.options = DecodeOptions {
+            scale: DecodeScale::Eight,
+            on_damage: on_damage(self.decode.on_error),
+            colour: output_colour(self.decode.mode),
+        };
         // A picture that is turned is decoded whole before.
         if self.decode.scaled
             && self.turn.is_none()
@@ -338,9 +345,14 @@ impl SamplePreparer {
         if let (Some(encoded), Some((turn, info))) = (encoded, self.turn) {
             self.decode_turned(encoded, turn, info, after_stage)?;
         }
+        // Position of the first operation of a stage.
+        let mut first = 0;
         for index in 0..self.stages.len() {
             let unscaled = self.unscaled.as_ref().filter(|_| index == 0 && style.is_target());
             let stage = unscaled.unwrap_or(&self.stages[index]).with_style(style);
+            let number = self.chosen.get(first).copied().unwrap_or(self.steps.len());
+            self.resizer.set_grey(!style.is_target() && self.grey[number]);
+            first = stage.whole.end;
             let region = stage.region(self.resizer.begin(&stage.work()));
             let writer = if style.is_target() { self.masks.writer() } else { &mut self.writer };
             let target = if stage.is_last {
@@ -363,10 +375,10 @@ impl SamplePreparer {
             } else {
                 let (x, y) = (region.x as usize, region.y as usize);
                 let (width, height) = (region.width as usize, region.height as usize);
-                for first in (0..height).step_by(STRIPE_ROWS) {
+                for row in (0..height).step_by(STRIPE_ROWS) {
                     self.interrupt.check()?;
-                    let rows = STRIPE_ROWS.min(height - first);
-                    take(self.picture.stripe((x, y + first), width, rows));
+                    let rows = STRIPE_ROWS.min(height - row);
+                    take(self.picture.stripe((x, y + row), width, rows));
                 }
             }
             if self.resizer.is_interrupted() {
@@ -378,7 +390,7 @@ impl SamplePreparer {
             let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
             pixels.set_style(style);
             for number in &self.chosen[stage.whole] {
-                pixels.set_grey(self.grey_after.is_some_and(|grey| grey < *number));
+                pixels.set_grey(self.grey[*number]);
                 apply(&self.steps[*number], &|| id.draws(*number), &mut pixels)?;
             }
         }

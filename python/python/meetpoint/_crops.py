@@ -17,6 +17,8 @@ class Decode(Transform):
         the pixels of the first resize. Not exact.
     :param orient: turned as the Exif orientation says.
     :param on_error: ``"fail"``, or ``"lenient"``: a damaged JPEG is completed as libjpeg does it.
+    :param mode: the channels of the picture: ``"rgb"``, or ``"gray"``, which is the luma plane of a
+        JPEG and Pillow's ``convert("L")`` of other formats.
     """
 
     _name = "decode"
@@ -27,8 +29,9 @@ class Decode(Transform):
         scaled: bool = False,
         orient: bool = False,
         on_error: str = "fail",
+        mode: str = "rgb",
     ) -> None:
-        super().__init__(scaled=scaled, orient=orient, on_error=on_error)
+        super().__init__(scaled=scaled, orient=orient, on_error=on_error, mode=mode)
 
 
 class Resize(Transform):

@@ -1,16 +1,18 @@
 //! `decode`: encoded bytes to a picture.
 
 use super::Data;
-use crate::recipe::OnError;
 use crate::recipe::declaration::{
     Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, ValueKind,
 };
+use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
+use crate::recipe::{DecodeMode, OnError, SampleType};
 
-/// Encoded bytes to an RGB picture, uint8. Always first, and nowhere else.
+/// Encoded bytes to a picture. Always first, and nowhere else.
 ///
-/// The default is exact, and what Pillow does. `scaled` trades exactness for speed. The keys apply
-/// to JPEG alone, in whichever form a dataset holds it; other formats decode as they always do.
+/// The default is exact, and what Pillow does. `scaled` trades exactness for speed. The keys but
+/// `mode` apply to JPEG alone, in whichever form a dataset holds it; other formats decode as they
+/// always do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decode {
     /// Whether a JPEG may be decoded to 1/2, 1/4 or 1/8 of its resolution, the smallest that leaves
@@ -21,17 +23,20 @@ pub struct Decode {
     pub orient: bool,
     /// What happens with a damaged JPEG.
     pub on_error: OnError,
+    /// Channels of the picture, of every format.
+    pub mode: DecodeMode,
 }
 
 impl Decode {
     /// Exact, not turned; a damaged file is an error.
-    pub const EXACT: Self = Self { scaled: false, orient: false, on_error: OnError::Fail };
+    pub const EXACT: Self =
+        Self { scaled: false, orient: false, on_error: OnError::Fail, mode: DecodeMode::Rgb };
 }
 
 impl Data for Decode {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "decode",
-        about: "decodes a file to an RGB picture, exactly unless a key asks for speed",
+        about: "decodes a file to a picture, exactly unless a key asks for speed",
         place: Place::Decode,
         targets: OnTargets::Leaves,
         takes: &[Takes::ENCODED],
@@ -39,7 +44,7 @@ impl Data for Decode {
             kind: ValueKind::Image,
             dtype: Property::Is("uint8"),
             size: Property::Variable,
-            channels: Property::Is("3"),
+            channels: Property::Key("mode"),
         },
         needs: Needs::AsNext,
         random: &[],
@@ -63,6 +68,12 @@ impl Data for Decode {
                 Value::Word(OnError::Fail.name()),
                 "what happens with a damaged JPEG: an error, or (lenient) libjpeg's repair",
             ),
+            Key::added(
+                "mode",
+                Kind::Word { choices: DecodeMode::NAMES },
+                Value::Word(DecodeMode::Rgb.name()),
+                "the channels of the picture",
+            ),
         ],
     };
 
@@ -71,12 +82,23 @@ impl Data for Decode {
             scaled: values.switch("scaled"),
             orient: values.switch("orient"),
             on_error: values.named("on_error", OnError::from_name),
+            mode: values.named("mode", DecodeMode::from_name),
         }
     }
 
     fn values(&self) -> Vec<Value> {
-        let Self { scaled, orient, on_error } = *self;
-        vec![Value::Switch(scaled), Value::Switch(orient), Value::Word(on_error.name())]
+        let Self { scaled, orient, on_error, mode } = *self;
+        vec![
+            Value::Switch(scaled),
+            Value::Switch(orient),
+            Value::Word(on_error.name()),
+            Value::Word(mode.name()),
+        ]
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        sample.channels = self.mode.channels();
+        Ok(())
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

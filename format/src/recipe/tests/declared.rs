@@ -1,8 +1,9 @@
 //! The declarations: they are complete, agree with what operations do, and are what documents say.
 
 use crate::recipe::{
-    DECLARATIONS, Declaration, Gives, Key, Kind, Operation, Presence, Property, Recipe, SampleType,
-    TextTable, ValueKind, keys_table, operations_table, schema, target_keys_table, targets_table,
+    DECLARATIONS, Declaration, DecodeMode, Gives, Key, Kind, Operation, Presence, Property, Recipe,
+    SampleType, TextTable, ValueKind, keys_table, operations_table, schema, target_keys_table,
+    targets_table,
 };
 use std::collections::BTreeSet;
 
@@ -81,14 +82,24 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
             let index = declaration.keys.iter().position(|it| it.name == key).expect(key);
             values[index].to_toml().replace('"', "")
         };
-        let check = |property, result: String, input: String| match property {
+        let check = |property,
+                     result: String,
+                     input: String,
+                     mode: &dyn Fn(DecodeMode) -> String| match property {
             Property::Same => assert_eq!(result, input, "{name}"),
-            Property::Key(key) => assert_eq!(result, of_key(key), "{name}"),
+            Property::Key(key) => {
+                // A mode stands for a type and channels.
+                let value = of_key(key);
+                let expected = DecodeMode::from_name(&value).map_or(value, mode);
+                assert_eq!(result, expected, "{name}");
+            }
             Property::Is(value) => assert_eq!(result, value, "{name}"),
             Property::Variable => panic!("{name}: only the size can depend on the file"),
         };
-        check(dtype, result.dtype.name().to_owned(), input.dtype.name().to_owned());
-        check(channels, result.channels.to_string(), input.channels.to_string());
+        let (of_result, of_input) = (result.dtype.name().to_owned(), input.dtype.name().to_owned());
+        check(dtype, of_result, of_input, &|_| "uint8".to_owned());
+        let (of_result, of_input) = (result.channels.to_string(), input.channels.to_string());
+        check(channels, of_result, of_input, &|mode| mode.channels().to_string());
         match size {
             Property::Same => assert_eq!(result.size, input.size, "{name}"),
             Property::Variable => assert_eq!(result.size, None, "{name}"),

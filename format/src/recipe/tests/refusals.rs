@@ -70,8 +70,8 @@ fn an_unknown_key_is_named_with_its_nearest() {
         &["`prob`", "its keys are p"],
     );
     operation_refused("name = 'resize'\nsize = 3\n  largest = 3", (3, 3), &["`largest`"]);
-    let keyed = "[[operation]]\nname = 'decode'\nmode = 'RGB'\n";
-    refused(keyed, (3, 1), &["`mode`", "its keys are scaled"]);
+    let keyed = "[[operation]]\nname = 'decode'\ncolour = 'RGB'\n";
+    refused(keyed, (3, 1), &["`colour`", "its keys are scaled"]);
 }
 
 #[test]

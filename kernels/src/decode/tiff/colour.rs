@@ -5,6 +5,7 @@ use super::layout::{Compression, Layout, Meaning};
 use super::{damaged, unsupported};
 use crate::decode::Picture;
 use crate::{Error, Interrupt};
+use meetpoint_jpeg::OutputColour;
 
 /// The orientation tag, 1..=8: where the first row and the first column of the file belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +73,13 @@ impl Conversion {
         Ok(Self { turn: Turn::of(directory)?, palette })
     }
 
-    /// Converts all samples of a picture.
+    /// Converts all samples of a picture to RGB. Pillow takes the grey of YCbCr from the luma: all
+    /// three then are that.
     pub(super) fn convert(
         &self,
         layout: &Layout<'_>,
         samples: (&[u8], &Interrupt),
+        colour: OutputColour,
         out: &mut Picture,
     ) -> Result<(), Error> {
         let (width, height) = self.turn.size((layout.width, layout.height));
@@ -100,6 +103,9 @@ impl Conversion {
             }
             Meaning::YCbCr if layout.compression == Compression::Jpeg => {
                 self.put(layout, samples, out, |p| [p[0], p[1], p[2]])
+            }
+            Meaning::YCbCr if colour == OutputColour::Grey => {
+                self.put(layout, samples, out, |p| [p[0]; 3])
             }
             Meaning::YCbCr => self.put(layout, samples, out, |p| ycc_to_rgb(p[0], p[1], p[2])),
         }

@@ -19,7 +19,7 @@ use super::{ImageFormat, Picture};
 use crate::{Error, Interrupt};
 use directory::Directory;
 use layout::{Compression, Layout};
-use meetpoint_jpeg::Decoder as JpegDecoder;
+use meetpoint_jpeg::{Decoder as JpegDecoder, OutputColour};
 
 /// Bytes of decompressed data that a picture may need in all, as a multiple of its pixels and a
 /// base: the padding of tiles counts, so a small picture cannot ask for huge tiles.
@@ -66,11 +66,12 @@ pub(super) struct TiffDecoder {
 }
 
 impl TiffDecoder {
-    /// Decodes the whole picture.
+    /// Decodes the whole picture to RGB, of which grey is wanted where that is the colour.
     pub(super) fn decode(
         &mut self,
         (encoded, interrupt): (&[u8], &Interrupt),
         jpeg: &mut JpegDecoder,
+        colour: OutputColour,
         out: &mut Picture,
     ) -> Result<(), Error> {
         let directory = Directory::open(encoded)?;
@@ -104,7 +105,7 @@ impl TiffDecoder {
                 samples::narrow(&layout, &chunk, y, row, &mut self.samples);
             }
         }
-        conversion.convert(&layout, (&self.samples, interrupt), out)
+        conversion.convert(&layout, (&self.samples, interrupt), colour, out)
     }
 }
 
