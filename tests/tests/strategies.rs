@@ -29,7 +29,7 @@ fn named(text: &str) -> Vec<StrategyName> {
 fn order_in_words(name: StrategyName) -> String {
     let strategy = name.with_defaults();
     if strategy.picks() {
-        return "as asked for".to_owned();
+        return "as configured".to_owned();
     }
     let mut words = match strategy.order() {
         Order::Any => "depends on timing",

@@ -5,8 +5,8 @@
 //! hold it refuses, or says in its notes: nothing is dropped without a word.
 //!
 //! In reading order: [`SinkKind`] (which there are), [`Sink`] (the trait), [`OutSample`] (what is
-//! put), [`Refusal`] (why one is not), [`Shards`] (when the next file begins), [`Closed`] (what
-//! came of it); then `folder`, `webdataset`, `parquet` with `huggingface`, `mds`, `datadings` with
+//! put), [`Refusal`] (why one is not), [`Shards`] (when the next file begins), [`Closed`] (the
+//! result); then `folder`, `webdataset`, `parquet` with `huggingface`, `mds`, `datadings` with
 //! `bloom`, `tfrecord`; and what they share: `feed` (samples read by many threads, in order),
 //! `tree` (files below a folder), `files`, `value` (cells as plain values), `extension`.
 

@@ -538,7 +538,7 @@ impl Key {
         const EXAMPLE: &[Described] =
             &[Described { name: "random_grayscale", keys: Cow::Borrowed(&[]) }];
         let example = Value::Operations(Cow::Borrowed(EXAMPLE));
-        let about = "the operations, each with its own random parameters";
+        let about = "the operations; each has its own random parameters";
         Self::required("operations", Kind::Operations, example, about)
     }
 

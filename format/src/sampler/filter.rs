@@ -13,7 +13,7 @@ use super::values::Values;
 pub struct Filter {
     /// The expression.
     pub expression: Expression,
-    /// Whether each epoch has an order of its own; otherwise the order is that of the dataset.
+    /// Whether each epoch has a different order; otherwise the order is that of the dataset.
     pub shuffle: bool,
 }
 
@@ -32,7 +32,7 @@ impl Data for Filter {
                 name: "shuffle",
                 takes: Takes::Flag,
                 default: Some("true"),
-                summary: "whether each epoch has an order of its own",
+                summary: "whether each epoch has a different order",
             },
         ],
     };

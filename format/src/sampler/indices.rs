@@ -20,7 +20,7 @@ pub struct Indices {
 impl Data for Indices {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "indices",
-        summary: "the samples of a list, each as often as it is listed",
+        summary: "the samples in a list, each as often as the list contains it",
         options: &[
             OptionSpec {
                 name: "indices",
@@ -32,7 +32,7 @@ impl Data for Indices {
                 name: "shuffle",
                 takes: Takes::Flag,
                 default: Some("false"),
-                summary: "whether each epoch has an order of its own",
+                summary: "whether each epoch has a different order",
             },
         ],
     };

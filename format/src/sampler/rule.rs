@@ -7,14 +7,14 @@ use std::sync::Arc;
 pub enum Rule {
     /// Every sample once.
     Every {
-        /// In an order of its own in each epoch; otherwise in that of the dataset.
+        /// In a different order in each epoch; otherwise in that of the dataset.
         shuffle: bool,
     },
-    /// Listed samples, each as often as it is listed.
+    /// Listed samples, each as often as the list contains it.
     Listed {
         /// Sample numbers.
         list: Arc<[u64]>,
-        /// In an order of its own in each epoch; otherwise in that of the list.
+        /// In a different order in each epoch; otherwise in that of the list.
         shuffle: bool,
     },
     /// Independent draws, in proportion to weights.

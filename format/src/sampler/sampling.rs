@@ -28,7 +28,7 @@ impl Sampling {
         Self::new(Sequential.into(), samples, Rule::Every { shuffle: false })
     }
 
-    /// Every sample of a dataset of this size, in an order of its own in each epoch.
+    /// Every sample of a dataset of this size, in a different order in each epoch.
     pub fn shuffled(samples: u64) -> Self {
         Self::new(Shuffled.into(), samples, Rule::Every { shuffle: true })
     }

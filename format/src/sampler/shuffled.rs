@@ -1,4 +1,4 @@
-//! `shuffled`: every sample once, in an order of its own in each epoch.
+//! `shuffled`: every sample once, in a different order in each epoch.
 
 use super::Data;
 use super::columns::SampleColumns;
@@ -14,7 +14,7 @@ pub struct Shuffled;
 impl Data for Shuffled {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "shuffled",
-        summary: "every sample once, in an order of its own in each epoch",
+        summary: "every sample once, in a different order in each epoch",
         options: &[],
     };
 

@@ -71,8 +71,8 @@ const ORDER_TEXTS: [&str; 3] = texts(&Order::WORDS);
 
 impl Strategy for Auto {
     const NAME: StrategyName = StrategyName::Auto;
-    const SUMMARY: &'static str =
-        "picks among them for a goal, and goes back to the host where devices do not help";
+    const SUMMARY: &'static str = "chooses a strategy for a goal, and returns to the host alone \
+         if devices do not help";
     const DEVICES: DeviceUse = DeviceUse::IfPresent;
     const RECORD: RecordKind = RecordKind::None;
     const OPTIONS: &'static [StrategyOption<Self>] = &[

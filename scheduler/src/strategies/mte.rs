@@ -60,8 +60,8 @@ const TAIL_TEXTS: [&str; 2] = texts(&Tail::WORDS);
 
 impl Strategy for Mte {
     const NAME: StrategyName = StrategyName::Mte;
-    const SUMMARY: &'static str =
-        "a split fixed at the beginning; the host's part is consumed, then the devices'";
+    const SUMMARY: &'static str = "the epoch is split at the beginning; the host's part is \
+         consumed first, then the devices' part";
     const DEVICES: DeviceUse = DeviceUse::Required;
     const RECORD: RecordKind = RecordKind::Shares;
     const OPTIONS: &'static [StrategyOption<Self>] = &[

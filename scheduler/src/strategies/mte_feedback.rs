@@ -25,8 +25,8 @@ pub struct MteFeedback;
 
 impl Strategy for MteFeedback {
     const NAME: StrategyName = StrategyName::MteFeedback;
-    const SUMMARY: &'static str =
-        "as `mte`, but the host's part ends when the devices are near enough to done";
+    const SUMMARY: &'static str = "as `mte`, but the host's part ends as soon as the devices are \
+         about to finish theirs";
     const DEVICES: DeviceUse = DeviceUse::Required;
     const RECORD: RecordKind = RecordKind::Shares;
     const OPTIONS: &'static [StrategyOption<Self>] = &[];

@@ -51,7 +51,7 @@ impl Default for Windowed {
 impl Strategy for Windowed {
     const NAME: StrategyName = StrategyName::Windowed;
     const SUMMARY: &'static str =
-        "the epoch in windows, each worked from both ends and consumed in order";
+        "the epoch is divided into windows; each is prepared from both ends and consumed in order";
     const DEVICES: DeviceUse = DeviceUse::Required;
     const RECORD: RecordKind = RecordKind::None;
     const OPTIONS: &'static [StrategyOption<Self>] = &[StrategyOption {

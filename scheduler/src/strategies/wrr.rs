@@ -37,7 +37,7 @@ pub struct Wrr;
 impl Strategy for Wrr {
     const NAME: StrategyName = StrategyName::Wrr;
     const SUMMARY: &'static str =
-        "each step takes a device batch where one is ready, else a host batch";
+        "each step takes a device batch if one is ready, otherwise a host batch";
     const DEVICES: DeviceUse = DeviceUse::Required;
     const RECORD: RecordKind = RecordKind::None;
     const OPTIONS: &'static [StrategyOption<Self>] = &[];

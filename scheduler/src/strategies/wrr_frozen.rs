@@ -26,8 +26,8 @@ pub struct WrrFrozen;
 
 impl Strategy for WrrFrozen {
     const NAME: StrategyName = StrategyName::WrrFrozen;
-    const SUMMARY: &'static str =
-        "the turns of `wrr`, computed from the times of the first batches";
+    const SUMMARY: &'static str = "as `wrr`, but host and devices alternate in a fixed pattern, \
+         computed from the times of the first batches";
     const DEVICES: DeviceUse = DeviceUse::Required;
     const RECORD: RecordKind = RecordKind::Turns;
     const OPTIONS: &'static [StrategyOption<Self>] = &[];

@@ -44,7 +44,7 @@ pub struct AugMix {
 impl Data for AugMix {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "aug_mix",
-        about: "mixes the picture with chains of random operations on it",
+        about: "mixes the picture with the results of chains of random operations on it",
         place: Place::Pixels,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
@@ -68,7 +68,7 @@ impl Data for AugMix {
                 "severity",
                 Kind::WholeIn { least: 1, most: 10 },
                 Value::Whole(3),
-                "the magnitudes that are drawn from, of 10",
+                "the number of magnitudes to draw from, of 10",
             ),
             Key::optional(
                 "mixture_width",
@@ -80,13 +80,13 @@ impl Data for AugMix {
                 "chain_depth",
                 Kind::WholeIn { least: 0, most: 16 },
                 Value::Whole(0),
-                "the operations of a chain; 0: 1 to 3, at random",
+                "the number of operations of a chain; 0: 1 to 3, at random",
             ),
             Key::optional(
                 "alpha",
                 Kind::Number(Bounds { least: 0.01, is_least_excluded: false, most: Some(1000.0) }),
                 Value::Number(1.0),
-                "the parameter of the distribution of weights",
+                "the parameter of the beta and Dirichlet distributions of the weights",
             ),
             Key::optional(
                 "all_ops",

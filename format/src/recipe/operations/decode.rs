@@ -60,13 +60,13 @@ impl Data for Decode {
                 "orient",
                 Kind::Switch,
                 Value::Switch(false),
-                "whether a JPEG is turned as its Exif orientation says",
+                "whether a JPEG is rotated and mirrored according to its Exif orientation",
             ),
             Key::added(
                 "on_error",
                 Kind::Word { choices: OnError::NAMES },
                 Value::Word(OnError::Fail.name()),
-                "what happens with a damaged JPEG: an error, or (lenient) libjpeg's repair",
+                "for a damaged JPEG: an error, or (lenient) the pixels that libjpeg recovers",
             ),
             Key::added(
                 "mode",

@@ -50,7 +50,7 @@ impl Data for GaussianNoise {
                 "clip",
                 Kind::Switch,
                 Value::Switch(true),
-                "whether values are clipped, not taken modulo 256",
+                "whether values are clipped; otherwise they are taken modulo 256",
             ),
         ],
     };

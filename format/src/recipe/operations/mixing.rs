@@ -20,7 +20,7 @@ pub(super) const ROW: RandomParameter =
 
 /// The parameter of the distribution of lambda.
 pub(super) const fn alpha() -> Key {
-    let about = "the parameter of the distribution of lambda";
+    let about = "the parameter of the beta distribution of lambda";
     Key::optional("alpha", Kind::Number(ALPHA), Value::Number(1.0), about)
 }
 
@@ -32,28 +32,30 @@ pub(super) const fn num_classes() -> Key {
 
 /// Smoothing of labels.
 pub(super) const fn label_smoothing(default: f64) -> Key {
-    let about = "the share that is divided among all classes";
+    let about = "the share of the label that is divided evenly among all classes";
     Key::optional("label_smoothing", Kind::Number(Bounds::UNIT), Value::Number(default), about)
 }
 
 /// Which samples have the same random parameters.
 pub(super) const fn mode() -> Key {
     let (kind, default) = (Kind::Word { choices: MixMode::NAMES }, MixMode::Batch.name());
-    let about = "which samples have the same random parameters: all, none, or each two";
+    let about = "which samples share random parameters: all, none, or pairs";
     Key::optional("mode", kind, Value::Word(default), about)
 }
 
 /// What a sample is mixed with.
 pub(super) const fn partner() -> Key {
     let (kind, default) = (Kind::Word { choices: MixPartner::NAMES }, MixPartner::Previous.name());
-    let about = "what a sample is mixed with, as in torchvision, or as in timm";
+    let about = "which sample each is mixed with: the previous one, as in torchvision, or the \
+        mirrored one, as in timm";
     Key::optional("partner", kind, Value::Word(default), about)
 }
 
 /// How a rectangle follows from lambda.
 pub(super) const fn cut_box(default: CutBox) -> Key {
     let kind = Kind::Word { choices: CutBox::NAMES };
-    let about = "whose definition of the rectangle; torchvision's is timm's before 1.0.31";
+    let about =
+        "whose definition of the rectangle is used; torchvision's is that of timm before 1.0.31";
     Key::optional("box", kind, Value::Word(default.name()), about)
 }
 

@@ -46,7 +46,7 @@ impl Data for RandAugment {
                 "num_ops",
                 Kind::WholeIn { least: 0, most: 100 },
                 Value::Whole(2),
-                "the operations that are applied",
+                "the number of operations to apply",
             ),
             Key::optional(
                 "magnitude",
@@ -58,7 +58,7 @@ impl Data for RandAugment {
                 "num_magnitude_bins",
                 Kind::WholeIn { least: 2, most: 1000 },
                 Value::Whole(31),
-                "the magnitudes that there are",
+                "the number of magnitudes",
             ),
             Key::warp_interpolation(WarpInterpolation::Nearest),
             fill::key(),

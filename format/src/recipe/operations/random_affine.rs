@@ -56,7 +56,7 @@ const AUTO: &str = "auto";
 impl Data for RandomAffine {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_affine",
-        about: "turns, shifts, scales and shears at random, and resizes if `size` is set",
+        about: "rotates, shifts, scales and shears at random, and resizes if `size` is set",
         place: Place::Picture,
         targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
@@ -105,19 +105,20 @@ impl Data for RandomAffine {
             Key::absent(
                 "center",
                 Kind::Numbers { counts: &[2], bounds: Bounds::POSITION },
-                "column and row of the point that stays; none: the centre",
+                "column and row of the fixed point; none: the centre",
             ),
             Key::absent(
                 "size",
                 Kind::size(WholeSize::Square),
-                "both sides of the result, or height and width, which the picture covers at scale \
-                 1; none: those of the picture",
+                "both sides of the result, or height and width, which the picture fills at scale \
+                    1; none: the size of the picture",
             ),
             Key::optional(
                 "supersampling",
                 Kind::WholeOrWord { least: 1, most: Self::SUPERSAMPLING_MAX, choices: &[AUTO] },
                 Value::Whole(1),
-                "samples along each side of a pixel, whose mean it is; auto: by the scale",
+                "samples along each side of a pixel, which is the mean of all of them; auto: \
+                 depends on the scale",
             ),
         ],
     };

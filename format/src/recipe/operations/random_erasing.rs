@@ -88,16 +88,17 @@ impl Data for RandomErasing {
                 "mode",
                 Kind::Word { choices: ErasingMode::NAMES },
                 Value::Word(ErasingMode::NAMES[0]),
-                "what replaces the elements: `value`, a normal number per channel, or per element",
+                "what replaces the elements: `value`, one normal number per channel, or one per \
+                    element",
             ),
             Key::optional(
                 "value",
                 Kind::PerChannel,
                 numbers(&[0.0]),
-                "the value of each channel, or of all",
+                "the value of each channel, or of all channels",
             ),
-            Key::optional("min_count", COUNT, Value::Whole(1), "the least number of rectangles"),
-            Key::optional("max_count", COUNT, Value::Whole(1), "the largest number of rectangles"),
+            Key::optional("min_count", COUNT, Value::Whole(1), "the minimum number of rectangles"),
+            Key::optional("max_count", COUNT, Value::Whole(1), "the maximum number of rectangles"),
         ],
     };
 

@@ -93,13 +93,13 @@ impl Data for RandomIouCrop {
                     bounds: Bounds::NOT_NEGATIVE,
                 },
                 Value::Numbers(Cow::Borrowed(&[0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])),
-                "least intersections over union, one of which is drawn; 1: the whole picture",
+                "minimum intersections over union, one of which is drawn; 1: the whole picture",
             ),
             Key::optional(
                 "trials",
                 Kind::WholeIn { least: 1, most: 1000 },
                 Value::Whole(40),
-                "tries before another option is drawn",
+                "attempts before another option is drawn",
             ),
         ],
     };

@@ -31,7 +31,7 @@ impl Data for RandomPosterize {
                 "bits",
                 Kind::WholeIn { least: 1, most: 8 },
                 Value::Whole(4),
-                "the upper bits of a value that stay",
+                "the number of upper bits that remain",
             ),
             Key::probability(0.5),
         ],

@@ -40,8 +40,13 @@ impl Data for RandomResize {
             distribution: "a whole number, uniform from `min_size` to `max_size` - 1",
         }],
         keys: &[
-            Key::required("min_size", SIDE, Value::Whole(256), "least shorter side in pixels"),
-            Key::required("max_size", SIDE, Value::Whole(481), "1 more than the largest"),
+            Key::required("min_size", SIDE, Value::Whole(256), "minimum shorter side in pixels"),
+            Key::required(
+                "max_size",
+                SIDE,
+                Value::Whole(481),
+                "maximum shorter side in pixels, exclusive",
+            ),
             Key::interpolation(),
             Key::antialias(),
         ],
@@ -75,6 +80,6 @@ impl Data for RandomResize {
             return Ok(());
         }
         let problem = format!("is {}, not above `min_size` = {}", self.max_size, self.min_size);
-        Err(Fault::of_value("max_size", problem, "1 more than the largest side"))
+        Err(Fault::of_value("max_size", problem, "maximum shorter side in pixels, exclusive side"))
     }
 }

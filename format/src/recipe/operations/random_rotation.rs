@@ -30,7 +30,7 @@ pub struct RandomRotation {
 impl Data for RandomRotation {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_rotation",
-        about: "turns counterclockwise by a random angle",
+        about: "rotates counterclockwise by a random angle",
         place: Place::Picture,
         targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
@@ -49,12 +49,13 @@ impl Data for RandomRotation {
                 "expand",
                 Kind::Switch,
                 Value::Switch(false),
-                "whether the result has room for all of the turned picture; its size then varies",
+                "whether the result is enlarged to contain the whole rotated picture; its size \
+                    then varies",
             ),
             Key::absent(
                 "center",
                 Kind::Numbers { counts: &[2], bounds: Bounds::POSITION },
-                "column and row of the point that stays; none: the centre",
+                "column and row of the fixed point; none: the centre",
             ),
             fill::key(),
         ],

@@ -55,7 +55,7 @@ pub struct RandomShortestSize {
 impl Data for RandomShortestSize {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_shortest_size",
-        about: "resizes to one of some shorter sides",
+        about: "resizes to a shorter side chosen from a list",
         place: Place::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],
@@ -72,7 +72,7 @@ impl Data for RandomShortestSize {
             Key::absent(
                 "max_size",
                 Kind::WholeIn { least: 1, most: SIDE_MAX },
-                "the largest longer side; none: any",
+                "the maximum of the longer side; none: no limit",
             ),
             Key::interpolation(),
             Key::antialias(),

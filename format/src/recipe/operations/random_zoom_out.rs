@@ -29,7 +29,7 @@ pub struct RandomZoomOut {
 impl Data for RandomZoomOut {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_zoom_out",
-        about: "puts the picture somewhere on a larger canvas, with probability `p`",
+        about: "puts the picture at a random position on a larger canvas, with probability `p`",
         place: Place::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],

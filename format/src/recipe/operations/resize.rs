@@ -61,7 +61,7 @@ impl Data for Resize {
             Key::absent(
                 "max_size",
                 Kind::WholeIn { least: 2, most: SIDE_MAX },
-                "the largest longer side, where `size` is the shorter one; none: any",
+                "the maximum of the longer side if `size` is the shorter one; none: no limit",
             ),
         ],
     };

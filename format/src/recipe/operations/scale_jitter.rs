@@ -31,7 +31,7 @@ pub struct ScaleJitter {
 impl Data for ScaleJitter {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "scale_jitter",
-        about: "resizes by a random factor to what fits into a size",
+        about: "resizes to fit into a size, which is scaled by a random factor",
         place: Place::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::IMAGE],

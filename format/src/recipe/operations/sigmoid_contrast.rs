@@ -36,7 +36,7 @@ impl Data for SigmoidContrast {
             "contrast",
             Kind::Number(Bounds { least: -1.0, is_least_excluded: false, most: Some(1.0) }),
             Value::Number(0.5),
-            "the share of the curve; negative: of its inverse",
+            "the share of the curve in the result; negative: the share of its inverse",
         )],
     };
 

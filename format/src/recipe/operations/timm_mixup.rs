@@ -99,12 +99,21 @@ impl Data for TimmMixup {
             },
         ],
         keys: &[
-            alpha("mixup_alpha", 1.0, "the parameter of lambda of blends; 0: none"),
-            alpha("cutmix_alpha", 0.0, "the parameter of lambda of rectangles; 0: none"),
+            alpha(
+                "mixup_alpha",
+                1.0,
+                "the parameter of the beta distribution of lambda for blends; 0: no blends",
+            ),
+            alpha(
+                "cutmix_alpha",
+                0.0,
+                "the parameter of the beta distribution of lambda for rectangles; 0: no rectangles",
+            ),
             Key::absent(
                 "cutmix_minmax",
                 Kind::Interval { bounds: Bounds::UNIT, middle: None },
-                "the sides of rectangles as shares of the picture's, instead of `cutmix_alpha`",
+                "the sides of rectangles as shares of the picture's sides, instead of \
+                    `cutmix_alpha`",
             ),
             probability("prob", 1.0, "the probability that a unit of `mode` is mixed"),
             probability("switch_prob", 0.5, "the probability of a rectangle instead of a blend"),

@@ -76,19 +76,20 @@ impl Data for TimmRandAugment {
                 "num_ops",
                 Kind::WholeIn { least: 0, most: 100 },
                 Value::Whole(2),
-                "the operations that are drawn",
+                "the number of operations to draw",
             ),
             Key::optional(
                 "magnitude",
                 NOT_NEGATIVE,
                 Value::Number(10.0),
-                "the magnitude, of which 10 is full",
+                "the magnitude; 10 is the full range",
             ),
             Key::optional(
                 "magnitude_std",
                 NOT_NEGATIVE,
                 Value::Number(0.0),
-                "its deviation; above 100, it is uniform from 0 to `magnitude`",
+                "standard deviation of the magnitude; above 100, the magnitude is uniform from 0 \
+                    to `magnitude`",
             ),
             Key::optional(
                 "magnitude_max",

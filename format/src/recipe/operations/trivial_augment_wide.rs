@@ -44,7 +44,7 @@ impl Data for TrivialAugmentWide {
                 "num_magnitude_bins",
                 Kind::WholeIn { least: 2, most: 1000 },
                 Value::Whole(31),
-                "the magnitudes that there are",
+                "the number of magnitudes",
             ),
             Key::warp_interpolation(WarpInterpolation::Nearest),
             fill::key(),

@@ -49,24 +49,24 @@ impl Data for Boxes {
             Key::absent(
                 "to_format",
                 Kind::Word { choices: BoxFormat::NAMES },
-                "what they are in batches; none: as in `format`",
+                "what the four numbers are in batches; none: the same as in `format`",
             ),
             Key::absent(
                 "min_size",
                 Kind::Number(Bounds::NOT_NEGATIVE),
-                "smaller boxes, by either side, are left out; none: all sizes are kept",
+                "boxes with a smaller side are dropped; none: all sizes are kept",
             ),
             Key::absent(
                 "min_area",
                 Kind::Number(Bounds::NOT_NEGATIVE),
-                "boxes of a smaller area are left out; none: all areas are kept",
+                "boxes with a smaller area are dropped; none: all areas are kept",
             ),
             Key::optional(
                 "filters",
                 Kind::Names,
                 Value::Names(Cow::Borrowed(&[])),
-                "columns with one value for each box, such as labels, which lose those of boxes \
-                 that are left out",
+                "columns with one value for each box, such as labels, from which the values of \
+                    dropped boxes are removed",
             ),
         ],
     };

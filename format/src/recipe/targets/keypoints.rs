@@ -23,22 +23,21 @@ pub struct Keypoints {
 impl Data for Keypoints {
     const DECLARATION: &'static TargetDeclaration = &TargetDeclaration {
         name: "keypoints",
-        about: "points: column and row in pixels, or a third number as well, 0 where a point is \
-                missing; float32 in batches",
+        about: "points: column and row in pixels, and optionally a third number, which is 0 if \
+            the point is missing; float32 in batches",
         keys: &[
             Key::optional(
                 "swap",
                 Kind::Pairs { count_max: SWAPS_MAX },
                 Value::Pairs(Cow::Borrowed(&[])),
-                "points that change places where the picture is mirrored, as pairs of indices \
-                 from 0",
+                "points that are swapped if the picture is mirrored, as pairs of indices from 0",
             ),
             Key::optional(
                 "outside",
                 Kind::Word { choices: OutsidePoint::NAMES },
                 Value::Word(OutsidePoint::Clamp.name()),
-                "what happens with a point outside of the result: moved to its border, kept as it \
-                 is, or all its numbers set to 0",
+                "what happens to a point outside the result: it is moved to the border, kept \
+                    unchanged, or all its numbers are set to 0",
             ),
         ],
     };

@@ -20,14 +20,14 @@ pub struct Mask {
 impl Data for Mask {
     const DECLARATION: &'static TargetDeclaration = &TargetDeclaration {
         name: "mask",
-        about: "a number for each pixel, moved by the nearest pixel: a PNG in one channel, or a \
-                tensor [height, width], or one for each object",
+        about: "a number for each pixel, resampled by nearest neighbour: a PNG with one channel, \
+            or a tensor [height, width], or one of them for each object",
         keys: &[
             Key::optional(
                 "fill",
                 Kind::Number(Bounds::POSITION),
                 Value::Number(0.0),
-                "the number outside of the picture",
+                "the value outside the picture",
             ),
             Key::optional(
                 "dtype",

@@ -14,13 +14,13 @@ pub struct Saliency {
 impl Data for Saliency {
     const DECLARATION: &'static TargetDeclaration = &TargetDeclaration {
         name: "saliency",
-        about: "a uint8 weight for each pixel, interpolated as the picture: a grey PNG of 8 bits, \
-                or a tensor [height, width], or one for each object",
+        about: "a uint8 weight for each pixel, interpolated like the picture: a grey PNG of 8 \
+            bits, or a tensor [height, width], or one of them for each object",
         keys: &[Key::optional(
             "fill",
             Kind::WholeIn { least: 0, most: 255 },
             Value::Whole(0),
-            "the weight outside of the picture",
+            "the weight outside the picture",
         )],
     };
 
