@@ -5,7 +5,7 @@ use crate::surface::Output;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-/// Print a script that completes commands and options in a shell.
+/// Print a shell script that completes commands and options.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint completions bash > \
                         ~/.local/share/bash-completion/completions/meetpoint")]

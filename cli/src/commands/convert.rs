@@ -9,11 +9,11 @@ use meetpoint_datasets::source;
 use meetpoint_datasets::{ConvertSummary, convert};
 use std::path::PathBuf;
 
-/// Convert a source into another format: anything that `pack` reads into anything that `unpack`
+/// Convert a source into another format: from any format that `pack` reads into any that `unpack`
 /// writes.
 ///
 /// The bytes of each sample are copied without decoding, with keys, labels and further columns.
-/// Samples and columns that the format of --to cannot store are refused or listed. The folder
+/// Samples and columns that the format of --to cannot store are an error or listed. The folder
 /// appears complete or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

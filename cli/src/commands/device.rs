@@ -25,9 +25,10 @@ enum Command {
 
 /// Serve datasets as a device: prepare batches near the data for hosts that connect.
 ///
-/// Without emulation options it is as fast as this machine. With them it is slowed down; what each
-/// option achieves is measured, and the host's report compares it with the target. `run` and `demo`
-/// start devices by themselves; start one by hand to share it, or on a drive's own processor.
+/// Without emulation options the device is as fast as this machine. Emulation options slow it down;
+/// the achieved value of each is measured, and the host's report compares it with the target. `run`
+/// and `demo` start their own devices. Start one yourself to share it, or to run it on a drive's
+/// own processor.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint device serve --socket /run/user/1000/csd.sock --root photos.set --cpu-ratio 0.3
@@ -56,7 +57,7 @@ struct Serve {
     /// Core to which the preparing thread is pinned; by default the last one.
     #[arg(long, value_name = "N", help_heading = "Emulation")]
     core: Option<u32>,
-    /// Run even if host and device must share a core; measurements are then less exact.
+    /// Run even if host and device must share a core; measurements are then less accurate.
     #[arg(long, help_heading = "Emulation")]
     allow_shared: bool,
     /// Maximum memory, such as 512MiB.
@@ -69,17 +70,18 @@ struct Serve {
     faults: Vec<Fault>,
     /// How blocks are read and written.
     ///
-    /// auto: io_uring where it works, else threads with a printed reason; io_uring: that or an
-    /// error; threads: blocking reads on a few threads.
+    /// auto: io_uring if it works, otherwise threads, and the reason is printed; io_uring: an error
+    /// if it does not work; threads: blocking reads on a few threads.
     #[arg(long, value_parser = engine_parser(), default_value = "auto", value_name = "ENGINE")]
     engine: EngineKind,
     /// Number of hosts served at once, up to 64: ranks of a job, or jobs. They take turns.
     #[arg(long, value_name = "N", default_value_t = 1)]
     hosts: u32,
-    /// Serve one host, then exit; for a device that a host starts for itself.
+    /// Serve one host, then exit. A host that starts its own device uses this option.
     #[arg(long)]
     once: bool,
-    /// With --once: the process that started this one, so that an orphan ends at once.
+    /// With --once: ID of the process that started this one. If that process has ended, exit at
+    /// once.
     #[arg(long, value_name = "PID", hide = true)]
     parent: Option<u32>,
     /// Exit after this time without a connection, such as 10min.

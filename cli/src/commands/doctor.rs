@@ -4,11 +4,11 @@ use crate::doctor::{self, Probes, System};
 use crate::surface::Output;
 use std::path::PathBuf;
 
-/// List what this machine has, what Meetpoint will use, and the remedy for what is missing.
+/// List the features of this machine, those that Meetpoint will use, and remedies for missing ones.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint doctor --path /mnt/nvme")]
 pub(crate) struct Arguments {
-    /// Folder in which direct reads and writes (O_DIRECT) are tried; nothing is left there.
+    /// Folder in which direct reads and writes (O_DIRECT) are tried; no files remain there.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     path: PathBuf,
 }

@@ -7,14 +7,14 @@ use anyhow::Context;
 use meetpoint_datasets::index::{index, index_keys};
 use std::path::{Path, PathBuf};
 
-/// Index a source without a copy: a dataset of keys, labels, checksums, entry points and further
-/// columns, whose content stays in the files of the source.
+/// Index a source without copying its content: the dataset has keys, labels, checksums, entry
+/// points and further columns, and its content stays in the files of the source.
 ///
-/// Use it like a packed dataset: with run, a loader, a device (started with --root for the source
-/// too), verify and unpack. Sources are folders, tar and ZIP files without compression, and other
-/// sources of `meetpoint pack` whose files contain the samples unchanged. Do not move or change the
-/// source: a file that differs from the indexed one (length, time, checksum) is refused with the
-/// difference.
+/// Use the result like a packed dataset: with run, a loader, a device (started with --root for the
+/// source too), verify and unpack. Sources are folders, tar and ZIP files without compression, and
+/// other sources of `meetpoint pack` whose files contain the samples unchanged. Do not move or
+/// change the source: if a file differs from the indexed one (length, time, checksum), reading it
+/// is an error that names the difference.
 ///
 /// With --keys, create the key index of an existing dataset.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present = "keys")]
     destination: Option<PathBuf>,
     /// Create or replace keys.idx of a dataset, the index that finds a sample by its key without a
-    /// scan. Takes 16 bytes of memory for each key.
+    /// scan. This takes 16 bytes of memory for each key.
     #[arg(long, conflicts_with_all = ["destination", "force", "resume", "from"])]
     keys: bool,
     #[command(flatten)]

@@ -21,12 +21,12 @@ use std::time::SystemTime;
 ///
 /// A source is a folder of pictures, or one of the kinds that --from lists; the kind is detected.
 /// Content, keys, labels and any further columns are packed. Pictures are JPEG, PNG, WebP, BMP, GIF
-/// (first frame) or TIFF and are stored byte for byte, except progressive JPEGs, which become
-/// baseline (file bytes change, pixels do not) unless --progressive keep is given. In a folder,
-/// sub-folders of the first level are classes; a folder without sub-folders has no labels; keys are
-/// relative paths, in natural order (file2 before file10). A URL (s3://, gs://, az://, http://,
-/// https://) is read like a local source. The dataset appears complete or not at all; `meetpoint
-/// unpack` restores the files.
+/// (first frame) or TIFF. They are stored byte for byte, except progressive JPEGs, which are
+/// converted to baseline (file bytes change, pixels do not) unless --progressive keep is given. In
+/// a folder, sub-folders of the first level are classes; a folder without sub-folders has no
+/// labels. Keys are relative paths, in natural order (file2 before file10). A URL (s3://, gs://,
+/// az://, http://, https://) is read like a local source. The dataset appears complete or not at
+/// all; `meetpoint unpack` restores the files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint pack photos photos.set
@@ -46,16 +46,16 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "jpeg", value_name = "FORM",
           value_parser = choice::<Form>())]
     form: Form,
-    /// How to store progressive JPEGs, which are slow to decode and only as a whole: transcode them
-    /// to baseline without loss (file bytes change, pixels do not), or keep them.
+    /// How to store progressive JPEGs, which are slow to decode and cannot be decoded in part:
+    /// transcode them to baseline without loss (file bytes change, pixels do not), or keep them.
     #[arg(long, default_value = "transcode", value_name = "WHAT",
           value_parser = choice::<Progressive>())]
     progressive: Progressive,
-    /// Re-write JPEGs with a restart marker every N MCUs or each row of MCUs, or with none (file
-    /// bytes change, pixels do not). By default restart markers do not change.
+    /// Rewrite JPEGs with a restart marker every N MCUs, or after each row of MCUs, or with none
+    /// (file bytes change, pixels do not). By default restart markers are not changed.
     #[arg(long, value_name = "N|row|none", value_parser = parse_restart_interval)]
     restart_interval: Option<RestartMarkers>,
-    /// Re-write each JPEG with optimised Huffman tables (file bytes change, pixels do not).
+    /// Rewrite each JPEG with optimised Huffman tables (file bytes change, pixels do not).
     #[arg(long)]
     optimize_huffman: bool,
     /// Follow symbolic links that lead out of the source; by default they are unreadable samples.
@@ -71,25 +71,26 @@ pub(super) struct Packing {
     /// Replace an existing dataset.
     #[arg(long)]
     force: bool,
-    /// Resume the same command, with the same source and options, if it was killed; if this one is
-    /// stopped, retain its work for the next. Without this option, work of killed commands is
-    /// removed.
+    /// Resume the same command, with the same source and options, if it was killed. If this run is
+    /// stopped, keep its work so that the next can resume. Without this option, the work of killed
+    /// runs is removed.
     #[arg(long)]
     resume: bool,
     /// How to handle unreadable samples: list them and fail, or list and skip them.
     #[arg(long, default_value = "fail", value_name = "WHAT",
           value_parser = choice::<OnError>())]
     on_error: OnError,
-    /// Entry points, where decoding can start in the middle of a JPEG file: at each row of MCUs,
-    /// every N MCUs, or none. For rows they take some 0.2 % of the file; crops decode faster.
+    /// Entry points, at which decoding can start in the middle of a JPEG file, so that crops decode
+    /// faster: at each row of MCUs, every N MCUs, or none. For rows they take about 0.2 % of the
+    /// file.
     #[arg(long, default_value = "row", value_name = "row|N|none", value_parser = spacing)]
     entry_points: Spacing,
-    /// How to check pictures: decode them, or read their headers only (faster, but re-written and
+    /// How to check pictures: decode them, or only read their headers (faster, but rewritten and
     /// converted pictures are not compared with the file).
     #[arg(long, default_value = "decode", value_name = "HOW",
           value_parser = choice::<Check>())]
     check: Check,
-    /// Bytes of content after which a new part begins; with several devices, each device holds
+    /// Bytes of content after which a new part begins. With several devices, each device holds
     /// whole parts.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     part_size: u64,

@@ -32,7 +32,7 @@ enum Command {
     /// List the operations and the kinds of targets that a recipe can contain, with their keys,
     /// types, defaults and ranges.
     ///
-    /// With --json the list also has the distributions of random parameters, and the types of
+    /// With --json, the list also contains the distributions of random parameters and the types of
     /// input and output.
     #[command(after_help = "Examples:\n  meetpoint recipe schema\n  \
                             meetpoint recipe schema color_jitter\n  \

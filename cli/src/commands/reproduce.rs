@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 /// The option that measures.
 const WHAT_MEASURES: &str = "--measure";
 
-/// Compare our figures with the published ones of DDLP, as far as they are public.
+/// Compare our figures with the published figures of DDLP.
 ///
-/// Simulates its experiments at the points that the published headline implies, models the energy,
-/// and with --measure runs them on this machine with an emulated device (some minutes). The report
-/// has the headline, the machines that yield it, the position of the emulated one among them, the
-/// results that would falsify it, and the unknown rows of the paper. Every row is marked as
-/// published, simulated, measured or modelled.
+/// Simulates the paper's experiments with the times that the published gains imply, and models
+/// their energy. With --measure, also runs them on this machine with an emulated device (some
+/// minutes). The report contains the published gains, the machines that would yield them, how the
+/// emulated machine compares with these, the results that would refute the analysis, and the
+/// unknown rows of the paper. Every row is marked as published, simulated, measured or modelled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint reproduce
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Measure the first setting only.
     #[arg(long, requires = "measure")]
     quick: bool,
-    /// Batches of each measured epoch of photographs.
+    /// Number of batches in each measured epoch of photographs.
     #[arg(long, value_name = "N", default_value_t = 60, requires = "measure",
           value_parser = clap::value_parser!(u32).range(8..=10_000))]
     batches: u32,

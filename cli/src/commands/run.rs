@@ -15,9 +15,9 @@ use std::path::PathBuf;
 
 /// Run a job from a TOML file and write a report.
 ///
-/// The job names dataset, recipe, batch size, device and accelerator; docs/jobs.md lists every
-/// key. Each strategy has its own loader and device process. Afterwards every sample is
-/// prepared again by the host alone and compared, unless the job or --no-verify says otherwise.
+/// The job specifies dataset, recipe, batch size, device and accelerator; docs/jobs.md lists every
+/// key. Each strategy has its own loader and device process. Afterwards the host alone prepares
+/// every sample again and compares it, unless --no-verify or the job disables this.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint run job.toml
@@ -27,15 +27,15 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     /// The job, a TOML file.
     job: PathBuf,
-    /// Strategies to use instead of the job's, separated by commas; `all` compares them all, and
-    /// leaves out device-only if it would take too long.
+    /// Strategies to use instead of the job's, separated by commas. `all` compares all strategies,
+    /// but skips device-only if it would take too long.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     strategy: Vec<Choice>,
-    /// Replay recorded epochs: a record such as mte:812, or the report.json of a run, whose epochs
-    /// are replayed one by one.
+    /// Replay recorded epochs. Takes a record such as mte:812, or the report.json of a run, whose
+    /// epochs are replayed one by one.
     #[arg(long, value_name = "RECORD|REPORT")]
     replay: Option<String>,
-    /// Power model of the modelled energy: the name of a preset, or a TOML file.
+    /// Power model for modelled energy: the name of a preset, or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     power: Option<String>,
     /// Columns of a batch instead of the job's, separated by commas and in this order: `image`,
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
     /// Sampler to use instead of the job's, with its default options: sequential, shuffled,
-    /// class_balanced or repeated. Those that need options are set in the job.
+    /// class_balanced or repeated. Set samplers that need options in the job.
     #[arg(long, value_name = "NAME")]
     sampler: Option<String>,
     /// Do not prepare every sample again for comparison.

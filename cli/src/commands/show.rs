@@ -13,10 +13,11 @@ use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor, decode_i
 use meetpoint_prepare::Dataset;
 use std::path::{Path, PathBuf};
 
-/// Write one sample as the model will see it, as a PNG or a NumPy array.
+/// Write one sample, prepared as for training, as a PNG or a NumPy array.
 ///
 /// With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without a
-/// recipe, it is the decoded picture, uint8, height x width x channel. Further columns are printed.
+/// recipe, the result is the decoded picture, uint8, height x width x channel. Further columns are
+/// printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint show photos.set 0 -o first.png
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
-    /// Index of the sample, from 0, or its key (its path when it was packed).
+    /// Index of the sample, from 0, or its key (for a folder, the relative path of the file).
     #[arg(value_name = "INDEX|KEY")]
     sample: String,
     /// Recipe in TOML to apply.

@@ -22,13 +22,14 @@ const OTHERS: [&str; 4] = ["t_c", "table", "study", "trace"];
 /// What the options of given constants do not go with.
 const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
 
-/// Simulate an epoch in virtual time: the scheduler of `run` on a machine that you describe.
+/// Simulate epochs in virtual time, with the scheduler of `run` and a machine that you describe.
 ///
-/// With a scenario file: the times of its machine, for any values of its parameters;
-/// docs/simulation.md lists every key. With --t-c, --t-g and --t-s: the simulated times of every
-/// strategy of the paper beside their closed forms. t_c is the time of a batch that the host
-/// prepares and trains on, t_g that of a step on a batch that the device prepared, t_s the device's
-/// time for a batch. A number without a unit is in seconds, and only the ratios matter.
+/// With a scenario file, prints the times on its machine, for any values of its parameters;
+/// docs/simulation.md lists every key. With --t-c, --t-g and --t-s, prints the simulated times of
+/// every strategy of the paper, compared with their closed forms. t_c is the time in which the host
+/// prepares a batch and trains on it, t_g the time of a step on a batch that the device prepared,
+/// and t_s the device's time for a batch. A number without a unit is in seconds; only the ratios
+/// matter.
 ///
 /// Nothing is measured, and the same seed gives the same result on every machine.
 #[derive(Debug, clap::Args)]
@@ -54,15 +55,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH=V1,V2,…", value_parser = sweep::parse, requires = "scenario",
           conflicts_with_all = OTHERS)]
     sweep: Vec<Sweep>,
-    /// Write every scenario's result as a row of this file.
+    /// Write the result of every scenario as a row of this CSV file.
     #[arg(long, value_name = "FILE", requires = "scenario",
           conflicts_with_all = OTHERS)]
     csv: Option<PathBuf>,
-    /// Draw the result: FILE.svg, or FILE.html for a page with its table.
+    /// Draw a chart of the result: FILE.svg, or FILE.html for a page with the table.
     #[arg(long, value_name = "FILE", requires = "scenario",
           conflicts_with_all = OTHERS)]
     plot: Option<PathBuf>,
-    /// Time of a batch that the host prepares and trains on (with workers: of the interval).
+    /// Time in which the host prepares a batch and trains on it (with workers: the time between
+    /// batches).
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires_all = ["t_g", "t_s"])]
     t_c: Option<f64>,
     /// Time of a step on a batch that the device prepared.
@@ -71,7 +73,8 @@ pub(crate) struct Arguments {
     /// Time of the device for a batch.
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "t_c")]
     t_s: Option<f64>,
-    /// Background workers of the host, whose combined period is --t-c; 0: the consumer prepares.
+    /// Background workers of the host, which together finish a batch every --t-c; 0: the consumer
+    /// prepares batches.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "t_c",
           conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(0..=1_024))]
@@ -81,10 +84,11 @@ pub(crate) struct Arguments {
           conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     batches: u32,
-    /// Print the tables of the notes on DDLP: their figures beside ours, by formula and simulated.
+    /// Print the tables of the notes on DDLP, with their figures and ours, by formula and
+    /// simulated.
     #[arg(long)]
     table: bool,
-    /// Run a study: every strategy on a machine that differs from its profile.
+    /// Run a study, which simulates every strategy on machines that differ from their profile.
     #[arg(long, value_name = "NAME", value_parser = study_parser())]
     study: Option<Study>,
     /// Replay a recorded run, the report.json of `run` or `demo`, and compare the times.

@@ -25,7 +25,7 @@ pub(super) struct SourceArguments {
     /// Column, member or feature with the key; keys must be unique.
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
-    /// Further columns to include, in this order; by default all of them, with "" none.
+    /// Further columns to include, in this order. By default all are included; "" includes none.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     columns: Option<Vec<String>>,
     /// Set to read, if the source has several (train, test).
@@ -34,17 +34,17 @@ pub(super) struct SourceArguments {
     /// Table of the samples: CSV, TSV or JSON Lines.
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
-    /// Folder that file names in a table are relative to; by default that of the table.
+    /// Folder that file names in a table are relative to; by default the folder of the table.
     #[arg(long, value_name = "FOLDER")]
     root: Option<PathBuf>,
     /// Maximum size of a sample; longer ones are unreadable. A dataset stores at most 256 MiB each.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     sample_bytes_max: u64,
-    /// Memory for decompressed data and lists of values; a source that needs more is refused.
+    /// Memory for decompressed data and lists of values; a source that needs more is an error.
     #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     source_memory: u64,
-    /// For a URL: folder in which objects are cached while they are read; what is cached is removed
-    /// at the end. By default meetpoint in $XDG_CACHE_HOME or ~/.cache.
+    /// For a URL: folder in which objects are cached while they are read; they are removed at the
+    /// end. By default meetpoint in $XDG_CACHE_HOME or ~/.cache.
     #[arg(long, value_name = "FOLDER")]
     cache: Option<PathBuf>,
     /// For a URL: maximum size of the cache; the longest object must fit.

@@ -10,13 +10,12 @@ use meetpoint_datasets::{
 };
 use std::path::{Path, PathBuf};
 
-/// Unpack a dataset into the folder of pictures that it was packed from, or into files that other
-/// loaders read.
+/// Unpack a dataset into a folder of its original files, or into the format of another loader.
 ///
-/// Every sample is written byte for byte as it was packed, in whatever form it is stored; class
-/// sub-folders are part of the keys. Only files that were re-written by pack (progressive JPEGs,
-/// unless --progressive keep was given) have other bytes and the same pixels; they are counted.
-/// Samples and columns that the format of --to cannot store are refused or listed. The folder
+/// Every sample is written byte for byte as it was packed, whatever the form in which it is stored;
+/// class sub-folders are part of the keys. Only files that pack rewrote (progressive JPEGs, unless
+/// --progressive keep was given) have different bytes, with the same pixels; they are counted.
+/// Samples and columns that the format of --to cannot store are an error or listed. The folder
 /// appears complete or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -40,8 +39,8 @@ pub(super) struct SinkArguments {
     #[arg(long, default_value = "folder", value_name = "KIND",
           value_parser = choice::<SinkKind>())]
     to: SinkKind,
-    /// Size after which a new file begins; by default 1 GiB in webdataset, 512 MiB in parquet,
-    /// 128 MiB in tfrecord and 64 MiB, held in memory, in mds.
+    /// Size after which a new file begins. By default 1 GiB for webdataset, 512 MiB for parquet,
+    /// 128 MiB for tfrecord, and 64 MiB for mds, which holds a file in memory.
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     shard_size: Option<u64>,
     /// Number of samples after which a new file begins.
@@ -50,7 +49,7 @@ pub(super) struct SinkArguments {
     /// Further columns to leave out.
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     without: Vec<String>,
-    /// Replace a folder that contains only files that would be written again.
+    /// Replace an existing folder, if it contains only files with names that are written again.
     #[arg(long)]
     force: bool,
     /// How to handle samples that are damaged or that the format cannot store: list them and fail,

@@ -15,24 +15,25 @@ const BATCH_SIZE: u32 = 8;
 
 /// Compare the simulator with the closed forms, with measured times, and with recorded runs.
 ///
-/// Three checks: (a) simulated times agree with the closed forms to 0.1 % over a grid of constants;
-/// (b) simulated and measured times on the emulated device agree to 5 % over a grid of w, t_s/t_c
-/// and t_g/t_c, with generated pictures, jobs and devices; (c) each recorded run, replayed with the
-/// times of its own batches, takes its recorded time to 2 %. A run whose emulated device missed its
-/// target is marked INVALID and does not count. The exit code is 1 if a check fails.
+/// There are three checks: (a) simulated times agree with the closed forms within 0.1 % over a grid
+/// of constants; (b) simulated times agree with times measured on the emulated device within 5 %
+/// over a grid of w, t_s/t_c and t_g/t_c, with generated pictures, jobs and devices; (c) each
+/// recorded run, replayed with the times of its own batches, takes the recorded time within 2 %. A
+/// run whose emulated device missed its target is marked INVALID and does not count. The exit code
+/// is 1 if a check fails.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint validate
   meetpoint validate --quick
   meetpoint validate --no-measure")]
 pub(crate) struct Arguments {
-    /// Check a part of each grid: two measured points instead of 24.
+    /// Check only a part of each grid, with two measured points instead of 24.
     #[arg(long)]
     quick: bool,
     /// Check the closed forms only; nothing is measured.
     #[arg(long, conflicts_with = "batches")]
     no_measure: bool,
-    /// Batches of each measured epoch.
+    /// Number of batches in each measured epoch.
     #[arg(long, value_name = "N", default_value_t = 144,
           value_parser = clap::value_parser!(u32).range(8..=10_000))]
     batches: u32,

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Folder of the dataset.
     dataset: PathBuf,
     /// If the dataset is undamaged, also decode every sample, restore files from the coefficient
-    /// form, compute the entry points again and compare.
+    /// form, compute the entry points again, and compare the results.
     #[arg(long)]
     deep: bool,
     /// Threads for --deep, and for the content of a dataset made by index; 0 for one per core.

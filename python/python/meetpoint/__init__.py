@@ -10,8 +10,8 @@
     for images, labels in loader:
         ...
 
-Importing it needs neither NumPy nor a framework; what a loader's ``output`` asks for is imported
-when an iteration begins.
+Importing the package imports neither NumPy nor a framework. The library that a loader's ``output``
+needs is imported when an iteration begins.
 """
 
 from __future__ import annotations

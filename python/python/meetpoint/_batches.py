@@ -21,8 +21,8 @@ class MixUp(Transform):
 
     :param alpha: the parameter of the beta distribution of lambda, 0.01 to 1000.
     :param num_classes: the number of classes.
-    :param mode: ``"batch"``: one lambda for all samples; ``"elem"``: one for each; ``"pair"``: one
-        for each two, which needs mirrored partners.
+    :param mode: ``"batch"``: one lambda for all samples; ``"elem"``: one for each sample;
+        ``"pair"``: one for each pair, which needs mirrored partners.
     :param partner: ``"previous"``, as in torchvision, or ``"mirrored"``, as in timm.
     :param label_smoothing: the share of a label that is divided among all classes.
     """
@@ -86,13 +86,16 @@ class CutMix(Transform):
 class TimmMixup(Transform):
     """timm's ``Mixup``, with its arguments in its order; ``num_classes`` has no default.
 
-    Batches may have an odd number of samples: that in the middle then stays as it is.
+    Batches may have an odd number of samples; the sample in the middle is then unchanged.
 
-    :param mixup_alpha: the parameter of lambda of blends, 0.01 to 1000; 0: none.
-    :param cutmix_alpha: the parameter of lambda of rectangles, 0.01 to 1000; 0: none.
-    :param cutmix_minmax: bounds of the sides of rectangles as shares of the picture's, instead.
+    :param mixup_alpha: the parameter of the beta distribution of lambda for blends, 0.01 to 1000;
+        0: no blends.
+    :param cutmix_alpha: the parameter of the beta distribution of lambda for rectangles, 0.01 to
+        1000; 0: no rectangles.
+    :param cutmix_minmax: bounds of the sides of rectangles as shares of the picture's sides,
+        instead of ``cutmix_alpha``.
     :param prob: the probability that a batch, sample or pair is mixed.
-    :param switch_prob: the probability of a rectangle, where both kinds are active.
+    :param switch_prob: the probability of a rectangle instead of a blend, if both are enabled.
     :param mode: ``"batch"``, ``"elem"`` or ``"pair"``.
     :param correct_lam: whether labels follow from the part of the rectangle inside the picture.
     :param label_smoothing: the share of a label that is divided among all classes.
@@ -135,10 +138,10 @@ class TimmMixup(Transform):
         """Reads timm's ``Mixup`` or ``FastCollateMixup``.
 
         :param mixup: the object.
-        :param version: the version of timm whose rectangles are meant; left out, that which is
-            imported.
-        :raises RecipeError: dense labels or the mode ``"half"``, which a recipe cannot express;
-            an object that is not timm's.
+        :param version: the version of timm that determines the rectangles; by default the imported
+            one.
+        :raises RecipeError: dense labels or the mode ``"half"``, which a recipe cannot express, or
+            an object of another class.
         """
         names = {base.__name__ for base in type(mixup).__mro__}
         if not any(base.__module__ == "timm.data.mixup" for base in type(mixup).__mro__):
@@ -173,7 +176,7 @@ class OneHot(Transform):
     """Labels as float32 ``[batch, num_classes]``: 1 for the class of the label, else 0.
 
     :param num_classes: the number of classes.
-    :param label_smoothing: the share that is divided among all classes.
+    :param label_smoothing: the share of a label that is divided evenly among all classes.
     """
 
     _name = "one_hot"

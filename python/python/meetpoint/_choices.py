@@ -1,7 +1,7 @@
 """Operations that contain others and choose among them for each sample.
 
-Operations on batches may be contained as well, but only by themselves; the choice is then made for
-each batch.
+They may also contain operations on batches, but not together with others; the choice is then made
+for each batch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Contained = Union[Transform, Sequence[Transform]]
 class RandomApply(Transform):
     """As ``v2.RandomApply``: all of the operations, in their order, or none.
 
-    With ``p=1`` it is a sequence. Each operation takes an image and gives one with as many
-    channels.
+    With ``p=1`` it is a sequence. Each operation takes an image and returns one with the same
+    number of channels.
 
     :param operations: the operations.
     :param p: the probability that they are applied, from 0 to 1.
@@ -36,7 +36,7 @@ class RandomChoice(Transform):
     """As ``v2.RandomChoice``: one of the operations; a list among them is a sequence.
 
     :param operations: the operations, each from an image to an image with as many channels.
-    :param p: a weight for each, 0 or more and not all 0; left out, all are equal.
+    :param p: a weight for each operation, 0 or more and not all 0; by default all are equal.
     :raises RecipeError: an object that is no operation.
     """
 

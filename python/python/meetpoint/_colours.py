@@ -23,7 +23,7 @@ class Grayscale(Transform):
 
 
 class RandomGrayscale(Transform):
-    """As ``v2.RandomGrayscale``: the number of channels stays."""
+    """As ``v2.RandomGrayscale``: the number of channels is unchanged."""
 
     _name = "random_grayscale"
 
@@ -34,8 +34,8 @@ class RandomGrayscale(Transform):
 class ColorJitter(Transform):
     """As ``v2.ColorJitter`` on PIL images: the properties are changed in random order.
 
-    A number x stands for the factors [1 - x, 1 + x], of the hue for the shifts [-x, x]; (low, high)
-    for themselves. A property that is left out stays as it is.
+    A number x means factors in [1 - x, 1 + x], and for the hue, shifts in [-x, x]; (low, high) are
+    the bounds themselves. A property that is not given is unchanged.
 
     :param brightness: factors of the brightness, not below 0.
     :param contrast: factors of the contrast, not below 0.
@@ -63,11 +63,11 @@ class ColorJitter(Transform):
 class RandomPhotometricDistort(Transform):
     """As ``v2.RandomPhotometricDistort`` on PIL images: each property changes with a probability.
 
-    :param brightness: the least and the largest factor of the brightness, not below 0.
-    :param contrast: those of the contrast, not below 0.
-    :param saturation: those of the saturation, not below 0.
+    :param brightness: bounds of the factor of the brightness, not below 0.
+    :param contrast: bounds of the factor of the contrast, not below 0.
+    :param saturation: bounds of the factor of the saturation, not below 0.
     :param hue: shifts of the hue as shares of the circle, from -0.5 to 0.5.
-    :param p: the probability of each change, and of another order of the channels.
+    :param p: the probability of each change, and of a permutation of the channels.
     """
 
     _name = "random_photometric_distort"
@@ -143,7 +143,7 @@ class RandomInvert(Transform):
 class RandomPosterize(Transform):
     """As ``v2.RandomPosterize``: the lower bits of each value become 0.
 
-    :param bits: the upper bits that stay, from 1 to 8.
+    :param bits: the number of upper bits that remain, from 1 to 8.
     :param p: the probability.
     """
 
@@ -167,7 +167,7 @@ class RandomSolarize(Transform):
 
 
 class AdjustGamma(Transform):
-    """As ``v2.functional.adjust_gamma`` on PIL images: always the same power of every value.
+    """As ``v2.functional.adjust_gamma`` on PIL images, with fixed parameters.
 
     :param gamma: the exponent, not below 0; above 1 darkens.
     :param gain: the factor of the result, not below 0.
@@ -192,7 +192,7 @@ class SigmoidContrast(Transform):
 
 
 class RandomErasing(Transform):
-    """As ``v2.RandomErasing`` and timm's: rectangles of the tensor are replaced. It comes last.
+    """As ``v2.RandomErasing`` and timm's: rectangles of the tensor are replaced. Comes last.
 
     :param p: the probability.
     :param scale: bounds of the area as a share of the tensor's, from 0 to 1.
@@ -201,8 +201,8 @@ class RandomErasing(Transform):
         ``"pixel"``: one for each element. The latter two need a float type.
     :param value: a number, or one for each channel, in the type of the tensor; or torchvision's
         ``"random"``, which is the mode ``"pixel"``.
-    :param min_count: the least number of rectangles, 1 to 64, which share the area.
-    :param max_count: the largest number, not below ``min_count``; left out, 1.
+    :param min_count: the minimum number of rectangles, 1 to 64, among which the area is divided.
+    :param max_count: the maximum number, not below ``min_count``; by default 1.
     """
 
     _name = "random_erasing"

@@ -1,4 +1,4 @@
-"""The commands that bring datasets in and out: pack, index, unpack, convert, verify.
+"""The commands that create, convert and check datasets: pack, index, unpack, convert, verify.
 
 Their options are those of the command line; ``meetpoint pack --help`` describes each in detail.
 """
@@ -62,22 +62,23 @@ def pack(
     anonymous: bool = False,
     progress: _Progress = None,
 ) -> Packed:
-    """Packs a source into a dataset: a folder of images, one sub-folder a class, or another kind.
+    """Packs a source, such as a folder of images with a sub-folder per class, into a dataset.
 
-    The dataset is there whole or not at all. Pictures are stored byte for byte, except progressive
-    JPEGs, which become baseline ones with the same pixels; ``progressive="keep"`` leaves them.
+    The dataset appears complete or not at all. Pictures are stored byte for byte, except
+    progressive JPEGs, which are converted to baseline with the same pixels, unless
+    ``progressive="keep"`` is given.
 
     :param source: a folder, a file or a URL.
     :param form: how JPEGs are stored: as files, or as coefficients that decode faster.
-    :param restart_interval: rewrites JPEGs with a restart marker every N MCUs, each ``"row"``, or
-        ``"none"``; ``None`` leaves them as they are.
+    :param restart_interval: rewrites JPEGs with a restart marker every N MCUs, after each
+        ``"row"``, or with ``"none"``; ``None`` leaves them unchanged.
     :param optimize_huffman: rewrites each JPEG with optimal Huffman tables.
     :param follow_links: follows symbolic links that lead out of the source.
     :param force: replaces a dataset at the destination.
-    :param resume: resumes what the same call left when it was killed or interrupted.
+    :param resume: resumes the same call if it was killed or interrupted.
     :param on_error: ``"skip"`` leaves out unreadable samples and lists them.
-    :param entry_points: where decoding can start inside a JPEG: each ``"row"`` of MCUs, every N
-        MCUs, or ``"none"``.
+    :param entry_points: positions at which decoding can start inside a JPEG: each ``"row"`` of
+        MCUs, every N MCUs, or ``"none"``.
     :param check: an image is unreadable if it does not ``"decode"``, or if its ``"header"``
         cannot be parsed.
     :param part_size: bytes after which the next part file begins.
@@ -93,8 +94,9 @@ def pack(
         data and lists of values.
     :param cache: for a URL: folder for objects while they are read; ``cache_size`` bounds it.
     :param anonymous: for a URL: sends requests without credentials.
-    :param progress: ``True`` for a bar of ``tqdm`` (which must be installed), or a function of
-        (samples done, samples, bytes done, bytes), which is called a few times a second.
+    :param progress: ``True`` for a progress bar of ``tqdm`` (which must be installed), or a
+        function of (samples done, samples, bytes done, bytes), which is called a few times per
+        second.
     :raises PackError: the source or the destination is unusable; the message has the remedy.
     """
     given = options(locals())
@@ -170,10 +172,10 @@ def index(
 ) -> Union[Packed, IndexedKeys]:
     """Indexes a source in place: a dataset whose content stays in the files of the source.
 
-    With ``keys=True``, ``source`` is a dataset, and its index of keys is rebuilt. Other options are
+    With ``keys=True``, ``source`` is a dataset, and its key index is rebuilt. All other options are
     those of :func:`pack`.
 
-    :raises PackError: the source cannot stay in place; the message has the remedy.
+    :raises PackError: the source cannot be indexed; the message has the remedy.
     """
     given = options(locals())
     of = path("source", source)
@@ -204,16 +206,17 @@ def unpack(
     threads: int = 0,
     progress: _Progress = None,
 ) -> Unpacked:
-    """Unpacks a dataset into a folder as it was packed from, or into files for other loaders.
+    """Unpacks a dataset into a folder of its original files, or into the format of another loader.
 
-    Every sample is byte for byte as it was packed, unless packing rewrote it. The folder appears
-    whole or not at all.
+    Every sample has the same bytes as when it was packed, unless packing rewrote it. The folder
+    appears complete or not at all.
 
     :param to: format to write.
     :param shard_size: bytes after which the next file begins; ``shard_samples``: the same in
         samples.
     :param without: further columns to leave out.
-    :param force: replaces a folder that holds only files that would be written again.
+    :param force: replaces an existing folder, if it contains only files with names that are written
+        again.
     :param on_error: ``"skip"`` leaves out damaged samples and lists them.
     :raises DatasetError: the dataset does not open, or samples of it are damaged.
     :raises PackError: the destination cannot be written.
@@ -252,7 +255,7 @@ def convert(
     threads: int = 0,
     progress: _Progress = None,
 ) -> Converted:
-    """Converts a dataset of one kind into one of another, without a packed dataset in between.
+    """Converts a source into another format, without a packed dataset in between.
 
     Reads the sources of :func:`pack` and writes the formats of :func:`unpack`, with their options.
 
@@ -271,8 +274,8 @@ def verify(
 
     Damage does not raise an exception: ``is_sound`` of the result is then false.
 
-    :param deep: also decodes every sample of a sound dataset and recomputes its entry points.
-    :raises DatasetError: there is not a dataset at the path.
+    :param deep: also decodes every sample of an undamaged dataset and recomputes its entry points.
+    :raises DatasetError: the path does not contain a dataset.
     """
     of = path("dataset", dataset)
     with shown(progress, _name(of)) as report:

@@ -1,4 +1,4 @@
-"""A recipe: operations in order, and the targets that move with the picture."""
+"""A recipe: operations in order, and the targets that are transformed with the image."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .errors import RecipeError
 
 
 class Compose:
-    """Operations in order: a recipe, checked when it is made. One inside of another is a sequence.
+    """A recipe: a list of operations, checked at once. Inside another recipe it is a sequence.
 
-    :param targets: columns of the dataset that move with the picture, by their names:
-        ``{"boxes": Boxes("xywh", min_size=1, filters=["category"]), "mask": Mask(255)}``.
-    :raises RecipeError: an operation, key or order that cannot be followed, or a target that an
-        operation cannot move.
+    :param targets: columns of the dataset that are transformed with the image, by name: ``{"boxes":
+        Boxes("xywh", min_size=1, filters=["category"]), "mask": Mask(255)}``.
+    :raises RecipeError: an invalid operation, key or order, or a target that an operation cannot
+        transform.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Compose:
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> Compose:
         """Reads a recipe file.
 
-        :raises RecipeError: there is none that can be read, or it is no recipe.
+        :raises RecipeError: the file cannot be read, or it is not a recipe.
         """
         try:
             text = _native.read_text(path)
@@ -98,27 +98,27 @@ class Compose:
         return cls.from_toml(text)
 
     def to_toml(self) -> str:
-        """As a recipe file, every default spelled out."""
+        """The text of a recipe file, with all defaults written out."""
         return self._described["toml"]
 
     @property
     def targets(self) -> Dict[str, Target]:
-        """The columns that move with the picture."""
+        """The columns that are transformed with the image."""
         return dict(self._targets)
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what it does, in hexadecimal digits: equal for equal recipes."""
+        """SHA-256 of the canonical form, in hexadecimal digits: equal for equal recipes."""
         return self._described["hash"]
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether nothing in it is drawn at random."""
+        """Whether it has no random parameters."""
         return self._described["is_deterministic"]
 
     @property
     def output(self) -> Optional[_native.Output]:
-        """Shape, dtype and layout of one sample; ``None`` where that depends on the picture."""
+        """Shape, dtype and layout of one sample; ``None`` if the shape depends on the image."""
         return self._described["output"]
 
     def __iter__(self) -> Iterator[Transform]:

@@ -11,12 +11,13 @@ Size = Union[int, Sequence[int]]
 
 
 class Decode(Transform):
-    """How files are decoded. A recipe without it begins with the exact way, which is Pillow's.
+    """How files are decoded. A recipe without it decodes exactly as Pillow.
 
-    :param scaled: a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, where that leaves at least
-        the pixels of the first resize. Not exact.
-    :param orient: turned as the Exif orientation says.
-    :param on_error: ``"fail"``, or ``"lenient"``: a damaged JPEG is completed as libjpeg does it.
+    :param scaled: a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, if that is at least the
+        size needed by the first resize. Not exact.
+    :param orient: rotates and mirrors a JPEG according to its Exif orientation.
+    :param on_error: ``"fail"``, or ``"lenient"``: missing data of a damaged JPEG are filled in as
+        by libjpeg.
     :param mode: the channels of the picture: ``"rgb"``, or ``"gray"``, which is the luma plane of a
         JPEG and Pillow's ``convert("L")`` of other formats.
     """
@@ -40,7 +41,7 @@ class Resize(Transform):
     :param size: the shorter side in pixels, or (height, width).
     :param interpolation: ``"bilinear"``, ``"bicubic"``, ``"nearest"``, ``"box"``, ``"hamming"``,
         ``"lanczos"`` or torchvision's enum.
-    :param max_size: the largest longer side, where ``size`` is the shorter one; None: any.
+    :param max_size: the maximum of the longer side, if ``size`` is the shorter one; None: no limit.
     """
 
     _name = "resize"

@@ -1,4 +1,4 @@
-"""Samples that do not read or decode."""
+"""Samples that cannot be read or decoded."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ __all__ = ["DamagedSample", "OnError"]
 
 
 class DamagedSample(NamedTuple):
-    """A sample that does not read or decode, and what was done about it."""
+    """A sample that cannot be read or decoded, and how it was handled."""
 
     epoch: int
-    """The epoch in which it was met."""
+    """The epoch in which it was found."""
     sample: int
     """Its number in the dataset."""
     key: str
     """Its key."""
     file: str
-    """File that its content lies in."""
+    """File that contains its content."""
     offset: int
-    """First byte of its content there."""
+    """Offset of its content in the file."""
     what: str
     """What is wrong with it."""
     remedy: str
-    """What would be right."""
+    """What helps."""
     batch: Optional[int] = None
-    """Index of the batch that it was to be in; ``None`` while it is decided about."""
+    """Index of its batch; ``None`` when passed to the function that decides."""
     action: Optional[str] = None
-    """``"skip"`` or ``"replace"``; ``None`` while it is decided about."""
+    """``"skip"`` or ``"replace"``; ``None`` when passed to the function that decides."""
     replaced_by: Optional[int] = None
-    """The sample that took its place."""
+    """The sample that replaced it."""
 
 
 OnError = Union[str, Callable[[DamagedSample], str]]

@@ -47,9 +47,9 @@ class Sample(NamedTuple):
 class Dataset(Closing):
     """A packed dataset, opened for reading: a sequence of samples, and a mapping from keys.
 
-    Opening reads the manifest and the footers of the parts, no samples. Reads are checked against
-    the checksums that the dataset holds. It may be closed, by a ``with`` block too; one that
-    nobody holds any more is.
+    Opening reads the manifest and the footers of the parts, but no samples. Every read is compared
+    with the checksums in the dataset. Close a dataset with :meth:`close` or a ``with`` block;
+    otherwise it is closed when the last reference to it is dropped.
 
     It has the methods of a sequence but is not a ``collections.abc.Sequence``, because libraries
     such as polars would then read every element instead of the columns.
@@ -68,7 +68,7 @@ class Dataset(Closing):
         return self._opened
 
     def close(self) -> None:
-        """Lets go of its files, and of their map. Samples and columns that were given stay good."""
+        """Closes its files and their memory map. Samples and columns read before stay valid."""
         self._opened = None
 
     @property
@@ -78,12 +78,12 @@ class Dataset(Closing):
 
     @property
     def label_names(self) -> List[str]:
-        """The name of each label; empty where there are none."""
+        """The name of each label; empty if there are none."""
         return self._native.label_names
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of ``dataset.json``, which holds checksums of everything else."""
+        """SHA-256 of ``dataset.json``, which contains checksums of everything else."""
         return self._native.sha256
 
     @property
@@ -106,8 +106,8 @@ class Dataset(Closing):
     def __getitem__(self, which: Union[int, str, slice]) -> Union[Sample, Sequence[Sample]]:
         """A sample by number (negative ones count from the end) or key; a slice is a view.
 
-        :raises IndexError: a number that there is not.
-        :raises KeyError: a key that there is not.
+        :raises IndexError: there is no sample with this number.
+        :raises KeyError: there is no sample with this key.
         :raises SampleError: the sample is damaged.
         """
         if isinstance(which, slice):
@@ -150,15 +150,15 @@ class Dataset(Closing):
 
     @property
     def columns(self) -> List[str]:
-        """Names of its columns: key, content, label and whatever else it was packed with."""
+        """Names of its columns: key, content, label and all further columns."""
         return self._native.columns
 
     def select(self, columns: Sequence[str]) -> "Columns":
         """Some columns, for ``pyarrow.table``, ``polars.DataFrame`` and the like.
 
-        Beside ``columns`` there is ``"sample"``, the number in the dataset.
+        In addition to the names in ``columns``, ``"sample"`` selects the number in the dataset.
 
-        :raises SettingError: a column that there is not.
+        :raises SettingError: there is no such column.
         """
         given = [columns] if isinstance(columns, str) else items("columns", columns, "names")
         return Columns(self._native, [text("columns", name) for name in given])
@@ -182,7 +182,7 @@ class Dataset(Closing):
 
 
 class Columns:
-    """Some columns of a dataset, read record batch by record batch when they are asked for."""
+    """Some columns of a dataset, read record batch by record batch on demand."""
 
     def __init__(self, dataset: _native.Dataset, names: List[str]) -> None:
         dataset.stream(names)
@@ -198,7 +198,7 @@ class Columns:
 
 
 class _View(Sequence[Sample]):
-    """Some samples of a dataset, read when they are asked for."""
+    """Some samples of a dataset, read on demand."""
 
     def __init__(self, dataset: Dataset, indices: range) -> None:
         self._dataset = dataset
@@ -226,7 +226,7 @@ _DatasetT = TypeVar("_DatasetT", bound=Dataset)
 
 
 def reopen(kind: Type[_DatasetT], path: str, mapped: bool, fingerprint: str) -> _DatasetT:
-    """Opens the dataset that was pickled, perhaps by another process.
+    """Opens a dataset that was pickled, perhaps by another process.
 
     :raises DatasetError: there is a different one at its path.
     """
@@ -241,12 +241,12 @@ def reopen(kind: Type[_DatasetT], path: str, mapped: bool, fingerprint: str) -> 
 
 
 def open(path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> Dataset:
-    """Opens a packed dataset, to be closed by a ``with`` block or with the last name for it.
+    """Opens a packed dataset for reading.
 
-    :param mapped: read through a memory map of its parts, which is about twice as fast where they
-        are in the page cache. Only where nobody shortens a part meanwhile (no command of
-        ``meetpoint`` does): the kernel would end the process with ``SIGBUS``.
-    :raises DatasetError: it is not a dataset, or a damaged one; or ``mapped`` and its content lies in
-        files elsewhere, which may change.
+    :param mapped: read through a memory map of the parts, which is about twice as fast if they are
+        in the page cache. If another program shortens a part while it is mapped (no command of
+        ``meetpoint`` does), the kernel ends the process with ``SIGBUS``.
+    :raises DatasetError: it is not a dataset, or it is damaged; or ``mapped`` is set and its
+        content is in other files, which may change.
     """
     return Dataset(path, mapped=mapped)

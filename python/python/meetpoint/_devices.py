@@ -1,4 +1,4 @@
-"""The devices of a loader: emulated ones that it starts, and those that somebody else started."""
+"""The devices of a loader: emulated ones that it starts, and running ones."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Device", "Devices", "Emulated", "sources"]
 
 
 class Emulated(NamedTuple):
-    """A computational storage device that is emulated by a process of its own.
+    """A computational storage device that is emulated by a separate process.
 
-    Without knobs it is as fast as this machine. Invalid values are refused when a loader is
-    made with it.
+    Without these settings it is as fast as this machine. Invalid values are an error when a loader
+    is created with it.
 
-    :param cpu_ratio: share of a core's time that it computes, from 0.001 to 1.
-    :param read_bandwidth: most bytes that it reads in a second.
-    :param write_bandwidth: most bytes that it writes in a second.
-    :param latency: seconds that each of its commands takes at least, 1 at most.
-    :param core: core of its preparing thread; the last one where nothing is given.
-    :param allow_shared: whether it may share its core with the host, where there is only one.
-    :param faults: what goes wrong on purpose, such as ``("die@3",)``; `meetpoint device serve
-        --help` lists them.
+    :param cpu_ratio: share of a core's time that it may use, from 0.001 to 1.
+    :param read_bandwidth: maximum bytes read per second.
+    :param write_bandwidth: maximum bytes written per second.
+    :param latency: latency of each read and write of a file in seconds, at most 1.
+    :param core: core of its preparing thread; by default the last one.
+    :param allow_shared: whether it may share a core with the host if there is only one.
+    :param faults: faults to inject, such as ``("die@3",)``; ``meetpoint device serve --help`` lists
+        them.
     """
 
     cpu_ratio: Optional[float] = None

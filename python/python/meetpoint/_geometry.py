@@ -13,8 +13,8 @@ class RandomRotation(Transform):
 
     :param degrees: bounds of the angle in degrees, counterclockwise; x means (-x, x).
     :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
-    :param expand: whether the result has room for all of the turned picture. Its size then varies,
-        so a later operation has to set it.
+    :param expand: whether the result is enlarged to contain the whole rotated picture. Its size
+        then varies, so a later operation must set it.
     :param center: column and row of the point that stays, in pixels; None: the centre.
     :param fill: colour outside the picture, 0 to 255, for all channels or for each.
     """
@@ -44,15 +44,15 @@ class RandomAffine(Transform):
     :param degrees: bounds of the angle in degrees, clockwise; x means (-x, x).
     :param translate: largest shifts as shares of width and height, 0 to 1; None: no shift.
     :param scale: bounds of the scale, above 0; None: 1.
-    :param shear: shears in degrees: x, (low, high) along rows, or those and (low, high) along
-        columns; None: none.
+    :param shear: shears in degrees: x; (low, high) along rows; or (low, high) along rows followed
+        by (low, high) along columns; None: no shear.
     :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
     :param fill: colour outside the picture, 0 to 255, for all channels or for each.
     :param center: column and row of the point that stays, in pixels; None: the centre.
-    :param size: side of the result in pixels, or (height, width), which the picture covers at a
+    :param size: side of the result in pixels, or (height, width), which the picture fills at a
         scale of 1; None: the size of the picture.
-    :param supersampling: samples along each side of a pixel, 1 to 3, whose mean it is, or
-        ``"auto"``: by the scale.
+    :param supersampling: samples along each side of a pixel, 1 to 3; the pixel is the mean of all
+        of them. ``"auto"`` depends on the scale.
     """
 
     _name = "random_affine"
@@ -158,7 +158,7 @@ class RandomCrop(Transform):
     """As ``v2.RandomCrop`` on PIL images.
 
     :param size: side of the result in pixels, or (height, width).
-    :param padding: pixels that are added before, as of :class:`Pad`; None: none.
+    :param padding: pixels that are added first, as for :class:`Pad`; None: none.
     :param pad_if_needed: whether a side that is too short is padded on both ends.
     :param fill: colour of the padding, 0 to 255, for all channels or for each.
     :param padding_mode: ``"constant"``, ``"edge"``, ``"reflect"`` or ``"symmetric"``.
@@ -184,7 +184,7 @@ class RandomCrop(Transform):
 
 
 class RandomZoomOut(Transform):
-    """As ``v2.RandomZoomOut`` of a picture: padded to a larger canvas.
+    """As ``v2.RandomZoomOut``: the picture is padded to a larger canvas.
 
     :param fill: colour of the padding, 0 to 255, for all channels or for each.
     :param side_range: bounds of a side of the canvas as a multiple of the picture's, from 1.
@@ -204,17 +204,17 @@ class RandomZoomOut(Transform):
 class RandomIoUCrop(Transform):
     """As ``v2.RandomIoUCrop``: a random part that overlaps with a box, or all of the picture.
 
-    It needs one target of :class:`~meetpoint.transforms.Boxes`. Boxes whose centres are cut off
-    are left out if the target has ``min_size`` or ``min_area``, otherwise they become 0, 0, 0, 0. After
-    50 rounds without such a part the picture stays as it is, where torchvision would go on forever.
+    It needs one target of :class:`~meetpoint.transforms.Boxes`. Boxes whose centres are cut off are
+    removed if the target has ``min_size`` or ``min_area``; otherwise they become 0, 0, 0, 0. After
+    50 rounds without such a part the picture is unchanged, while torchvision would try forever.
 
-    :param min_scale: least side as a share of the picture's.
-    :param max_scale: largest side as a share of the picture's.
-    :param min_aspect_ratio: least width over height.
-    :param max_aspect_ratio: largest width over height.
-    :param sampler_options: least overlaps (intersection over union), one of which is drawn; 1 is
+    :param min_scale: minimum side as a share of the picture's.
+    :param max_scale: maximum side as a share of the picture's.
+    :param min_aspect_ratio: minimum width over height.
+    :param max_aspect_ratio: maximum width over height.
+    :param sampler_options: minimum overlaps (intersection over union), one of which is drawn; 1 is
         the whole picture. None: 0, 0.1, 0.3, 0.5, 0.7, 0.9 and 1.
-    :param trials: tries before another overlap is drawn.
+    :param trials: attempts before another overlap is drawn.
     """
 
     _name = "random_iou_crop"
@@ -242,8 +242,8 @@ class RandomIoUCrop(Transform):
 class RandomResize(Transform):
     """As ``v2.RandomResize``: a random shorter side.
 
-    :param min_size: least length of the shorter side in pixels.
-    :param max_size: 1 more than the largest.
+    :param min_size: minimum length of the shorter side in pixels.
+    :param max_size: maximum length of the shorter side, exclusive.
     :param interpolation: a filter of :class:`Resize`.
     """
 
@@ -266,10 +266,10 @@ class RandomResize(Transform):
 
 
 class RandomShortestSize(Transform):
-    """As ``v2.RandomShortestSize``: one of some shorter sides.
+    """As ``v2.RandomShortestSize``: a shorter side chosen from a list.
 
     :param min_size: lengths of the shorter side in pixels, at most 32.
-    :param max_size: largest length of the longer side; None: any.
+    :param max_size: maximum length of the longer side; None: no limit.
     :param interpolation: a filter of :class:`Resize`.
     """
 
@@ -294,8 +294,8 @@ class RandomShortestSize(Transform):
 class ScaleJitter(Transform):
     """As ``v2.ScaleJitter``: a random factor.
 
-    :param target_size: (width, height) in pixels that the picture fits into at a factor of 1.
-        torchvision, too, takes the width first here.
+    :param target_size: (width, height) in pixels that the picture fits into at a factor of 1. As in
+        torchvision, the width comes first.
     :param scale_range: bounds of the factor, above 0.
     :param interpolation: a filter of :class:`Resize`.
     """

@@ -46,75 +46,81 @@ _open_loaders: "weakref.WeakSet[Loader[Any]]" = weakref.WeakSet()
 class Loader(DataLoaderLike[BatchT], Closing):
     """Batches of a packed dataset, epoch after epoch.
 
-    Iterating gives ``(images, labels)`` for every batch of an epoch: ``images`` has the shape
-    [batch, height, width, 3], or [batch, 3, height, width] where the recipe says so, and the
-    recipe's dtype; ``labels`` are int64 (int32 for ``"jax"``), float32 [batch, classes] after an
-    operation on batches, or ``None`` where the dataset has none. Each ``iter()`` begins the next epoch, with an order and draws of its own (the same one
-    where no batch of it was taken); only the latest iteration goes on. Memory of a batch is its
-    own until the last array that shows it is gone.
+    Iterating yields ``(images, labels)`` for every batch of an epoch. ``images`` has the shape
+    [batch, height, width, 3], or [batch, 3, height, width] if the recipe sets this layout, and the
+    recipe's dtype. ``labels`` are int64 (int32 for ``"jax"``), float32 [batch, classes] after an
+    operation on batches, or ``None`` if the dataset has no labels. Each ``iter()`` begins the next
+    epoch, with its own order and random parameters, or the same epoch again if no batch of it was
+    taken. Only the latest iteration is active. The memory of a batch is not reused until the last
+    array that views it is dropped.
 
-    :param dataset: folder of a packed dataset (:func:`meetpoint.pack` makes one).
+    :param dataset: folder of a packed dataset (:func:`meetpoint.pack` creates one).
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
         transforms, or the path of a recipe file.
     :param batch_size: samples in a batch.
-    :param shuffle: whether every epoch has an order of its own: short for the sampler
-        ``Shuffled()`` or ``Sequential()``.
+    :param shuffle: whether every epoch is shuffled: true is short for the sampler ``Shuffled()``,
+        false for ``Sequential()``.
     :param sampler: which samples an epoch has, and in which order: one of
         :mod:`meetpoint.samplers`, such as ``Weighted("weight")``.
-    :param drop_last: whether a last batch that is not full is left out.
-    :param seed: of order and draws. The same seed gives the same samples, host and devices alike.
-    :param strategy: who prepares what: ``"auto"``, ``"host-only"``, ``"device-only"``, ``"mte"``,
-        ``"mte-feedback"``, ``"wrr"``, ``"wrr-frozen"`` or ``"windowed"``.
-    :param order: what the order must be under ``"auto"``: ``"any"``, ``"replayable"``, or
-        ``"baseline"``, which is that of the host alone.
+    :param drop_last: whether to drop a last batch that is not full.
+    :param seed: seed of the order and the random parameters. The same seed gives the same samples,
+        on the host and on devices.
+    :param strategy: how batches are divided between host and devices: ``"auto"``, ``"host-only"``,
+        ``"device-only"``, ``"mte"``, ``"mte-feedback"``, ``"wrr"``, ``"wrr-frozen"`` or
+        ``"windowed"``.
+    :param order: the order of batches that ``"auto"`` must ensure: ``"any"``, ``"replayable"``, or
+        ``"baseline"``, which is the order of the host alone.
     :param window: batches in a window of ``"windowed"``.
-    :param device: ``"emulated"``, an :class:`Emulated`, ``"unix:PATH"`` of a device that somebody
-        else started, a list of those, or ``None``: the host alone.
-    :param workers: threads that prepare; ``None`` for one less than the cores that may be used.
-        Torch's name ``num_workers`` is taken too.
-    :param prefetch: batches prepared ahead a worker; torch's ``prefetch_factor``.
-    :param memory_budget: most bytes of batches, prepared ahead and in use together; decoding large
-        pictures takes at most as much again, all workers together.
-    :param spool_quota: most bytes of the batches that devices have ready.
-    :param spool_folder: folder of the file for those; ``None``: memory without a name.
-    :param rank: which of ``world_size`` processes this is; by default that of ``torch.distributed``
-        when an iteration begins, else ``RANK`` and ``WORLD_SIZE`` in the environment. With
-        ``rank=0, world_size=1`` this process loads everything. All ranks take the same number of
-        steps.
+    :param device: ``"emulated"``, an :class:`Emulated`, ``"unix:PATH"`` of a running device, a list
+        of these, or ``None`` for the host alone.
+    :param workers: threads that prepare batches; ``None`` for one less than the number of cores
+        that the process may use. Torch's name ``num_workers`` is accepted too.
+    :param prefetch: batches prepared ahead per worker; torch's ``prefetch_factor``.
+    :param memory_budget: maximum bytes of all batches that are prepared ahead or in use. To decode
+        large pictures, all workers together use at most the same amount again.
+    :param spool_quota: maximum bytes of the batches that devices have ready.
+    :param spool_folder: folder of a file for these batches; ``None`` for unnamed shared memory.
+    :param rank: index of this process among ``world_size`` processes. By default the rank of
+        ``torch.distributed`` when an iteration begins, otherwise ``RANK`` and ``WORLD_SIZE`` in the
+        environment. With ``rank=0, world_size=1`` this process loads everything. All ranks take the
+        same number of steps.
     :param world_size: processes that share every epoch.
-    :param rendezvous: where ranks with devices meet, to agree on the source of every step:
-        ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all. Without,
-        ``torch.distributed`` introduces them to each other.
-    :param rank_timeout: seconds that ranks wait for one that gives no sign of life, as one that
-        prepares a batch or waits for its devices does. One whose process ends is noticed at once.
-    :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"``: tensors that any library
-        takes with its ``from_dlpack``. Nothing is copied, but with torch's ``pin_memory=True``
-        where torch finds CUDA: then every batch is copied into pinned memory.
+    :param rendezvous: address over which ranks with devices agree on the source of every step:
+        ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all ranks. By
+        default, ranks exchange addresses through ``torch.distributed``.
+    :param rank_timeout: seconds after which a rank that sends no messages is treated as lost. A
+        rank sends messages while it prepares a batch or waits for its devices. A rank whose process
+        ends is noticed at once.
+    :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"`` for tensors that any library
+        accepts with its ``from_dlpack``. Nothing is copied, except with torch's ``pin_memory=True``
+        if torch finds CUDA: then every batch is copied into pinned memory.
     :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
-        ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating then
-        gives dictionaries of these, in this order: arrays [batch, ...] of numbers, a
-        :class:`Ragged` where samples have lists of different lengths, lists of ``str`` and of
-        ``bytes``. Columns of variable length are read once when the loader opens, for the memory
-        that a batch needs. Content is decoded only where ``"image"`` is among them.
-    :param batch_transform: a function of a batch, as iterating would give it, that returns what
-        iterating then gives. It runs in the thread that iterates; :meth:`explain` counts its time
-        by itself. An exception in it is a :class:`TransformError`, which ends the iteration.
-    :param on_error: what is done about a sample that does not read or decode: ``"raise"``,
-        ``"skip"`` (its batch is shorter, and left out where nothing is left of it; an epoch of
-        which nothing is left is a :class:`DamageWarning`), ``"replace"``
-        (another sample takes its place, the same one at host and devices), or a function
-        that is given a :class:`DamagedSample` and gives one of these words. It is called on a
-        thread of the loader, each time that such a sample is met; several may call it at a time.
-    :param max_errors: most damaged samples of an epoch; one more is a :class:`DamageLimitError`.
-    :param quarantine: file to which a line of JSON is added for every damaged sample, once.
-    :param stall_timeout: seconds after which a device that says nothing is given up.
-    :param nvtx: whether every wait for a batch and every hand-over is a range for NVIDIA's
-        profilers: by ``torch.cuda.nvtx`` where a torch that was built for CUDA is loaded, else by
-        the package ``nvtx``. ``None``: where one of them is there.
+        ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating
+        then yields dictionaries of these columns, in this order. Numbers are arrays [batch, ...],
+        lists of different lengths are a :class:`Ragged`, and texts and bytes are lists of ``str``
+        and ``bytes``. Columns of variable length are read once when the loader opens, to determine
+        the memory that a batch needs. Content is decoded only if ``"image"`` is among the columns.
+    :param batch_transform: a function that is called with each batch; iterating yields what it
+        returns. It runs in the thread that iterates, and :meth:`explain` reports its time
+        separately. An exception in it causes a :class:`TransformError`, which ends the iteration.
+    :param on_error: what happens if a sample cannot be read or decoded. ``"raise"`` raises an
+        exception. ``"skip"`` drops the sample; a batch without samples is not delivered, and an
+        epoch without samples causes a :class:`DamageWarning`. ``"replace"`` uses another sample,
+        which is the same on the host and on devices. A function receives a :class:`DamagedSample`
+        and returns one of these words; it is called on the threads of the loader, possibly on
+        several at once.
+    :param max_errors: maximum number of damaged samples in an epoch; one more raises a
+        :class:`DamageLimitError`.
+    :param quarantine: file to which one line of JSON is appended for each damaged sample.
+    :param stall_timeout: seconds after which the host takes over the work of a device that reports
+        no progress.
+    :param nvtx: whether every wait for a batch and every delivery is marked as a range for NVIDIA's
+        profilers, with ``torch.cuda.nvtx`` if a CUDA build of torch is imported, otherwise with the
+        package ``nvtx``. ``None`` marks ranges if one of them is available.
     :raises SettingError: an argument out of its range.
     :raises DatasetError: the dataset does not open.
     :raises DeviceError: a device cannot be started or reached.
-    :raises RankError: the other ranks did not come, or are to run something else.
+    :raises RankError: the other ranks did not connect, or have a different job.
     """
 
     @overload
@@ -316,7 +322,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
 
     @property
     def recipe(self) -> Compose:
-        """What is done to every picture."""
+        """The recipe, which is applied to every image."""
         return self._recipe
 
     @property
@@ -326,12 +332,12 @@ class Loader(DataLoaderLike[BatchT], Closing):
 
     @property
     def samples_per_epoch(self) -> int:
-        """Samples of an epoch of all ranks together, as the sampler says."""
+        """Samples in an epoch of all ranks together, as determined by the sampler."""
         return self._native.samples_per_epoch
 
     @property
     def label_names(self) -> List[str]:
-        """The name of each label; empty where there are none."""
+        """The name of each label; empty if there are none."""
         return self._native.label_names
 
     def __iter__(self) -> "EpochIterator[BatchT]":
@@ -364,19 +370,19 @@ class Loader(DataLoaderLike[BatchT], Closing):
         return warned or bool(losses)
 
     def errors(self) -> List[DamagedSample]:
-        """The damaged samples of the batches that were handed out, the last 10,000 of them.
+        """The damaged samples of the delivered batches; only the last 10,000.
 
-        Empty under ``on_error="raise"``, where the first one is an exception.
+        Empty under ``on_error="raise"``, which raises an exception for the first one.
         """
         return list(self._damaged)
 
     @property
     def device_processes(self) -> List[int]:
-        """Process ids of the devices that are used, as they were when the loader was opened."""
+        """Process IDs of the devices, as they were when the loader was opened."""
         return self._native.device_processes
 
     def close(self) -> None:
-        """Ends the epoch, the threads and the devices that were started. Batches stay good."""
+        """Ends the epoch and stops the loader's threads and devices. Batches stay valid."""
         self._iterator = None
         self._is_closed = True
         self._native.close()

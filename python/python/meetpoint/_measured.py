@@ -135,7 +135,7 @@ class Measured:
                     ...
             print(energy)
 
-        :param power: the model of watts: a preset's name (``server``, ``desktop``, …) or a TOML
+        :param power: the power model: the name of a preset (``server``, ``desktop``, …) or a TOML
             file; ``None`` for the default preset.
         """
         from ._observe import Energy
@@ -179,9 +179,9 @@ class Measured:
     ) -> "MetricsExporter":
         """Sends metrics to an OpenTelemetry collector (OTLP over gRPC), from now until closed.
 
-        The instruments are those of :meth:`metrics`, counted from now on. Arguments that are not
-        given default to the ``OTEL_*`` environment variables. An unreachable or silent collector
-        causes a :class:`MetricsWarning` and delays nothing.
+        The metrics are those of :meth:`metrics`, counted from now on. Arguments default to the
+        ``OTEL_*`` environment variables. A collector that is unreachable or does not answer causes
+        a :class:`MetricsWarning` and delays nothing.
 
         :param endpoint: URL of the collector; by default ``"http://127.0.0.1:4317"``.
         :param interval: seconds between two exports; by default 10.

@@ -1,4 +1,4 @@
-"""What a loader says of itself: explanations, energy, metrics."""
+"""Observations of a loader: explanations, energy, metrics."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ class Ceiling(NamedTuple):
     ``batch_transform``) or ``"step"``."""
     measured_batches_per_second: Optional[float]
     modelled_batches_per_second: Optional[float]
-    """Worked out of what was measured; one of the two is there."""
+    """Computed from measurements. One of the two rates is ``None``."""
     how: str
-    """Where the number comes from."""
+    """How the rate was determined."""
     seconds: float
-    """Seconds of the epoch that the consumer waited for it; of the step: that it took."""
+    """Seconds of the epoch that the consumer waited for the stage; for the step, its duration."""
 
 
 class Explanation(NamedTuple):
-    """Whether loading held an epoch up, which stage of it, and what would be gained.
+    """Whether loading limited an epoch, which stage did, and the possible gain.
 
-    ``str()`` of it are the sentences.
+    ``str()`` returns the explanation in sentences.
     """
 
     epoch: int
     is_loading: bool
     """Whether the consumer waited for batches for more than a twentieth of the time."""
     stage: str
-    """What took most of the time: a stage of loading where that held the consumer up, else
+    """The stage that took most time: a stage of loading if loading limited the consumer, otherwise
     ``"transform"`` or ``"step"``."""
     waited_share: float
-    """Share of the time in which the consumer waited; that until the first batch left out."""
+    """Share of the time that the consumer waited, without the time until the first batch."""
     startup_seconds: float
     """Time until the first batch."""
     measured_gain: Optional[float]
-    """How many times as fast the epoch would be if every batch were ready when asked for, where
-    :meth:`Loader.replay` was run."""
+    """Speedup of the epoch if every batch were ready when requested, measured by
+    :meth:`Loader.replay`."""
     modelled_gain: Optional[float]
-    """The same by the steps of the epoch; ``None`` where they take no time."""
+    """The same, estimated from the steps of the epoch; ``None`` if they take no time."""
     ceilings: List[Ceiling]
     sentences: List[str]
 
@@ -79,9 +79,9 @@ def explanation(text: str) -> Explanation:
 
 
 class Replay:
-    """Ready batches, again and again: how fast the consumer is when it never waits.
+    """Ready batches, repeated, to measure the consumer when it never waits.
 
-    Iterating gives what the loader gave. The time from one batch to the next is taken.
+    Iterating yields what the loader yielded, and measures the time between batches.
     """
 
     def __init__(self, batches: List[Any], steps: int, done: Callable[[float], None]) -> None:
@@ -110,13 +110,13 @@ class EnergyComponent(NamedTuple):
 
     name: str
     joules: Optional[float]
-    """``None`` where the meter failed."""
+    """``None`` if the meter failed."""
     figure: str
     """``"measured"`` or ``"modelled"``."""
     source: str
-    """The meter and what it covers, or the model of watts and its hash."""
+    """The meter and what it covers, or the power model and its hash."""
     adds_up: bool
-    """Whether it is part of the sum of its kind; the others overlap with those that are."""
+    """Whether it is included in the sum; components that are not overlap with others."""
 
 
 class Energy:
@@ -135,15 +135,15 @@ class Energy:
         self.components: List[EnergyComponent] = []
         """Every meter, then every component of the model."""
         self.measured_joules: Optional[float] = None
-        """Sum of the meters that do not overlap; ``None`` where there is none, or one failed."""
+        """Sum of the meters that do not overlap; ``None`` if there is none or one failed."""
         self.nothing_measured_because: Optional[str] = None
         """Why no meter works here."""
         self.modelled_joules: Optional[float] = None
-        """The whole node by the model of watts."""
+        """Energy of the whole node by the power model."""
         self.model: Optional[str] = None
-        """``modelled(PROFILE@HASH)``: name and hash of the file of watts."""
+        """``modelled(PROFILE@HASH)``: name and hash of the power file."""
         self.unverified_watts: List[str] = []
-        """Values of the model that have no checked source."""
+        """Values of the power model whose source was not checked."""
         self.model_leaves_out: Optional[str] = None
         """What the modelled joules do not cover."""
 
@@ -200,7 +200,7 @@ class Energy:
 
 
 class MetricsServer(Closing):
-    """Answers ``GET /metrics`` with a loader's metrics, on a thread of its own, until closed."""
+    """Answers ``GET /metrics`` with a loader's metrics, on a separate thread, until closed."""
 
     def __init__(self, metrics: Callable[[], str], host: str, port: int) -> None:
         host, port = text("host", host), whole("port", port, _PORT_MAX)
@@ -238,11 +238,11 @@ class MetricsServer(Closing):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Listens no more."""
+        """Stops listening."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -250,8 +250,8 @@ class MetricsServer(Closing):
 class MetricsExporter(Closing):
     """Sends a loader's metrics to an OpenTelemetry collector, on a thread of its own, until closed.
 
-    Training never waits for the collector; the first export that fails is a
-    :class:`MetricsWarning`, raised where the next batch is asked for or when the loader is closed.
+    Training never waits for the collector. The first export that fails causes a
+    :class:`MetricsWarning` when the next batch is requested or the loader is closed.
     """
 
     def __init__(
@@ -285,25 +285,25 @@ class MetricsExporter(Closing):
 
     @property
     def exports(self) -> int:
-        """Times that the collector took what was counted."""
+        """Number of successful exports."""
         return self._native.exports
 
     @property
     def failures(self) -> int:
-        """Times that it did not."""
+        """Number of failed exports."""
         return self._native.failures
 
     @property
     def failure(self) -> Optional[str]:
-        """Why it did not the last time."""
+        """Why the last failed export failed."""
         return self._native.failure
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Sends now, and waits so many seconds for that; whether the collector took it."""
+        """Exports now, and waits at most this many seconds. Returns whether it succeeded."""
         return self._native.flush(timeout)
 
     def close(self) -> None:
-        """Sends what is left, for which it takes a second at most, and sends no more."""
+        """Exports once more, for at most a second, and stops."""
         self._is_closed = True
         self._native.close()
         self._warn()

@@ -45,7 +45,7 @@ class GaussianNoise(Transform):
 
     :param mean: the mean, as a share of 255, from -1 to 1.
     :param sigma: the standard deviation, as a share of 255, from 0 to 16.
-    :param clip: whether values are clipped, not taken modulo 256.
+    :param clip: whether values are clipped; otherwise they are taken modulo 256.
     """
 
     _name = "gaussian_noise"
@@ -114,10 +114,11 @@ class TrivialAugmentWide(Transform):
 class AugMix(Transform):
     """As ``v2.AugMix``, with the operations of Pillow instead of those on tensors.
 
-    :param severity: the magnitudes that are drawn from, 1 to 10.
-    :param mixture_width: the chains, 1 to 16.
-    :param chain_depth: the operations of a chain, up to 16; 0 or -1: 1 to 3, at random.
-    :param alpha: the parameter of the distribution of weights, 0.01 to 1000.
+    :param severity: the number of magnitudes to draw from, 1 to 10.
+    :param mixture_width: the number of chains, 1 to 16.
+    :param chain_depth: the number of operations of a chain, up to 16; 0 or -1: 1 to 3, at random.
+    :param alpha: the parameter of the beta and Dirichlet distributions of the weights, 0.01 to
+        1000.
     :param all_ops: whether brightness, colour, contrast and sharpness change too.
     :param interpolation: of warps: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
     :param fill: the colour outside the picture, 0 to 255, or one for each channel.
@@ -158,15 +159,16 @@ class ThreeAugment(Transform):
 class TimmRandAugment(Transform):
     """The RandAugment of timm 1.0 on PIL images; :meth:`RandAugment.from_timm` reads its strings.
 
-    :param num_ops: the operations that are drawn, 0 to 100.
-    :param magnitude: the magnitude, of which 10 is full, not below 0.
-    :param magnitude_std: its deviation; above 100, it is uniform from 0 to ``magnitude``.
+    :param num_ops: the number of operations to draw, 0 to 100.
+    :param magnitude: the magnitude, not below 0; 10 is the full range.
+    :param magnitude_std: standard deviation of the magnitude; above 100, the magnitude is uniform
+        from 0 to ``magnitude``.
     :param magnitude_max: the largest magnitude, up to 30.
     :param p: the probability of each operation.
     :param increasing: whether every operation changes more at a larger magnitude.
     :param interpolation: of warps: ``"random"`` (one of the others), ``"bilinear"`` or
         ``"bicubic"``.
-    :param fill: the colour outside the picture, 0 to 255, or one for each channel; left out, 128.
+    :param fill: the colour outside the picture, 0 to 255, or one for each channel; by default 128.
     """
 
     _name = "timm_rand_augment"
@@ -198,7 +200,7 @@ class TimmRandAugment(Transform):
 class RandAugment(Transform):
     """As ``v2.RandAugment`` on PIL images.
 
-    :param num_ops: the operations that are applied, 0 to 100.
+    :param num_ops: the number of operations to apply, 0 to 100.
     :param magnitude: the index of the magnitude, below ``num_magnitude_bins``.
     :param num_magnitude_bins: the magnitudes that there are, 2 to 1000.
     :param interpolation: of warps: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
@@ -231,8 +233,9 @@ class RandAugment(Transform):
 
         :param config: ``rand`` and, separated by dashes: ``m`` (magnitude), ``n`` (operations),
             ``p`` (probability of each), ``mstd`` (deviation), ``mmax`` (largest magnitude), ``inc``.
-        :param interpolation: that of timm's ``hparams``; without one, timm draws it for each warp.
-        :param fill: the mean colour of timm's ``hparams`` in 0..255; left out, 128.
+        :param interpolation: that of timm's ``hparams``; by default, it is drawn for each warp, as
+            in timm.
+        :param fill: the mean colour of timm's ``hparams`` in 0..255; by default 128.
         :raises RecipeError: a section that is unknown, or that a recipe cannot express.
         """
         keys: Dict[str, Any] = {}

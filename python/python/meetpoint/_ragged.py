@@ -1,4 +1,4 @@
-"""Tensors whose first axis has a length of its own for every sample."""
+"""Tensors whose first axis has a different length for every sample."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Ragged"]
 class Ragged:
     """The values of a column whose samples have different lengths, such as boxes.
 
-    ``values`` has the values of all samples of the batch, one after another: [rows, ...].
-    ``offsets`` has int64 (for JAX int32 unless it uses 64 bits), [batch + 1]: those of sample i
-    are ``values[offsets[i]:offsets[i + 1]]``. Both are arrays of the loader's ``output``, without a
-    copy. Indexing gives the array of one sample.
+    ``values`` contains the values of all samples of the batch, one after another: [rows, ...].
+    ``offsets`` is int64 (for JAX int32, unless 64 bits are enabled), [batch + 1]: the values of
+    sample i are ``values[offsets[i]:offsets[i + 1]]``. Both are arrays of the type that the
+    loader's ``output`` selects, without a copy. Indexing returns the array of one sample.
     """
 
     __slots__ = ("offsets", "values")
@@ -43,15 +43,16 @@ class Ragged:
         return (self[sample] for sample in range(len(self)))
 
     def to_list(self) -> List[List[Any]]:
-        """A list of rows for each sample, in numbers of Python."""
+        """A list of rows for each sample, as Python numbers."""
         values, offsets = _sliceable(self.values).tolist(), _sliceable(self.offsets).tolist()
         return [values[begin:end] for begin, end in zip(offsets, offsets[1:])]
 
     def padded(self, length: Optional[int] = None, fill: float = 0) -> Tuple[Any, Any]:
-        """The values as one array [batch, length, ...], and int64 sizes [batch]: the rows of each
-        sample, behind which there is ``fill``.
+        """The values as one padded array [batch, length, ...], and their int64 sizes [batch].
 
-        :param length: rows of each sample in the result; None: the most that a sample has.
+        Rows beyond the size of a sample contain ``fill``.
+
+        :param length: rows of each sample in the result; None: the maximum over the samples.
         :raises ValueError: a sample has more rows than ``length``.
         """
         values, offsets = _sliceable(self.values), _sliceable(self.offsets)

@@ -47,7 +47,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class UnusedLabel:
-    """A column that is called a label and did not become the class label."""
+    """A column with the name of a label that is not used as the class label."""
 
     column: str
     """Name in the source."""
@@ -78,11 +78,11 @@ class Packed:
     """Bytes of the dataset's files."""
     parts: int
     parts_resumed: int
-    """Parts that an interrupted run had left."""
+    """Finished parts of an interrupted run that were reused."""
     labels: List[str]
     """Class names; empty if there are no labels."""
     unused_labels: List[UnusedLabel]
-    """Columns called a label that did not become the class label, for example floats."""
+    """Columns with the name of a label that are not used as the class label, such as floats."""
     unreadable: List[LeftOut]
     """Unreadable samples that were skipped."""
     not_samples: List[LeftOut]
@@ -116,7 +116,7 @@ class Unpacked:
     files: int
     bytes: int
     converted: int
-    """Samples that were converted back from a coefficient form."""
+    """Samples that were restored from a coefficient form."""
     rewritten: int
     """Samples whose bytes differ from the file that was packed; the pixels are the same."""
     notes: List[str]
@@ -183,7 +183,7 @@ class Verified:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every bit is as it was packed."""
+        """Whether every bit is unchanged since packing."""
         return not self.problems
 
 
@@ -310,7 +310,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Moved:
-    """A sample in another place."""
+    """A sample at a different position."""
 
     key: str
     left: int
@@ -343,7 +343,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Lost:
-    """Samples that were not saved."""
+    """Samples that were not recovered."""
 
     part: str
     first_row: int

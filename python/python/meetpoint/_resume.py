@@ -134,26 +134,26 @@ class Resumable(Measured):
 
     @property
     def epoch(self) -> int:
-        """The epoch of the latest iteration; before there is one, the epoch that it will be of."""
+        """The epoch of the latest iteration, or before the first iteration, its epoch."""
         return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is of this epoch, as with ``DistributedSampler.set_epoch``.
+        """Selects the epoch of the next iteration, as with ``DistributedSampler.set_epoch``.
 
-        Where a state of this epoch was loaded, the iteration goes on in the middle of it.
+        If a state of this epoch was loaded, the iteration resumes in the middle of it.
         """
         self._epoch_offset = 0
         self._begin_at(whole("epoch", epoch))
 
     def seek(self, step: int) -> None:
-        """The next iteration begins at this step of its epoch, as if those before had been taken.
+        """Starts the next iteration at this step of its epoch, as if earlier steps had been taken.
 
-        Which epoch that is, :meth:`set_epoch` says.
+        :meth:`set_epoch` selects the epoch.
 
-        :param step: batches of this rank to pass over, from 0 to ``len(loader)``.
+        :param step: number of batches of this rank to skip, from 0 to ``len(loader)``.
         :raises SettingError: there is no such step.
         :raises StateError: the order of batches differs between runs, as under ``"wrr"``, so a step
-            does not say which batches come before it.
+            does not determine the batches before it.
         :raises ClosedError: the loader was closed.
         """
         if self._is_closed:
@@ -223,9 +223,9 @@ class Resumable(Measured):
         return Position(epoch=position.epoch + 1) if self._is_past(position) else position
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where the loader is: a small dictionary of numbers and texts, good for JSON.
+        """The position of the loader: a small dictionary that JSON can store.
 
-        Counted is what was handed out, so what was prepared ahead is neither lost nor repeated.
+        It counts delivered batches, so batches prepared ahead are neither lost nor repeated.
         """
         self._look()
         position = self._position
@@ -234,20 +234,21 @@ class Resumable(Measured):
         return {"version": 2, **self._fixed, **position.to_dict()}
 
     def load_state_dict(self, state: States) -> None:
-        """The next iteration gives the batches that were left when the state was taken.
+        """Resumes: the next iteration yields the remaining batches of the state.
 
-        Under ``host-only``, ``device-only`` and ``windowed`` they come in the order in which they
-        would have come; under ``mte`` and ``mte-feedback`` as well, once their split was known.
-        ``wrr`` has no order of its own: the same batches come. The number of workers, the devices
-        and the strategy may be others.
+        Under ``host-only``, ``device-only`` and ``windowed`` the order is that of the interrupted
+        epoch; under ``mte`` and ``mte-feedback`` too, if the split was already known. Under ``wrr``
+        the batches are the same, but their order may differ. The number of workers, the devices and
+        the strategy may change.
 
-        So may the number of ranks: what all of them had left is divided again, in whole batches. Where
-        it does not divide, the fewest batches come twice (with ``drop_last``: are left out) that
-        give all ranks equal steps; :meth:`report` says how many. Give the states of all ranks as a
-        list, or any one of them where ranks consume in order (``host-only``, ``device-only``).
+        The number of ranks may change too: the remaining whole batches of all ranks are divided
+        among the new ranks. If they do not divide evenly, as few batches as possible are repeated
+        (with ``drop_last``: dropped) to give all ranks equal steps; :meth:`report` gives their
+        number. Pass the states of all ranks as a list, or any single state if ranks consume in
+        order (``host-only``, ``device-only``).
 
-        :raises StateError: the state is of another dataset, recipe, seed or batch size, or says
-            too little.
+        :raises StateError: the state is of another dataset, recipe, seed or batch size, or it is
+            not sufficient.
         """
         self._look()
         samples = self._native.samples_per_epoch

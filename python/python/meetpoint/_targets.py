@@ -1,4 +1,4 @@
-"""Targets: columns of a dataset that move with the picture of their sample."""
+"""Targets: columns of a dataset that are transformed with the image of their sample."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ._values import number, whole, wholes, word
 
 
 class Target:
-    """What a column holds, and how it moves. Two are equal where they have the same values.
+    """The kind of a column and how it is transformed. Two are equal if their values are.
 
-    Coordinates are those of a plane in which the pixel at column x covers x to x + 1, so a mirror
-    of a picture of W columns moves x to W - x, of boxes and of keypoints.
+    Coordinates are continuous: the pixel at column x covers x to x + 1, so a mirror of an image of
+    W columns maps x to W - x, for boxes and keypoints.
     """
 
     _kind: ClassVar[str]
@@ -21,7 +21,7 @@ class Target:
         self._keys: Dict[str, Any] = keys
 
     def _table(self) -> Dict[str, Any]:
-        """Kind and keys, without those that have their defaults."""
+        """Kind and keys, without keys that have their defaults."""
         return {"kind": self._kind, **{key: it for key, it in self._keys.items() if it is not None}}
 
     def __eq__(self, other: object) -> bool:
@@ -36,13 +36,13 @@ class Target:
 
 
 class Mask(Target):
-    """A number for each pixel: every element of the result is the nearest one of the mask.
+    """A number for each pixel, resampled by nearest neighbour.
 
     The column has a tensor [height, width] of the size of the picture, a list of such tensors with
     one for each object, or a PNG: palette indices, or grey of 1, 8 or 16 bits. In a batch it is
-    [batch, height, width] of the same element type; of a list, a :class:`meetpoint.Ragged`.
+    [batch, height, width] of the same element type; a list becomes a :class:`meetpoint.Ragged`.
 
-    :param fill: the element outside of the picture, such as 255 to ignore it in a loss.
+    :param fill: the value outside the picture, such as 255 to ignore it in a loss.
     :param dtype: ``"uint8"``, or ``"uint16"`` for PNGs of 16 bits; tensors keep their own.
     """
 
@@ -53,9 +53,9 @@ class Mask(Target):
 
 
 class Saliency(Target):
-    """A uint8 weight for each pixel, which is interpolated as the picture.
+    """A uint8 weight for each pixel, interpolated like the picture.
 
-    :param fill: the weight outside of the picture, 0 to 255.
+    :param fill: the weight outside the picture, 0 to 255.
     """
 
     _kind = "saliency"
@@ -67,15 +67,15 @@ class Saliency(Target):
 class Boxes(Target):
     """Bounding boxes in pixels, four numbers for each object; float32 in batches.
 
-    Their corners move through all transforms; the box around them is clamped to the picture once,
-    at the end. (torchvision clamps after each transform unless ``clamping_mode`` is None.)
+    The corners of a box go through all transforms; the box around them is clamped to the picture
+    once, at the end. (torchvision clamps after each transform unless ``clamping_mode`` is None.)
 
     :param format: ``"xyxy"``, ``"xywh"`` (as in COCO), ``"cxcywh"`` or torchvision's enum.
-    :param to_format: what they are in batches; None: as in ``format``.
-    :param min_size: smaller boxes, by either side, are left out; None: all are kept.
-    :param min_area: boxes of a smaller area are left out; None: all are kept.
-    :param filters: columns with one value for each box, such as labels, which lose those of boxes
-        that are left out.
+    :param to_format: the format in batches; None: the same as ``format``.
+    :param min_size: boxes with a smaller side are dropped; None: all are kept.
+    :param min_area: boxes with a smaller area are dropped; None: all are kept.
+    :param filters: columns with one value for each box, such as labels, from which the values of
+        dropped boxes are removed.
     """
 
     _kind = "boxes"
@@ -99,16 +99,15 @@ class Boxes(Target):
 
 
 class Keypoints(Target):
-    """Points: column and row in pixels, or a third number as well, 0 for a point that is missing.
+    """Points: column, row, and optionally a third number, which is 0 if the point is missing.
 
-    They are positions in the plane of the picture, not indices of pixels: the centre of the pixel
-    (x, y) is (x + 0.5, y + 0.5). torchvision mirrors keypoints by W - 1 - x, as indices; add 0.5
-    to points that were meant so.
+    Coordinates are continuous: the centre of the pixel (x, y) is (x + 0.5, y + 0.5). torchvision
+    treats keypoints as pixel indices and mirrors x to W - 1 - x; add 0.5 to such keypoints.
 
-    :param swap: points that change places where the picture is mirrored, such as left and right
-        hand: pairs of indices along the axis before the last.
-    :param outside: what happens with a point outside of the result: ``"clamp"`` moves it to the
-        border, ``"keep"`` leaves it, ``"zero"`` sets all its numbers to 0.
+    :param swap: points that are swapped if the picture is mirrored, such as left and right hand:
+        pairs of indices along the axis before the last.
+    :param outside: what happens to a point outside the result: ``"clamp"`` moves it to the border,
+        ``"keep"`` leaves it unchanged, ``"zero"`` sets all its numbers to 0.
     """
 
     _kind = "keypoints"

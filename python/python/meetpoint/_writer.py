@@ -14,22 +14,21 @@ __all__ = ["Writer"]
 
 
 class Writer:
-    """Writes a dataset of images, which appears whole when the ``with`` block ends without error.
+    """Writes a dataset of images, which appears when the ``with`` block ends without an error.
 
     ::
 
         with meetpoint.Writer("photos.set", labels=["cat", "dog"]) as writer:
             writer.add("a.jpg", open("a.jpg", "rb").read(), "cat")
 
-    Images are stored as they come and looked at when they are loaded; :func:`meetpoint.pack` looks
-    at them before, and adds entry points for a faster decode of crops.
+    Images are stored unchanged, and are not checked before they are loaded. :func:`meetpoint.pack`
+    checks them first, and adds entry points, with which crops decode faster.
 
     :param path: folder of the dataset.
-    :param labels: names of the labels in their order; ``None``: names in the order in which they
-        come.
+    :param labels: names of the labels in order; ``None`` for the order of first appearance.
     :param force: replaces a dataset.
     :param part_bytes: bytes after which the next part file begins.
-    :raises PackError: the destination cannot be made, or a key comes twice.
+    :raises PackError: the destination cannot be created, or a key occurs twice.
     """
 
     def __init__(
@@ -63,11 +62,11 @@ class Writer:
         return self._places[label]
 
     def close(self) -> int:
-        """Lets the dataset appear; returns the number of its samples."""
+        """Completes the dataset and returns the number of its samples."""
         return self._native.finish(self._labels, "meetpoint.Writer")
 
     def discard(self) -> None:
-        """Leaves nothing behind."""
+        """Removes everything that was written."""
         self._native.discard()
 
     def __enter__(self) -> "Writer":

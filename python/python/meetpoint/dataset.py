@@ -1,8 +1,8 @@
 """Operations on datasets: the commands of ``meetpoint dataset``.
 
 The result is an independent dataset: rows are copied as stored, with every column, and checked
-while they are copied. It appears whole or not at all, and memory is bounded for any size.
-``meetpoint dataset shuffle --help`` describes the options in detail.
+while they are copied. It appears complete or not at all, and memory is bounded for datasets of any
+size. ``meetpoint dataset shuffle --help`` describes the options in detail.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def shuffle(
     :param force: replaces a dataset at the destination.
     :param resume: resumes what the same call left when it was killed or interrupted.
     :param part_size: bytes after which the next part begins.
-    :param memory: most bytes of rows in memory at once.
+    :param memory: maximum bytes of rows in memory at once.
     """
     given = options(locals())
     to, order = path("destination", destination), whole("seed", seed, U64)
@@ -137,7 +137,7 @@ def merge(
     threads: int = 0,
     progress: _Progress = None,
 ) -> Copied:
-    """Merges datasets into one. Columns must be the same; labels are united by name.
+    """Merges datasets into one. Columns must be the same; labels are merged by name.
 
     :param order: one dataset after another, or each spread evenly over the result.
     :param prefix: prefixes for the keys, one for each dataset.
@@ -192,7 +192,7 @@ def select(
     threads: int = 0,
     progress: _Progress = None,
 ) -> Copied:
-    """Writes the samples of a dataset that match: by label, by key, by number.
+    """Writes the samples of a dataset that match by label, key or number.
 
     :param label: a label, or several, any of which matches.
     :param key: a pattern of keys, or several, any of which matches: ``*`` matches any text without
@@ -226,9 +226,9 @@ def cat(
     invert: bool = False,
     columns: Union[str, Sequence[str], None] = None,
 ) -> Iterator[Row]:
-    """The rows of a dataset, read as they are consumed; all, or those that match.
+    """All or matching rows of a dataset, which are read as they are consumed.
 
-    :param n: most rows. Other options are those of :func:`select` and :func:`head`.
+    :param n: maximum number of rows. Other options are those of :func:`select` and :func:`head`.
     """
     given = options(locals(), label=names, key=names)
     most = U64 if given["n"] is None else given["n"]
@@ -254,8 +254,8 @@ def diff(
 ) -> Difference:
     """Compares two datasets sample by sample, by their keys.
 
-    :param list: most samples of each kind to name; all are counted.
-    :param trust_checksums: does not read contents whose lengths and checksums are the same.
+    :param list: maximum number of samples to list for each kind of difference; all are counted.
+    :param trust_checksums: skips contents whose lengths and checksums are equal.
     """
     of, most = path("left", left), whole("list", list)
     trusted = flag("trust_checksums", trust_checksums)
@@ -277,7 +277,7 @@ def repair(
     part_size: Size = "256MiB",
     progress: _Progress = None,
 ) -> Repaired:
-    """Saves the undamaged samples of a damaged dataset.
+    """Recovers the undamaged samples of a damaged dataset.
 
     :param in_place: replaces the damaged dataset instead of writing to a ``destination``.
     """

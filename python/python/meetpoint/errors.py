@@ -1,32 +1,33 @@
 """Exceptions and warnings of the package.
 
-Every exception says what is wrong and what would be right. Where they are known, ``file``, ``row``
-and ``key`` say which file and which sample it is about. ``cause`` is a stable name of what is wrong,
-and ``remedy`` says what helps; the message ends with it.
+Every exception says what is wrong and what would be right. ``file``, ``row`` and ``key`` identify
+the file and the sample, if they are known. ``cause`` is a stable identifier of the problem.
+``remedy`` says what helps, and the message ends with it.
 
 ::
 
     MeetpointError
-    ├── DatasetError          a dataset that does not open or is damaged      (file)
+    ├── DatasetError          a dataset that cannot be opened or is damaged   (file)
     │   ├── SampleError       one of its samples                              (file, row, key)
     │   └── DamageLimitError  more damaged samples than max_errors            (file, key)
     ├── PackError             a dataset or a folder of files that cannot be written
-    ├── RecipeError           also a ValueError: a recipe that cannot be followed, or that does not
-    │                         fit a picture                                 (file, row, key)
+    ├── RecipeError           also a ValueError: a recipe that is invalid, or that does not fit
+    │                         an image                                      (file, row, key)
     ├── SettingError          also a ValueError: an argument out of its range
     ├── StateError            also a ValueError: a state of another dataset, recipe or seed
     ├── BudgetError           also a MemoryError: the memory budget is too small
     ├── DeviceError           a device that cannot be started or reached
-    ├── RankError             ranks that came to no decision
+    ├── RankError             ranks that could not connect or agree
     ├── TransformError        a batch transform that raised or returned nothing
     │                         (function, epoch, batch)
-    ├── StorageError          also an OSError: blocks that cannot be read or memory not had
+    ├── StorageError          also an OSError: blocks that cannot be read, memory that cannot be
+    │                         allocated
     ├── ForkError             also a RuntimeError: a loader used in a forked child
-    ├── ClosedError           also a RuntimeError: what was closed, an epoch that ended
+    ├── ClosedError           also a RuntimeError: a closed object, or an epoch that ended
     └── InternalError         also a RuntimeError: a defect of Meetpoint, to be reported
 
-    DamageWarning             nothing is left of an epoch, all of whose samples are damaged
-    DeviceWarning             a device was lost or fell silent; the host does its part
+    DamageWarning             all samples of an epoch are damaged and were dropped
+    DeviceWarning             a device was lost or stopped responding; the host takes over
     MetricsWarning            metrics did not reach their collector
 """
 
@@ -66,7 +67,7 @@ class MeetpointError(Exception):
     """Anything that goes wrong in Meetpoint."""
 
     _cause: ClassVar[str] = "failed"
-    """The cause of those without a more specific one."""
+    """The cause of errors without a more specific one."""
 
     def __init__(
         self,
@@ -80,25 +81,25 @@ class MeetpointError(Exception):
     ) -> None:
         super().__init__(message if remedy is None else f"{message}; {remedy}")
         self.file = file
-        """Dataset, part of it, or other file that it is about."""
+        """The dataset, part or other file that the error is about."""
         self.row = row
         """Row of the sample in that part, from 0."""
         self.key = key
         """Key of the sample."""
         self.cause = self._cause if cause is None else cause
-        """Stable name of what is wrong, such as ``"device_unreachable"``."""
+        """Stable identifier of the problem, such as ``"device_unreachable"``."""
         self.remedy = remedy
-        """What helps; the end of the message. ``None`` where nothing is known to."""
+        """What helps; the message ends with it. ``None`` if no remedy is known."""
 
 
 class DatasetError(MeetpointError):
-    """A dataset that does not open or is damaged."""
+    """A dataset that cannot be opened or is damaged."""
 
     _cause = "dataset"
 
 
 class SampleError(DatasetError):
-    """A sample that does not read or decode."""
+    """A sample that cannot be read or decoded."""
 
     _cause = "sample"
 
@@ -116,7 +117,7 @@ class PackError(MeetpointError):
 
 
 class RecipeError(MeetpointError, ValueError):
-    """A recipe that cannot be followed, or an operation of it that does not fit a picture."""
+    """A recipe that is invalid, or an operation of it that does not fit an image."""
 
     _cause = "recipe"
 
@@ -128,7 +129,7 @@ class SettingError(MeetpointError, ValueError):
 
 
 class StateError(MeetpointError, ValueError):
-    """A state that this loader cannot go on from."""
+    """A state that this loader cannot resume from."""
 
     _cause = "state"
 
@@ -146,7 +147,7 @@ class DeviceError(MeetpointError):
 
 
 class RankError(MeetpointError):
-    """Ranks that came to no decision."""
+    """Ranks that could not connect or agree."""
 
     _cause = "rank"
 
@@ -175,13 +176,13 @@ class TransformError(MeetpointError):
 
 
 class StorageError(MeetpointError, OSError):
-    """Blocks that cannot be read, or memory that the system does not give."""
+    """Blocks that cannot be read, or memory that cannot be allocated."""
 
     _cause = "storage"
 
 
 class ForkError(MeetpointError, RuntimeError):
-    """A loader was used in a child of the process that made it."""
+    """A loader was used in a forked child of the process that created it."""
 
     _cause = "fork"
 
@@ -193,24 +194,22 @@ class ClosedError(MeetpointError, RuntimeError):
 
 
 class InternalError(MeetpointError, RuntimeError):
-    """A defect of Meetpoint: native code panicked. The message names the place; please report it.
-
-    The call has ended; close the object that it was made on, and do not use it further.
+    """A defect of Meetpoint: native code panicked. The message has the location; please report it.
+    Close the object whose method was called, and do not use it further.
     """
 
     _cause = "defect"
 
 
 class DamageWarning(UserWarning):
-    """All samples of an epoch are damaged and were left out, so nothing came of it."""
+    """All samples of an epoch are damaged and were dropped, so it delivered no batch."""
 
 
 class DeviceWarning(UserWarning):
-    """A device was lost or fell silent in the middle of an epoch; the host prepares its batches.
-
-    Raised once an epoch; ``report()`` has all that happened.
+    """A device was lost or stopped responding during an epoch; the host prepares its batches.
+    Issued once per epoch; ``report()`` contains all events.
     """
 
 
 class MetricsWarning(UserWarning):
-    """Metrics did not reach the OpenTelemetry collector. Raised once; training goes on."""
+    """Metrics did not reach the OpenTelemetry collector. Issued once; training continues."""

@@ -1,9 +1,9 @@
 """Samplers: which samples an epoch has, and in which order.
 
-``Loader(..., sampler=Weighted("weight"))``. A sampler is a description; what it draws follows from
-it, the dataset, the seed, the epoch and the position alone, so that every process can begin
-anywhere in an epoch. ``docs/formats.md`` has the exact definitions. A ``mixture`` of several datasets
-is not supported yet: merge them with ``meetpoint dataset merge``.
+Pass one to a loader: ``Loader(..., sampler=Weighted("weight"))``. The sample at a position depends
+only on the sampler, the dataset, the seed, the epoch and the position, so every process can begin
+anywhere in an epoch. ``docs/formats.md`` has the exact definitions. A ``mixture`` of several
+datasets is not supported yet: merge them with ``meetpoint dataset merge``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Given = Union[bool, int, str, Tuple[str, bytes]]
 
 
 class Sampler:
-    """A sampler: a name and options, which are checked when a loader is made."""
+    """A sampler: a name and options, which are checked when a loader is created."""
 
     name: str = ""
     """The name in job files."""
@@ -63,7 +63,7 @@ class Sequential(Sampler):
 
 
 class Shuffled(Sampler):
-    """Every sample once, in an order of its own in each epoch."""
+    """Every sample once, in a different order in each epoch."""
 
     name = "shuffled"
 
@@ -72,11 +72,10 @@ class Shuffled(Sampler):
 
 
 class Indices(Sampler):
-    """The samples of a list, each as often as it is listed.
+    """The samples in a list, each as often as the list contains it.
 
-    :param indices: sample numbers, counted from 0: a list, or an array of whole numbers of one
-        dimension.
-    :param shuffle: whether each epoch has an order of its own; otherwise it is that of the list.
+    :param indices: sample numbers, counted from 0: a list, or a one-dimensional array of integers.
+    :param shuffle: whether each epoch has a different order; otherwise the order of the list.
     :raises SettingError: an element that is not a whole number of at least 0.
     """
 
@@ -89,12 +88,13 @@ class Indices(Sampler):
 class Filter(Sampler):
     """The samples for which an expression over columns is true, each once.
 
-    Columns are ``key``, ``label``, ``label_name`` and those that the dataset was packed with. There
-    are ``== != < <= > >=``, ``and``, ``or``, ``not``, ``in (…)``, ``is null``, ``+ - * / %`` and
-    parentheses; texts are in quotes, and a column with other characters is in backquotes.
+    Columns are ``key``, ``label``, ``label_name`` and those that the dataset was packed with. The
+    operators are ``== != < <= > >=``, ``and``, ``or``, ``not``, ``in (…)``, ``is null``, ``+ - * /
+    %`` and parentheses. Put texts in quotes, and a column name with special characters in
+    backquotes.
 
     :param where: the expression, such as ``"label in (1, 2) and width >= 256"``.
-    :param shuffle: whether each epoch has an order of its own; otherwise it is the dataset's.
+    :param shuffle: whether each epoch has a different order; otherwise the order of the dataset.
     """
 
     name = "filter"
@@ -108,8 +108,8 @@ class Weighted(Sampler):
 
     :param weights: a finite number of at least 0 for each sample, or the name of a column.
     :param replacement: whether a sample may occur more than once in an epoch.
-    :param length: samples of an epoch; ``None``: as many as the dataset has, or as have a positive
-        weight where a sample occurs at most once.
+    :param length: samples in an epoch; ``None`` for the number of samples in the dataset, or
+        without replacement, of those with a positive weight.
     :raises SettingError: an element that is not a number, or a length below 1.
     """
 
@@ -130,9 +130,9 @@ class Weighted(Sampler):
 
 
 class ClassBalanced(Sampler):
-    """Every class of a column equally often, and every sample of a class too, with replacement.
+    """Every class of a column equally often, with replacement; so is every sample of a class.
 
-    :param column: a column of whole numbers.
+    :param column: a column of integers.
     :param length: samples of an epoch; ``None``: as many as the dataset has.
     """
 
@@ -146,9 +146,9 @@ class Repeated(Sampler):
     """Repeated augmentation: a shuffled epoch in which each sample occurs several times in
     succession, as with torchvision's ``RASampler`` and timm's ``RepeatAugSampler``.
 
-    :param repeats: times that a sample occurs in succession.
-    :param length: samples of an epoch; ``None``: as many as the dataset has, rounded down to a
-        multiple of 256 where there are as many.
+    :param repeats: how often a sample occurs in succession.
+    :param length: samples in an epoch; ``None`` for the number of samples in the dataset, rounded
+        down to a multiple of 256 if it is at least 256.
     """
 
     name = "repeated"

@@ -1,9 +1,9 @@
-"""The operations on every picture, with the names of ``torchvision.transforms.v2``.
+"""Operations of recipes, with the names of ``torchvision.transforms.v2``.
 
-A :class:`Compose` is data: it is compared, printed, written as TOML, and executed by the host and
-by devices with the same result, bit for bit. ``from_torchvision`` makes one of torchvision's own
-objects. ``meetpoint recipe schema`` lists all operations with their keys; one without a class here
-has a class made from its declaration.
+A :class:`Compose` is data: it can be compared, printed and written as TOML. The host and devices
+execute it with the same result, bit for bit. ``from_torchvision`` creates one from torchvision's
+own objects. ``meetpoint recipe schema`` lists all operations with their keys. For an operation
+without a class in this module, a class is created from its declaration.
 """
 
 from __future__ import annotations
@@ -162,15 +162,16 @@ def from_albumentations(
     bboxes: str = "bboxes",
     keypoints: str = "keypoints",
 ) -> Compose:
-    """Translates an ``albumentations.Compose`` by the classes and attributes of its transforms.
+    """Translates an ``albumentations.Compose``, without importing albumentations.
 
-    A translation gives the pixels of albumentations, bit for bit and for the same random
-    parameters; :class:`RecipeError` names every transform that has none, with the nearest
-    operation. Albumentations is not imported. ``bbox_params`` and ``keypoint_params`` become
-    targets; boxes equal those of albumentations up to the rounding of float32.
+    For the same random parameters, the result has the pixels of albumentations, bit for bit. A
+    :class:`RecipeError` names every transform for which this is impossible, with the nearest
+    operation. ``bbox_params`` and ``keypoint_params`` become targets; boxes equal those of
+    albumentations up to the rounding of float32.
 
     :param targets: those of :class:`Compose`, such as masks.
-    :param nearest: names of classes, such as ``"Normalize"``, whose nearest operation will do.
+    :param nearest: names of classes, such as ``"Normalize"``, for which the nearest operation is
+        used.
     :param bboxes: the column of the boxes of ``bbox_params``.
     :param keypoints: the column of the points of ``keypoint_params``.
     """
@@ -181,9 +182,9 @@ def from_albumentations(
 def from_torchvision(
     compose: object, targets: Optional[Mapping[str, Target]] = None
 ) -> Compose:
-    """Translates ``torchvision.transforms.v2`` (or ``v1``) objects by their classes and attributes.
+    """Translates objects of ``torchvision.transforms``, v2 or v1, without importing torchvision.
 
-    Torchvision is not imported. :class:`RecipeError` names what cannot be translated. ``targets``
-    are those of :class:`Compose`.
+    A :class:`RecipeError` lists what cannot be translated. ``targets`` are those of
+    :class:`Compose`.
     """
     return Compose(_translate(compose), targets)

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Compare two datasets sample by sample, by their keys.
 ///
 /// Reports samples that only one dataset has, and differences in contents, labels (by name),
-/// columns and order. Samples of the same file in different forms are equal. Exit code 0: no
-/// difference; 1: they differ.
+/// columns and order. A file and its coefficient form are equal. Exit code 0: no difference; 1:
+/// they differ.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint dataset diff old.set new.set")]
 pub(super) struct Arguments {

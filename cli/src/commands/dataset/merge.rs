@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 /// Merge datasets into one.
 ///
-/// Columns must be equal; labels are united by name. A key that occurs in two datasets is refused
-/// with both locations, unless prefixes distinguish them.
+/// Columns must be equal; labels are merged by name. A key that occurs in two datasets is an error
+/// that names both locations, unless prefixes make the keys distinct.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset merge cats.set dogs.set pets.set
@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     /// Folders of two or more datasets, followed by the folder of the dataset to create.
     #[arg(required = true, num_args = 3.., value_name = "DATASET")]
     datasets: Vec<PathBuf>,
-    /// How to combine: one dataset after another, or each spread evenly over the result.
+    /// How to combine the datasets: one after another, or each spread evenly over the result.
     #[arg(long, default_value = "concat", value_name = "HOW",
           value_parser = choice::<MergeOrder>())]
     order: MergeOrder,

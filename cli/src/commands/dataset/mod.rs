@@ -18,8 +18,8 @@ use meetpoint_datasets::operations::{self, CopyOptions, CopySummary};
 
 /// Shuffle, split, merge, sample and select datasets; show, count, compare and repair them.
 ///
-/// The result is an independent dataset: stored rows are copied with every column and checked; it
-/// appears complete or not at all. Memory is bounded for datasets of any size.
+/// The result is an independent dataset that appears complete or not at all. Stored rows are copied
+/// with every column and checked. Memory is bounded for datasets of any size.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -62,14 +62,13 @@ struct Writing {
     /// Replace an existing dataset.
     #[arg(long)]
     force: bool,
-    /// Resume the same command if it was killed or stopped; its work is retained only if it had
-    /// this option too.
+    /// Resume the same command if it was killed or stopped; it must have had this option too.
     #[arg(long)]
     resume: bool,
-    /// Size after which a new part begins; with several devices, each holds whole parts.
+    /// Size after which a new part begins. With several devices, each holds whole parts.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     part_size: u64,
-    /// Memory for rows; more is faster if the new order differs much from the stored one.
+    /// Memory for rows. More memory is faster if the new order differs much from the stored order.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     memory: u64,
     /// Threads that read; 0 for one per core.

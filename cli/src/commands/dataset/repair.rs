@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 /// Save every undamaged sample of a dataset that is damaged or has lost its dataset.json.
 ///
-/// Writes a dataset of the samples that checksums prove unchanged, and lists the others; the
+/// Writes a dataset with the samples that checksums prove unchanged, and lists all others. The
 /// damaged dataset is only read. Without dataset.json, the parts are those in the folder, and
-/// the names of labels are the folders in the keys, or numbers.
+/// labels are named after the folders in the keys, or by numbers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset repair broken.set saved.set

@@ -30,8 +30,8 @@ pub(super) struct Fitting {
     /// Samples with this label; give it several times for any of several labels.
     #[arg(long, value_name = "NAME")]
     label: Vec<String>,
-    /// Samples whose key matches this pattern, or any of several: * is any text without /, ** any
-    /// folders, ? one character, [abc] one of these.
+    /// Samples whose key matches this pattern; give it several times for any of several patterns. *
+    /// is any text without /, ** any folders, ? one character, [abc] one of these.
     #[arg(long, value_name = "PATTERN")]
     key: Vec<String>,
     /// Samples in this half-open range of indices: 100..200, ..200, 100..

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 /// Split a dataset into several disjoint ones that together contain all of it.
 ///
-/// Splits at random, by shares, or by the values of a column. The order of samples does not change,
-/// and every result has the names of all labels, so that a label is the same number in each. Sizes
-/// are rounded by the largest-remainder method. Results appear one after another, each complete or
-/// not at all.
+/// Splits at random, by shares, or by the values of a column. The order of samples does not change.
+/// Every result has the names of all labels, so that a label has the same number in each. Sizes are
+/// rounded by the largest-remainder method. Results appear one after another, each complete or not
+/// at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset split photos.set train.set=0.8 val.set=0.2 --stratify
@@ -25,14 +25,15 @@ pub(super) struct Arguments {
     /// Datasets to create, each with its share, relative to the sum of all shares.
     #[arg(value_name = "PATH=SHARE", value_delimiter = ',', value_parser = part)]
     parts: Vec<(PathBuf, Share)>,
-    /// Split the samples of every label by these shares, not only all samples together; not with
+    /// Split the samples of every label by these shares, not only all samples together. Not with
     /// --by, which has no shares.
     #[arg(long, conflicts_with = "by")]
     stratify: bool,
     /// Seed of the draw.
     #[arg(long, default_value_t = 0, conflicts_with = "by")]
     seed: u64,
-    /// Split by the values of this column, or by `label`: a dataset for each value, named after it.
+    /// Split by the values of this column, or by `label`: one dataset for each value, named after
+    /// it.
     #[arg(long, value_name = "COLUMN", requires = "to")]
     by: Option<String>,
     /// Folder for the datasets of --by.

@@ -11,7 +11,7 @@ const LABELS_LISTED: usize = 20;
 
 /// Print statistics of a dataset: sizes, pixels, coding, labels, duplicates.
 ///
-/// Reads every sample. Quantiles are exact to 0.1 %. Unreadable samples are counted and named.
+/// Reads every sample. Quantiles are accurate to 0.1 %. Unreadable samples are counted and named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint dataset stats photos.set")]
 pub(super) struct Arguments {

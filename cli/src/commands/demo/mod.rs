@@ -37,16 +37,17 @@ const BATCHES_WANTED: u64 = 60;
 
 /// Generate pictures, pack them, and run three strategies with an emulated device.
 ///
-/// The device and the accelerator are emulated and chosen to suit this machine: the device takes
-/// twice as long for a batch as the host with its training step. Times are measured, samples are
-/// compared with those of the host alone, and the report includes the predicted times.
+/// The device and the accelerator are emulated. Their speed is chosen for this machine: the device
+/// takes twice as long for a batch as the host takes to prepare it and train on it. Times are
+/// measured, samples are compared with those of the host alone, and the report includes the
+/// predicted times.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint demo
   meetpoint demo --images holiday-photos --report out
   meetpoint demo --keep kept     then again: meetpoint run kept/job.toml --strategy all")]
 pub(crate) struct Arguments {
-    /// Use the pictures in this folder instead of generating some.
+    /// Use the pictures in this folder instead of generated ones.
     #[arg(long, value_name = "FOLDER")]
     images: Option<PathBuf>,
     /// Number of pictures to generate.

@@ -31,11 +31,12 @@ use std::sync::Arc;
 /// Longest file of results.
 const RESULTS_BYTES_MAX: u64 = 64 << 20;
 
-/// Measure what of a recipe is worth preparing once, and choose.
+/// Measure which operations of a recipe to run once in advance, and choose.
 ///
-/// Every cut of the recipe that gives the same in each epoch is stored, with each codec, and
-/// measured with each number of threads and each cache, on a sample of the dataset. The best is
-/// what finishes the epochs first within the limits, the offline part included.
+/// The recipe can be divided after any operation whose result is the same in each epoch: the first
+/// part runs once, and its result is stored. Each division is measured with each codec, number of
+/// threads and cache, on a sample of the dataset. The best is the one that finishes all epochs
+/// first, including the time to prepare and store, within the limits of storage and memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint profile train.toml photos.set --epochs 90 --csv results.csv
@@ -48,22 +49,22 @@ pub(crate) struct Arguments {
     /// Folder of the dataset.
     #[arg(required_unless_present = "from")]
     dataset: Option<PathBuf>,
-    /// Epochs to finish.
+    /// Number of epochs to plan for.
     #[arg(long, default_value_t = 10, value_name = "E",
           value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
-    /// Order by PRESTO's score instead, with these weights of preprocessing seconds, storage and
+    /// Rank by PRESTO's score instead, with these weights of preprocessing seconds, storage and
     /// throughput.
     #[arg(long, value_name = "P,S,T", value_parser = weights)]
     weights: Option<Weights>,
-    /// Which storage the score counts for files that stay as they came.
+    /// Which storage the score counts for unchanged files.
     #[arg(long, value_enum, default_value_t = Storage::Extra, value_name = "MEANING")]
     storage: Storage,
-    /// Runs of each strategy; the decision is certain after two at the earliest.
+    /// Runs of each strategy; the decision cannot be certain before two.
     #[arg(long, default_value_t = 3, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Samples to measure, or `auto`: more and more until the best is certain.
+    /// Samples to measure; `auto` increases their number until the best is certain.
     #[arg(long, default_value = "auto", value_name = "N", value_parser = samples)]
     samples: Samples,
     /// Numbers of threads; 0 for one per core.
@@ -78,28 +79,28 @@ pub(crate) struct Arguments {
         value_name = "CODEC,…"
     )]
     codecs: Vec<CodecName>,
-    /// Most bytes that may be stored besides the dataset.
+    /// Maximum number of bytes to store in addition to the dataset.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     storage_limit: Option<u64>,
-    /// Most memory for caches; without it, what this process can still allocate.
+    /// Maximum memory for caches; by default the memory that this process can still allocate.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     memory_limit: Option<u64>,
-    /// Confidence at which the best is called certain.
+    /// Confidence that is required to call the best certain.
     #[arg(long, default_value_t = 0.95, value_name = "SHARE", value_parser = confidence)]
     confidence: f64,
-    /// Let forms win that lose detail: pictures encoded as JPEG again.
+    /// Allow lossy forms to be chosen, in which pictures are encoded as JPEG again.
     #[arg(long)]
     allow_loss: bool,
-    /// Seed of the choice of samples and of random parameters.
+    /// Seed for the choice of samples and for random parameters.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// Folder for temporary files; without it, the one that contains the dataset.
+    /// Folder for temporary files; by default the folder that contains the dataset.
     #[arg(long, value_name = "FOLDER")]
     temporary: Option<PathBuf>,
     /// Save all results to this file.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Draw throughput against storage: .svg, or .html with the tables.
+    /// Draw a chart of throughput against storage: .svg, or .html with the tables.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Decide again with the results of this file, without measuring.
