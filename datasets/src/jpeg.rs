@@ -239,7 +239,7 @@ impl Converter {
         Ok(Some(stored))
     }
 
-    /// The same picture in other bytes; `None` where that cannot be had.
+    /// The same picture in other bytes; `None` if that is impossible.
     fn rewrite(
         &mut self,
         file: &[u8],

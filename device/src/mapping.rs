@@ -41,7 +41,7 @@ impl Mapping {
             let into = self.start.as_ptr().add(offset);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), into, bytes.len());
         }
-        // The message that tells of the bytes goes through the kernel; this keeps the compiler from
+        // The message that announces the bytes passes the kernel; this keeps the compiler from
         // moving the header before the payload.
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }

@@ -164,7 +164,7 @@ impl Queue {
     }
 
     /// Takes a slot back from the host. One that is not the host's is left alone: a release may
-    /// come twice.
+    /// occur twice.
     pub(crate) fn release(&self, slot: u32) -> Result<(), Nonsense> {
         let mut state = self.lock();
         let slots = state.slots.len();

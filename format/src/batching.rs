@@ -48,7 +48,7 @@ pub enum BatchingError {
     /// Batches of nothing.
     #[error("a batch has at least one sample")]
     BatchSize,
-    /// A rank that there is not, or too many.
+    /// A rank that does not exist, or too many ranks.
     #[error("rank {rank} of {ranks}: there are from 1 to 65536 ranks, counted from 0")]
     Rank {
         /// Given.

@@ -21,7 +21,7 @@ pub enum HoldersError {
         /// Parts of the dataset.
         parts: usize,
     },
-    /// A part on a device that there is not.
+    /// A part on a device that does not exist.
     #[error("part {part} is to be held by device {device}, but there are devices 0..{devices}")]
     NoSuchDevice {
         /// Part.
@@ -82,7 +82,7 @@ impl Held {
 }
 
 impl Holders {
-    /// Everything can be had from every device, or from the one that there is.
+    /// Every device holds all parts, or there is only one device.
     pub fn all_alike() -> Self {
         Self(None)
     }

@@ -160,7 +160,7 @@ mod tests {
                     while sample >= len {
                         sample = table[sample as usize];
                     }
-                    assert_ne!(seen[sample as usize], len, "len {len}: {sample} comes twice");
+                    assert_ne!(seen[sample as usize], len, "len {len}: {sample} is repeated");
                     seen[sample as usize] = len;
                 }
             }

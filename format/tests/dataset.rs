@@ -77,7 +77,7 @@ fn manifest(parts: Vec<PartEntry>, rows: &[Row]) -> Manifest {
     }
 }
 
-/// All that an index tells of its samples.
+/// All that an index reports about its samples.
 fn answers(
     manifest: &Manifest,
     parts: &Memory,

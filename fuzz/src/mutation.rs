@@ -1,4 +1,4 @@
-//! Changes to files: bits, bytes, lengths, and what a JPEG is made of.
+//! Changes to files: bits, bytes, lengths, and the parts of a JPEG.
 
 use meetpoint_storage::random::SplitMix64;
 

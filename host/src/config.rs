@@ -223,7 +223,7 @@ impl Default for SpoolConfig {
     }
 }
 
-/// What a spool is made of.
+/// The kind of memory of a spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpoolKind {
     /// An anonymous memory file that both processes map: batches are used in place.

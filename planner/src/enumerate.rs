@@ -160,8 +160,8 @@ fn gives_picture(operations: &[Operation], count: usize) -> bool {
     operations[count - 1].declaration().gives.kind == ValueKind::Image
 }
 
-/// The strategies of these points: each with every codec, number of threads and cache. Files stay
-/// as they came, so they have no codec.
+/// The strategies of these points: each with every codec, number of threads and cache. Files are
+/// unchanged, so they have no codec.
 pub fn enumerate(points: &[Point], settings: &Settings) -> Vec<Strategy> {
     let mut strategies = Vec::new();
     for point in points {

@@ -35,7 +35,7 @@ impl Costs {
     }
 }
 
-/// What storage means for files that stay as they came.
+/// What storage means for unchanged files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageMeaning {

@@ -59,9 +59,9 @@ impl Cache {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Each sample in a file of its own, as it came: nothing is done offline.
+    /// Each sample in a separate file, unchanged: nothing is done in advance.
     Files,
-    /// All samples in one file, each as it came.
+    /// All samples in one file, unchanged.
     Packed,
     /// One file; JPEGs in the larger coefficient form, which decodes fastest.
     CoefficientsFast,

@@ -186,7 +186,7 @@ impl Dataset {
         self.contents.as_ref()
     }
 
-    /// What samples are made of.
+    /// The columns of samples.
     pub fn columns(&self) -> &Arc<Columns> {
         self.index.columns()
     }

@@ -5,7 +5,7 @@
     python huggingface_trainer.py --quick      two epochs on a few pictures that it makes
 
 ``batch_transform`` gives the columns the names of the model's arguments.
-``resume_from_checkpoint`` goes on in the middle of an epoch.
+``resume_from_checkpoint`` resumes in the middle of an epoch.
 """
 
 from __future__ import annotations

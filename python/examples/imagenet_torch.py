@@ -6,7 +6,7 @@
     python imagenet_torch.py --quick      two steps on a few pictures that it makes, on the CPU
 
 What is Meetpoint's are the two loaders; the rest is as in torch's own example. A checkpoint holds
-the state of the training loader of every rank, so a run goes on in the middle of an epoch, also
+the state of the training loader of every rank, so a run resumes in the middle of an epoch, also
 with another number of ranks.
 """
 

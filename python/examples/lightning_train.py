@@ -4,7 +4,7 @@
     python lightning_train.py --train train.set --val val.set
     python lightning_train.py --quick      two epochs on a few pictures that it makes
 
-A checkpoint has the state of the training loader, so ``--resume`` goes on in the middle of an
+A checkpoint has the state of the training loader, so ``--resume`` resumes in the middle of an
 epoch. With several devices, ranks come from Lightning's strategy.
 """
 

@@ -1,4 +1,4 @@
-"""Leaves an epoch in the middle, writes where it was to a file, and goes on in another loader.
+"""Leaves an epoch in the middle, writes where it was to a file, and resumes in another loader.
 
     python resume.py --dataset photos.set
     python resume.py --quick          with a few pictures that it makes

@@ -262,7 +262,7 @@ enum Sent {
 /// Rows of a dataset, read on a thread of their own a little ahead of the consumer.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct Rows {
-    /// `None` once all were handed out, or one was not to be had.
+    /// `None` once all were handed out, or one could not be read.
     reading: Mutex<Option<Reading>>,
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn names(dataset: &Dataset) -> Vec<String> {
 }
 
 impl Stream {
-    /// These columns in this order; the name of one that there is not is the error.
+    /// These columns in this order; the name of a missing one is the error.
     pub(crate) fn of(dataset: &Arc<Dataset>, names: &[String]) -> Result<Self, String> {
         let columns = dataset.columns();
         let mut chosen = Vec::new();

@@ -100,7 +100,7 @@ def test_processes_take_equal_steps_of_the_same_kind(
         steps = [it["epochs"][epoch] for it in reports]
         assert {len(rank) for rank in steps} == {-(-22 // ranks)}
         samples = [sample for rank in steps for batch in rank for sample in batch]
-        # 22 batches in 4 ranks: two come twice, as samples do with a DistributedSampler.
+        # 22 batches in 4 ranks: two are repeated, as samples are with a DistributedSampler.
         assert len(samples) == COUNT + 3 * (-22 % ranks)
         assert set(samples) == set(range(COUNT))
         kinds = [it["kinds"][epoch] for it in reports]
@@ -210,7 +210,7 @@ def check_rest(row: int, before: int, done: int, after: int, drop_last: bool) ->
     else:
         assert set(left) <= set(come)
         assert len(come) - len(left) == rest.repeated
-        # Where it divides, nothing comes twice but what does at the end of every epoch.
+        # Where it divides, nothing is repeated except at the end of every epoch.
         if before * done % after == 0 and row % after == 0:
             assert rest.repeated == 0
         assert rest.repeated <= 2 * (after - 1)
@@ -245,7 +245,7 @@ def test_another_number_of_ranks_goes_on_where_others_left(
         assert all(len(batch) == 3 for batch in begun + rest)
         assert {sample for batch in begun + rest for sample in batch} == set(range(COUNT))
         repeated = len(begun) + len(rest) - 22
-        assert f"{repeated} batches come twice" in said if repeated else "twice" not in said
+        assert f"{repeated} batches are repeated" in said if repeated else "repeated" not in said
 
 
 def test_states_that_say_too_little_are_refused(dataset: str) -> None:

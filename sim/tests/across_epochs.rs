@@ -1,4 +1,4 @@
-//! What goes from one epoch into the next comes to what it must on constant times.
+//! What one epoch leaves to the next has the expected effect with constant times.
 
 use meetpoint_scheduler::{Mte, Source, Split, Tail};
 use meetpoint_sim::scenario::{ChoiceName, Device, Distribution, Scenario, Span, StrategyName};

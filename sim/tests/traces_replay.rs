@@ -1,4 +1,4 @@
-//! A recorded run, replayed from its times alone, comes to the total that it had.
+//! A recorded run, replayed from its times alone, takes the total time that it had.
 
 use meetpoint_sim::scenario::{
     Bandwidth, Bytes, Device, Distribution, Scenario, Span, StrategyName,

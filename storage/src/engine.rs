@@ -116,7 +116,7 @@ pub trait Engine: Send {
     fn open(&mut self, path: &Path, access: Access) -> Result<FileId, Error>;
     /// Takes over an open file; `name` stands for it in errors.
     fn adopt(&mut self, file: std::fs::File, name: &str) -> Result<FileId, Error>;
-    /// Lets go of a file. Requests in flight keep it open until they end; its number may be given
+    /// Closes a file. Requests in flight keep it open until they end; its number may be given
     /// to a file that is opened later.
     fn close(&mut self, file: FileId);
     /// Whether a file is read and written directly (O_DIRECT).
@@ -134,7 +134,7 @@ pub trait Engine: Send {
     /// What was done.
     fn counters(&self) -> Counters;
     /// A buffer of at least `bytes` that this engine moves bytes to and from most cheaply, on huge
-    /// pages and registered where that can be had; what is in it is arbitrary. Dropping it gives
+    /// pages and registered if that is possible; what is in it is arbitrary. Dropping it gives
     /// it back. Engines keep up to [`crate::ARENA_BYTES_MAX`] for them.
     fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
         AlignedBuffer::zeroed(bytes)

@@ -89,7 +89,7 @@ pub enum Error {
         /// Needed alignment.
         alignment: usize,
     },
-    /// The engine itself cannot be had here.
+    /// The engine itself is not available here.
     #[error("{engine} is not available: {reason}")]
     Unavailable {
         /// Its name.

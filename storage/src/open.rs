@@ -52,7 +52,7 @@ impl<B> FileTable<B> {
         place.ok_or(Error::NoSuchFile(file.0))
     }
 
-    /// Lets go of a file; requests that have it keep it.
+    /// Closes a file; requests that have it keep it.
     pub(crate) fn close(&mut self, file: FileId) {
         if self.files.get_mut(file.0 as usize).and_then(Option::take).is_some() {
             self.free.push(file);

@@ -6,7 +6,7 @@ use crate::tidy::sources;
 use std::path::{Path, PathBuf};
 
 /// Phrases, and what to write instead.
-const PHRASES: [(&str, &str); 30] = [
+const PHRASES: [(&str, &str); 42] = [
     ("told", "reported, passed"),
     ("whoever", "the caller, the user"),
     ("anew", "again"),
@@ -37,6 +37,18 @@ const PHRASES: [(&str, &str); 30] = [
     ("of no account", "ignored, meaningless"),
     ("out of turn", "out of order"),
     ("makes no sense", "is invalid"),
+    ("is made of", "consists of"),
+    ("are made of", "consist of"),
+    ("tells of", "reports"),
+    ("takes it long", "takes long"),
+    ("as it came", "unchanged"),
+    ("as they came", "unchanged"),
+    ("that there is not", "that does not exist"),
+    ("lets go of", "releases"),
+    ("such as cannot be", "that cannot be"),
+    ("be had", "be available"),
+    ("comes twice", "occurs twice, is repeated"),
+    ("come twice", "occur twice, are repeated"),
 ];
 
 /// The file that lists the phrases.

@@ -35,7 +35,7 @@ pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails where a file could not be written, before the work that it tells of.
+/// Fails where a file could not be written, before the work whose result it shows.
 pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         let message = format!("{} is a folder", path.display());

@@ -49,7 +49,7 @@ impl Output {
 
     /// Prints a line while the work goes on; nothing under `--json`.
     ///
-    /// A reader that left, or a full disk, never ends the work: printing the result tells of it.
+    /// A reader that left, or a full disk, never ends the work: printing the result reports it.
     pub(crate) fn line(self, text: &str) {
         if !self.json {
             let _ = write_all(&format!("{text}\n"));

@@ -94,7 +94,7 @@ impl Strata {
     }
 }
 
-/// Where a sample comes to.
+/// The new position of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) sample: u64,

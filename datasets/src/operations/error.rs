@@ -77,7 +77,7 @@ pub enum OperationError {
         /// What differs.
         difference: String,
     },
-    /// A key that would come twice.
+    /// A key that would occur twice.
     DuplicateKey {
         /// The key.
         key: String,

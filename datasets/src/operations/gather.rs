@@ -39,7 +39,7 @@ pub(super) struct Input {
     beside_bytes: u64,
 }
 
-/// What samples are made of once their content is with them, and which of the further columns those
+/// The columns of samples once their content is with them, and which of the further columns those
 /// are: all but the one that says where content lies that stays elsewhere.
 pub(super) fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
     let fields = columns.extra.fields();

@@ -34,7 +34,7 @@ impl MergeOrder {
 /// Writes all samples of the datasets `from` to `to`.
 ///
 /// Columns must be the same. Labels are united by name: in natural order where each dataset has
-/// its own so, else in order of first appearance. A key must not come twice; with `prefixes`, one
+/// its own so, else in order of first appearance. A key must not occur twice; with `prefixes`, one
 /// for each dataset, each is put before that dataset's keys.
 pub fn merge(
     from: &[PathBuf],
@@ -212,7 +212,7 @@ struct Keyed {
     sample: u64,
 }
 
-/// Refuses a key that would come twice. Keeps 16 bytes a sample while it looks.
+/// Refuses a key that would occur twice. Keeps 16 bytes a sample while it looks.
 fn refuse_duplicates(inputs: &[Input]) -> Result<(), Error> {
     let mut all = Vec::new();
     let mut before = 0;

@@ -6,7 +6,7 @@ use crate::Error;
 
 /// What is gone through, sample by sample.
 pub(super) trait Advance: Send {
-    /// What its samples are made of.
+    /// The columns of its samples.
     fn schema(&self) -> &SourceSchema;
 
     /// How much there is.

@@ -5,7 +5,7 @@
 //! said as a place ([`Content::File`], [`Content::Range`]) wherever they lie somewhere as they are,
 //! so that they are read by many threads, and can be indexed without a copy.
 //!
-//! In reading order: [`Source`] (the trait), [`SourceSchema`] (what its samples are made of),
+//! In reading order: [`Source`] (the trait), [`SourceSchema`] (the columns of its samples),
 //! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
 //! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then
 //! a module for each kind.
@@ -170,7 +170,7 @@ pub struct Finished {
 
 /// Where samples come from.
 pub trait Source: Send {
-    /// What its samples are made of.
+    /// The columns of its samples.
     fn schema(&self) -> &SourceSchema;
 
     /// How much there is.

@@ -154,7 +154,7 @@ impl Writer {
         Ok(Self { to, columns, destination, staging, parts, states })
     }
 
-    /// What its rows are made of.
+    /// The columns of its rows.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
@@ -278,7 +278,7 @@ fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error>
 }
 
 /// What a writer of that recipe left; an error where another process is writing, or where there
-/// are only remains of others or such as cannot be resumed, since they would be removed.
+/// are only remains that are of others or cannot be resumed, since they would be removed.
 fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, Error> {
     let (mut same, mut other) = (Vec::new(), None);
     let mut places = destination.places()?;

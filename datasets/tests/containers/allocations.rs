@@ -10,7 +10,7 @@ static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
 struct Watching;
 
-// SAFETY: every call goes on to the system's allocator as it came.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);

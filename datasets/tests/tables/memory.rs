@@ -21,7 +21,7 @@ fn count(bytes: isize) {
     });
 }
 
-// SAFETY: each call is handed to the system's allocator as it came; the counters allocate nothing.
+// SAFETY: each call is passed to the system's allocator unchanged; the counters allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);

@@ -1,4 +1,4 @@
-//! What the samples of a dataset are made of: their content, and any further columns.
+//! The columns of the samples of a dataset: their content, and any further columns.
 
 use super::schema::{
     CRC32C, ENTRY_POINTS, EXTRA_COLUMNS_MAX, FORMAT, FORMAT_KEY, IMAGE, KEY, KIND_KEY, LABEL,
@@ -41,7 +41,7 @@ impl ContentKind {
     }
 }
 
-/// What samples are made of beside key, label and checksum.
+/// The columns of samples beside key, label and checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     /// What the content is.

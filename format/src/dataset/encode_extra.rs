@@ -105,7 +105,7 @@ impl ExtraCheck {
         };
         if !std::ptr::eq(self.known.as_ptr(), Arc::as_ptr(batch)) {
             check_schema(columns, batch)?;
-            // Held weakly, so that no other record batch comes to lie in its place.
+            // Held weakly, so that no other record batch takes its address.
             self.known = Arc::downgrade(batch);
         }
         if *row >= batch.num_rows() {

@@ -178,7 +178,7 @@ impl Index {
         self.batches.len()
     }
 
-    /// What samples are made of.
+    /// The columns of samples.
     pub fn columns(&self) -> &Arc<Columns> {
         &self.columns
     }

@@ -75,7 +75,7 @@ impl RecordBatchPlace {
 pub struct PartLayout {
     /// Version of the conventions that its schema names.
     pub version: u32,
-    /// What its samples are made of; for versions 1 and 2 images alone.
+    /// The columns of its samples; for versions 1 and 2 images alone.
     pub columns: Columns,
     /// Magic number and schema message.
     pub head: Range<u64>,

@@ -6,7 +6,7 @@
 //! `docs/dataset-format.md` describes it for other languages.
 //!
 //! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which
-//! form, as it says), [`schema`] (names and limits), [`Columns`] (what samples are made of),
+//! form, as it says), [`schema`] (names and limits), [`Columns`] (the columns of samples),
 //! [`PartEncoder`] (rows to the bytes of a part), [`PartLayout`] (the footer of a part),
 //! [`RecordBatchMetadata`] (everything of a record batch but its images and further columns),
 //! [`ExtraTable`] (where further columns lie, and what is in them), [`Index`] (where a sample's

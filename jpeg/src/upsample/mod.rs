@@ -21,7 +21,7 @@ mod tests;
 use crate::Cpu;
 use std::ops::Range;
 
-/// How a component comes to full resolution.
+/// How a component is upsampled to full resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upsampling {
     /// It already has full resolution.

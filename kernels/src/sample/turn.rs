@@ -20,7 +20,7 @@ impl Turn {
         if self.0 >= 5 { (height, width) } else { (width, height) }
     }
 
-    /// Where a pixel of a picture of `width` x `height` comes to lie.
+    /// The new position of a pixel of a picture of `width` x `height`.
     fn place(self, (x, y): (usize, usize), (width, height): (usize, usize)) -> (usize, usize) {
         let (right, bottom) = (width - 1 - x, height - 1 - y);
         match self.0 {

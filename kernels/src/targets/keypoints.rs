@@ -51,7 +51,7 @@ pub(super) fn write(
     let stored_numbers = numbers(stored.element(), bytes);
     let moved = points.some(into.points.clone());
     let count = of_object(stored, moved.len()).max(1);
-    // The index in an object of the point that comes to lie at each place.
+    // For each position, the index in an object of the point that moves there.
     let mut from: Vec<usize> = (0..count).collect();
     if points.is_mirrored() {
         for [one, other] in &keypoints.swap {

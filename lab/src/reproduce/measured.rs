@@ -177,8 +177,8 @@ pub fn run<B: Bench>(
     for (done, setting) in settings.iter().enumerate() {
         progress(done as u64, total);
         use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
-        // Memory that a machine touches for the first time takes it long, and the first strategy
-        // would have to pay: with 16 workers as much as half an epoch.
+        // The first access to memory takes long, at the expense of the first strategy: with 16
+        // workers as much as half an epoch.
         bench.run(setting.material, setting.knobs, &[HostOnly])?;
         let report =
             bench.run(setting.material, setting.knobs, &[HostOnly, Mte, Wrr, DeviceOnly])?;

@@ -365,7 +365,7 @@ impl Round<'_> {
         };
         let stored = total(&|at| records[at].bytes);
         let samples = records.len() as f64;
-        // Files stay as they came.
+        // Files are unchanged.
         let is_free = point.is_nothing_offline();
         let offline_seconds =
             if is_free { 0.0 } else { offline.seconds / samples * population as f64 };

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Checked(NamedTuple):
-    """What a loader is made of."""
+    """The checked arguments of a loader."""
 
     settings: _native.Settings
     recipe: "Compose"
@@ -34,7 +34,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     """Checks the arguments of a loader; ``further`` are those that only torch has.
 
     :raises SettingError: an argument out of its range.
-    :raises TypeError: an argument that there is not.
+    :raises TypeError: an unknown argument.
     """
     # Of the outputs only torch's knows pinned memory.
     pin = bool(given["pin_memory"]) and given["output"] == "torch"

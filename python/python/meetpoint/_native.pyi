@@ -1,5 +1,6 @@
-"""The runtime. Use the package ``meetpoint``, which wraps it; only tensors and batches are met
-by its users."""
+"""The native runtime. Use the package ``meetpoint``, which wraps it; users see only tensors and
+batches.
+"""
 
 from os import PathLike
 from typing import (
@@ -18,7 +19,7 @@ from typing import (
 from ._damage import DamagedSample
 
 class Output(TypedDict):
-    """What a recipe makes of a picture."""
+    """The result of a recipe for one image."""
 
     shape: List[int]
     """[height, width, channels] or [channels, height, width]; 3 channels, or 1."""
@@ -32,7 +33,7 @@ class Described(TypedDict):
 
     toml: str
     canonical: str
-    """JSON, every default spelled out."""
+    """JSON, with all defaults written out."""
     hash: str
     is_deterministic: bool
     output: Optional[Output]
@@ -47,18 +48,18 @@ class RankListener:
         """Of TCP."""
 
 class Meeting(TypedDict):
-    """Where ranks meet; every key must be there."""
+    """How ranks connect; every key is required."""
 
     place: str
     token: bytes
     """32 bytes that all ranks know."""
     listener: Optional[RankListener]
-    """Rank 0's, where it listens already."""
+    """The listener of rank 0, if it already listens."""
     job: str
-    """What this rank is to run; the same for all."""
+    """The job of this rank; the same for all ranks."""
 
 class Settings(TypedDict):
-    """What a loader is made with; every key must be there."""
+    """The settings of a loader; every key is required."""
 
     dataset: str
     recipe: str
@@ -83,7 +84,7 @@ class Settings(TypedDict):
     rank: int
     ranks: int
     meeting: Optional[Meeting]
-    """Where the ranks meet, if they have something to agree on."""
+    """How the ranks connect, if they need to agree on steps."""
     rank_timeout: float
     """Seconds."""
     stall_timeout: float
@@ -118,9 +119,9 @@ class Tensor:
         dl_device: Optional[Tuple[int, int]] = None,
         copy: Optional[bool] = None,
     ) -> Any:
-        """A capsule of DLPack 1.0 where ``max_version`` allows it, else of the one before.
+        """A capsule of DLPack 1.0 if ``max_version`` allows it, otherwise of the previous version.
 
-        :raises BufferError: a stream, another device or a copy was asked for.
+        :raises BufferError: a stream, another device or a copy was requested.
         """
     def __dlpack_device__(self) -> Tuple[int, int]:
         """(1, 0): the CPU."""
@@ -131,7 +132,7 @@ class Batch:
 
     @property
     def columns(self) -> List[str]:
-        """Names of its columns, in the order in which they were named."""
+        """Names of its columns, in the requested order."""
     def column(self, name: str) -> Union[Tensor, Tuple[Tensor, Tensor], List[str], List[bytes]]:
         """The values of a column, by its kind: a tensor [batch, ...]; values [rows, ...] and
         offsets [batch + 1] (int64, in rows) of a ragged tensor; a text or bytes per sample.
@@ -140,19 +141,20 @@ class Batch:
         """
     @property
     def has_labels(self) -> bool:
-        """Whether the dataset has labels, and batches a column with them."""
+        """Whether the dataset has labels and the batch contains them."""
     def sample_numbers(self, *, narrow: bool = False) -> Tensor:
-        """Numbers of its samples in the dataset: int64, or int32 where asked and enough."""
+        """Numbers of its samples in the dataset: int64, or int32 if requested and sufficient."""
 
     def labels(self, *, narrow: bool = False) -> Optional[Tensor]:
-        """[batch], int64, or int32 where ``narrow``; float32 [batch, classes] after an operation on
-        batches; ``None`` where there are none."""
+        """[batch], int64, or int32 with ``narrow``; float32 [batch, classes] after an operation on
+        batches; ``None`` if there are no labels.
+        """
     @property
     def samples(self) -> List[int]:
         """Numbers of its samples in the dataset."""
     @property
     def damaged(self) -> List[Dict[str, Any]]:
-        """Its damaged samples and what was done about them, as :class:`DamagedSample` takes them."""
+        """Its damaged samples and how they were handled, as arguments of :class:`DamagedSample`."""
     @property
     def index(self) -> int:
         """Index in the epoch."""
@@ -161,12 +163,12 @@ class Batch:
         """Epoch, from 0."""
     @property
     def device(self) -> Optional[int]:
-        """Number of the device that prepared it; ``None``: the host did."""
+        """Number of the device that prepared it; ``None`` for the host."""
     def __len__(self) -> int: ...
 
 @final
 class Loader:
-    """A loader on a thread of its own."""
+    """A loader on a separate thread."""
 
     def __new__(cls, settings: Settings) -> Loader: ...
     @property
@@ -177,7 +179,7 @@ class Loader:
     def samples_per_epoch(self) -> int: ...
     @property
     def sampler(self) -> Tuple[str, str]:
-        """The sampler with its options, and the SHA-256 of what it amounts to on the dataset."""
+        """The sampler with its options, and its checksum on the dataset."""
     @property
     def has_host_order(self) -> bool:
         """Whether batches come in the order of the host alone, whoever prepares them."""
@@ -216,14 +218,15 @@ class Loader:
         """Ends an epoch, without waiting for that."""
     @property
     def rest_record(self) -> Optional[str]:
-        """What fixes the order of the batches that are left."""
+        """The record that determines the order of the remaining batches."""
     def take_losses(self) -> List[str]:
-        """What happened since this was asked last."""
+        """Losses since the previous call."""
     def take_finished(self) -> List[str]:
-        """What was measured of the epochs that ended since this was asked last, as JSON."""
+        """Measurements of the epochs that ended since the previous call, as JSON."""
     def explain(self, replayed_step: Optional[float] = None) -> Optional[str]:
-        """What held the last epoch up, as JSON; ``replayed_step`` are seconds of a step on ready
-        batches."""
+        """What limited the last epoch, as JSON; ``replayed_step``: seconds of a step on ready
+        batches.
+        """
     def write_trace(self, path: str) -> Tuple[int, int]:
         """Events written, and batches left out."""
     def metrics(self) -> str:
@@ -254,19 +257,19 @@ class MetricsExporter:
 
     @property
     def exports(self) -> int:
-        """Times that the collector took what was counted."""
+        """Number of successful exports."""
     @property
     def failures(self) -> int:
-        """Times that it did not."""
+        """Number of failed exports."""
     @property
     def failure(self) -> Optional[str]:
-        """Why it did not the last time."""
+        """Why the last failed export failed."""
     def take_failure(self) -> Optional[str]:
-        """Why it did not the first time, once."""
+        """Why the first failed export failed; returned only once."""
     def flush(self, timeout: float) -> bool:
-        """Sends now, and waits so many seconds for that; whether the collector took it."""
+        """Exports now, and waits at most this many seconds. Returns whether it succeeded."""
     def close(self) -> None:
-        """Sends what is left, for which it takes a second at most, and ends the thread."""
+        """Exports once more, for at most a second, and ends the thread."""
 
 @final
 class Energy:
@@ -305,9 +308,9 @@ class Writer:
     def __new__(cls, path: str, *, force: bool, part_bytes: int) -> Writer: ...
     def push(self, key: str, image: bytes, label: Optional[int]) -> None: ...
     def finish(self, labels: List[str], source: str) -> int:
-        """Lets the dataset appear; samples in it."""
+        """Completes the dataset; returns the number of its samples."""
     def discard(self) -> None:
-        """Leaves nothing."""
+        """Removes everything that was written."""
 
 def describe_recipe(
     toml: str, made_of: Optional[Sequence[Tuple[int, str]]] = None

@@ -15,7 +15,7 @@ Converter = Callable[[_native.Tensor], Any]
 def converter(output: str, *, pin: bool = False) -> Converter:
     """Makes what is handed out; ``pin`` asks for torch's pinned memory.
 
-    :raises SettingError: an output that there is not.
+    :raises SettingError: an unknown output.
     """
     converters: Dict[str, Converter] = {
         "numpy": _as_numpy,

@@ -140,7 +140,7 @@ def position_of(
     before = first["world_size"]
     said = f"epoch {first['epoch']}, begun by {before} ranks, resumes with {world_size}"
     if rest.repeated:
-        said += f"; {rest.repeated} batches come twice so that all ranks take equal steps"
+        said += f"; {rest.repeated} batches are repeated so that all ranks take equal steps"
     if rest.left_out:
         said += f"; {rest.left_out} batches are left out so that all ranks take equal steps"
     return Position(int(first["epoch"]), rest.consumed, None, first["strategy"]), [said]

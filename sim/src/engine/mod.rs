@@ -177,7 +177,7 @@ impl<'s> World<'s> {
         Ok(Epoch::new(config)?)
     }
 
-    /// Posts what goes wrong by itself, and tells of what went wrong before.
+    /// Posts what goes wrong by itself, and reports what went wrong before.
     fn announce_faults(&mut self) {
         for fault in &self.scenario.ranks.faults {
             if let RankFaultKind::Late(by) = fault.kind

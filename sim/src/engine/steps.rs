@@ -80,7 +80,7 @@ impl World<'_> {
         self.somebody_waits();
     }
 
-    /// All ranks have proposed, and what that comes to is known to all.
+    /// All ranks have proposed, and the result is known to all.
     pub(super) fn agreed(&mut self) {
         let steps = &mut self.steps;
         steps.proposed = 0;

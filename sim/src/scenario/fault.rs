@@ -47,7 +47,7 @@ pub struct Fault {
 /// What a rank does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RankFaultKind {
-    /// It comes to its first step so much later than the others.
+    /// It begins its first step this much later than the others.
     Late(Span),
     /// It takes no step from this one on (from 1).
     Die(u64),

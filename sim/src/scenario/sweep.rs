@@ -45,7 +45,7 @@ pub fn points(scenario: &Table, sweeps: &[Sweep]) -> Result<Vec<Point>, Scenario
         count = count.saturating_mul(sweep.values.len());
     }
     if count > POINTS_MAX {
-        let problem = format!("comes to {count} scenarios");
+        let problem = format!("has {count} scenarios");
         let remedy = format!("at most {POINTS_MAX}: fewer values");
         return Err(ScenarioError::new("sweep", problem, remedy));
     }

@@ -70,7 +70,7 @@ fn an_interrupted_pack_says_what_it_keeps_and_how_to_go_on() {
     let kept = folder.path().join("to.set.partial-0-0");
     let (third, whole) = (kept.join("part-00003.arrow"), folder.path().join("to.set"));
     let is_underway = || third.exists() || whole.exists();
-    assert!(until(Duration::from_secs(60), is_underway), "the pack comes to its third part");
+    assert!(until(Duration::from_secs(60), is_underway), "the pack reaches its third part");
     kill_process(Pid::from_child(&host), Signal::INT).unwrap();
     let done = finish(host);
     // A pack that is over before it was seen is no failure of what is tested here.

@@ -76,7 +76,7 @@ impl Part {
         is_read && crc32c(&read) == self.layout.head_crc32c
     }
 
-    /// What its samples are made of.
+    /// The columns of its samples.
     pub(super) fn columns(&self) -> &Columns {
         &self.layout.columns
     }

@@ -28,7 +28,7 @@ pub(crate) enum RowContent {
     Here(Content),
     /// The row has none.
     Missing,
-    /// It cannot be had, and why.
+    /// It cannot be read, and why.
     Unreadable(String),
 }
 

@@ -59,7 +59,7 @@ pub(super) struct Samples {
 pub(super) struct Wish {
     /// Longest that is read.
     pub(super) bytes_max: u64,
-    /// Memory for each byte that is read, and for what is made of it.
+    /// Memory for each byte that is read, and for the values parsed from it.
     pub(super) memory_per_byte: u64,
 }
 
