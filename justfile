@@ -50,6 +50,10 @@ bench-jpeg DIR *ARGS:
 against-libjpeg DIR *ARGS:
     cargo run --release -p meetpoint-jpeg-benches --features libjpeg-turbo --bin against-libjpeg -- {{DIR}} {{ARGS}}
 
+# What no other check compiles: the feature remote and the fuzz workspace.
+optional:
+    scripts/optional.sh
+
 # Every fuzz target for some seconds.
 fuzz SECONDS="600":
     scripts/fuzz.sh {{SECONDS}}

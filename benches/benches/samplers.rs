@@ -4,8 +4,8 @@
 use meetpoint_benches::{Options, Report, Row, Target, median};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::sampler::{
-    ColumnType, Expression, Indices, Repeated, SampleColumns, Sampler, SamplerError, Sampling,
-    Sequential, Shuffled, Weighted, Weights,
+    ColumnType, Expression, Indices, Mixture, Repeated, SampleColumns, Sampler, SamplerError,
+    Sampling, Sequential, Shuffled, Stop, Weighted, Weights,
 };
 use std::hint::black_box;
 use std::time::Instant;
@@ -24,6 +24,10 @@ impl SampleColumns for Plain {
 
     fn samples(&self) -> u64 {
         SAMPLES
+    }
+
+    fn datasets(&self) -> Vec<u64> {
+        vec![SAMPLES - SAMPLES / 4, SAMPLES / 4]
     }
 
     fn columns(&self) -> Vec<(String, ColumnType)> {
@@ -59,6 +63,7 @@ fn samplers() -> Vec<Sampler> {
         weighted(true).into(),
         weighted(false).into(),
         Repeated { repeats: 3, length: None }.into(),
+        Mixture { weights: [1.0, 1.0].into(), stop: Stop::AllExhausted, shuffle: true }.into(),
     ]
 }
 

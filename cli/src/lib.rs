@@ -2,12 +2,11 @@
 //!
 //! It is thin: it reads arguments and job files, calls the other crates, and tells the result. In
 //! reading order: `commands` (one file per command), `surface` (how it meets its user),
-//! `runner` (a job under several strategies), `report`, `doctor`, `power`, `generate`, `npy`.
+//! `runner` (a job under several strategies), `report`, `doctor`, `power`, `generate`.
 
 mod commands;
 mod doctor;
 mod generate;
-mod npy;
 mod power;
 mod runner;
 mod surface;

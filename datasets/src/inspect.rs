@@ -120,7 +120,11 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     Ok(Inspection {
         path: path.to_path_buf(),
         version: manifest.version,
-        content: ContentEntry { kind: manifest.kind(), column: manifest.content_name().to_owned() },
+        content: ContentEntry {
+            kind: manifest.kind(),
+            column: manifest.content_name().to_owned(),
+            prepared: manifest.prepared().cloned(),
+        },
         columns: manifest.columns.clone().unwrap_or_default(),
         samples: manifest.samples,
         image_bytes: manifest.image_bytes,

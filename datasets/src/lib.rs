@@ -3,7 +3,8 @@
 //! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
 //! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
 //! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
-//! (whether every bit is as it was packed, and where not), [`Writer`] (rows into a dataset),
+//! (whether every bit is as it was packed, and where not), [`preview()`] (a contact sheet of what a
+//! recipe makes of samples), [`Writer`] (rows into a dataset),
 //! [`options`] (the words of their options), [`Error`].
 
 mod choice;
@@ -21,6 +22,7 @@ mod over_budget;
 pub mod pack;
 mod pattern;
 mod place;
+mod preview;
 mod printable;
 pub mod sink;
 pub mod source;
@@ -39,6 +41,7 @@ pub use left_out::LeftOut;
 pub use message::Message;
 pub use natural::natural_order;
 pub use pack::{Check, OnError, PackOptions, PackProgress, PackSummary, pack};
+pub use preview::{DRAWS_MAX, Preview, PreviewError, PreviewOptions, SAMPLES_MAX, preview};
 pub use printable::printable;
 pub use sink::{Shards, SinkKind};
 pub use unpack::{

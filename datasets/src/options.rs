@@ -5,11 +5,19 @@ use crate::pack::{Check, OnError};
 use crate::sink::SinkKind;
 use crate::source::ContentKind;
 use crate::{Progressive, RestartMarkers, operations::MergeOrder};
-use meetpoint_format::dataset::{EntryPointSpacing, Form};
+use meetpoint_format::dataset::{Codec, EntryPointSpacing, Form};
 use std::ops::Range;
 
 impl Choice for Form {
     const ALL: &'static [Self] = &[Self::Jpeg, Self::Compact, Self::Fast];
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Choice for Codec {
+    const ALL: &'static [Self] = Self::ALL;
 
     fn name(self) -> &'static str {
         self.name()

@@ -206,8 +206,8 @@ fn remove_tree(folder: &Path) -> std::io::Result<()> {
 }
 
 impl Staging {
-    /// Goes on in the place of a process that is no more, for a dataset.
-    pub(crate) fn go_on(mut remains: Remains) -> Result<Self, Error> {
+    /// Takes over the folder of a process that ended, to resume its dataset.
+    pub(crate) fn resume(mut remains: Remains) -> Result<Self, Error> {
         let path = remains.path.clone();
         let spare = spare().map_err(|source| Error::Write { path: path.clone(), source })?;
         let folder = remains.folder.take().expect("remains are resumed once");

@@ -14,7 +14,6 @@ mod error;
 mod fault;
 mod governor;
 mod link;
-mod mapping;
 mod memory;
 mod meters;
 mod options;

@@ -1,9 +1,11 @@
 //! The configuration of a device, and its description of itself.
 
 use meetpoint_link::{DeviceInfo, Emulation, Fault};
+use meetpoint_prepare::{CpuPreparers, PreparerFactory};
 use meetpoint_storage::EngineKind;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything that [`crate::serve()`] needs.
@@ -17,6 +19,8 @@ pub struct ServeOptions {
     pub emulation: Emulation,
     /// The faults to inject.
     pub faults: Vec<Fault>,
+    /// Makes the preparer of each job.
+    pub preparers: Arc<dyn PreparerFactory>,
     /// How datasets are read and file spools written.
     pub engine: EngineKind,
     /// Hosts that it works for at a time: the ranks of a job, or jobs of the same user. Their
@@ -49,6 +53,7 @@ impl ServeOptions {
             roots,
             emulation: Emulation::default(),
             faults: Vec::new(),
+            preparers: Arc::new(CpuPreparers::default()),
             engine: EngineKind::Auto,
             hosts: 1,
             once: false,

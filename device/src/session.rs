@@ -8,12 +8,11 @@ use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
 use meetpoint_format::column::{BatchColumns, BatchLayout, COLUMNS_MAX, ColumnNames};
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash};
-use meetpoint_format::sampler::Sampling;
+use meetpoint_format::sampler::{DATASETS_MAX, Sampling};
 use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError};
-use meetpoint_kernels::Cpu;
 use meetpoint_link::{Emulation, refusal};
-use meetpoint_prepare::{CpuPreparer, Dataset, OnError, Preparer};
+use meetpoint_prepare::{Dataset, OnError, Preparer, PreparerFactory, Resources};
 use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
 use std::ffi::OsStr;
@@ -180,6 +179,7 @@ pub(crate) struct Means {
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) engine: EngineKind,
     pub(crate) emulation: Emulation,
+    preparers: Arc<dyn PreparerFactory>,
     datasets: Arc<Datasets>,
 }
 
@@ -188,12 +188,12 @@ pub(crate) struct Means {
 struct Datasets(Mutex<Vec<Weak<Dataset>>>);
 
 impl Datasets {
-    fn open(&self, path: &Path) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
-        let is_it = |dataset: &Arc<Dataset>| dataset.path() == path && dataset.is_unchanged();
+    fn open(&self, paths: &[PathBuf]) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
+        let is_it = |dataset: &Arc<Dataset>| dataset.paths().eq(paths) && dataset.is_unchanged();
         if let Some(dataset) = self.lock().iter().filter_map(Weak::upgrade).find(is_it) {
             return Ok(dataset);
         }
-        let dataset = Arc::new(Dataset::open(path)?);
+        let dataset = Arc::new(Dataset::open_all(paths)?);
         let mut datasets = self.lock();
         datasets.retain(|other| other.strong_count() > 0);
         datasets.push(Arc::downgrade(&dataset));
@@ -212,6 +212,7 @@ impl Means {
             roots,
             engine: options.engine,
             emulation: options.emulation,
+            preparers: Arc::clone(&options.preparers),
             datasets: Arc::default(),
         }
     }
@@ -272,7 +273,8 @@ pub(crate) fn load(
     };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
-    let preparer = CpuPreparer::new(job, Box::new(engine), Cpu::detect())?;
+    let resources = Resources { engine: Box::new(engine), decode_memory: None };
+    let preparer = means.preparers.preparer(&job, resources)?;
     let slots = geometry.slots;
     Ok(Job {
         batching,
@@ -281,7 +283,7 @@ pub(crate) fn load(
         recipe: hash,
         slots,
         payload_bytes_max,
-        preparer: Box::new(preparer),
+        preparer,
         read_meter,
         waits,
         spool,
@@ -297,23 +299,32 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
 /// Opens a dataset inside the roots. The error does not reveal whether a path outside of them
 /// exists.
 fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
-    let named = Path::new(OsStr::from_bytes(&request.dataset));
-    let path = std::fs::canonicalize(named).ok();
-    let inside = path.filter(|path| means.roots.iter().any(|root| path.starts_with(root)));
-    let Some(path) = inside else {
+    let roots = || {
         let roots: Vec<_> = means.roots.iter().map(|root| root.display().to_string()).collect();
-        let (dataset, roots) = (named.to_path_buf(), roots.join(", "));
-        return Err(Refusal::OutsideRoots { dataset, roots });
+        roots.join(", ")
     };
-    let dataset = means.datasets.open(&path)?;
-    if let Some(content) = dataset.content_root() {
-        let inside = |path: &PathBuf| means.roots.iter().any(|root| path.starts_with(root));
+    let inside = |path: &PathBuf| means.roots.iter().any(|root| path.starts_with(root));
+    // Without a limit, a host could have many more opened than it can use.
+    let count = request.datasets.len();
+    if count > DATASETS_MAX {
+        return Err(meetpoint_prepare::Error::TooManyDatasets { datasets: count }.into());
+    }
+    let mut paths = Vec::with_capacity(count);
+    for named in &request.datasets {
+        let named = Path::new(OsStr::from_bytes(named));
+        let Some(path) = std::fs::canonicalize(named).ok().filter(inside) else {
+            let (dataset, roots) = (named.to_path_buf(), roots());
+            return Err(Refusal::OutsideRoots { dataset, roots });
+        };
+        paths.push(path);
+    }
+    let dataset = means.datasets.open(&paths)?;
+    for content in dataset.content_roots() {
         if std::fs::canonicalize(content).ok().filter(inside).is_none() {
-            let roots: Vec<_> = means.roots.iter().map(|root| root.display().to_string()).collect();
             return Err(Refusal::ContentOutsideRoots {
-                dataset: named.to_path_buf(),
+                dataset: dataset.path().to_path_buf(),
                 content: content.display().to_string(),
-                roots: roots.join(", "),
+                roots: roots(),
             });
         }
     }

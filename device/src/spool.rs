@@ -1,10 +1,11 @@
 //! The destination of ready batches: shared memory, or a file through a storage engine.
 
-use crate::mapping::Mapping;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_format::wire::SpoolKind;
 use meetpoint_storage::slow::{Direction, Figures, Meter, Pace, SlowEngine, Throttle};
-use meetpoint_storage::{AlignedBuffer, Engine, EngineKind, FileId, Request, RequestKind};
+use meetpoint_storage::{
+    AlignedBuffer, Engine, EngineKind, FileId, Request, RequestKind, SharedMapping,
+};
 use rustix::fs::{FileType, OFlags, SealFlags, fcntl_get_seals, fcntl_getfl, fstat};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -49,7 +50,7 @@ pub(crate) struct Spool {
 }
 
 enum Body {
-    Memory { mapping: Mapping, throttle: Option<Throttle> },
+    Memory { mapping: SharedMapping, throttle: Option<Throttle> },
     File { engine: Box<dyn Engine>, file: FileId, meter: Option<Meter>, patience: Pace },
 }
 
@@ -159,8 +160,7 @@ fn open_memory(fd: BorrowedFd<'_>, bytes: u64, pace: Pace) -> Result<Body, Spool
     if !seals.contains(SealFlags::SHRINK) {
         return Err(SpoolError::NotSealed);
     }
-    let bytes = usize::try_from(bytes).map_err(std::io::Error::other)?;
-    let mapping = Mapping::new(fd, bytes)?;
+    let mapping = SharedMapping::new(fd, bytes)?;
     // Memory has no command latency.
     let pace = Pace { latency: Duration::ZERO, ..pace };
     let throttle = pace.write_bytes_per_second.is_some().then(|| Throttle::new(pace));

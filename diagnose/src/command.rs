@@ -44,6 +44,8 @@ pub enum Command {
         /// Where it listens.
         socket: PathBuf,
     },
+    /// Stores what the first operations of a recipe give.
+    Prepare,
     /// Measures forms of a dataset and writes the results to a file.
     ProfileResults,
     /// Reports what this machine permits.
@@ -69,6 +71,7 @@ impl Command {
             Self::Cat => "list its keys and labels",
             Self::ServeDevice { .. } => "start a device",
             Self::ProbeDevice { .. } => "query the device",
+            Self::Prepare => "prepare the dataset again",
             Self::ProfileResults => "write a file of results",
             Self::Doctor => "see what this machine permits",
         };
@@ -100,6 +103,7 @@ impl Command {
             Self::ProbeDevice { socket } => {
                 (format!("device probe --socket {}", socket.display()), None)
             }
+            Self::Prepare => ("prepare".to_owned(), Some("prepare()")),
             Self::ProfileResults => ("profile --csv FILE".to_owned(), None),
             Self::Doctor => ("doctor".to_owned(), None),
         };

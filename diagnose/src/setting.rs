@@ -43,6 +43,14 @@ pub enum Setting {
     Runs,
     /// Codecs of a profile.
     Codecs,
+    /// Where a recipe is cut.
+    Cut,
+    /// The recipe.
+    Recipe,
+    /// Compression of prepared samples.
+    Codec,
+    /// Quality of pictures that are encoded as JPEG again.
+    LossyJpeg,
     /// Folder for temporary files.
     Temporary,
     /// Most bytes that a profile may store.
@@ -145,6 +153,10 @@ impl Setting {
             Self::Samples => ("--samples", "--samples"),
             Self::Runs => ("--runs", "--runs"),
             Self::Codecs => ("--codecs", "--codecs"),
+            Self::Cut => ("--cut", "cut"),
+            Self::Recipe => ("the recipe", "recipe"),
+            Self::Codec => ("--codec", "codec"),
+            Self::LossyJpeg => ("--lossy-jpeg", "lossy_jpeg"),
             Self::Temporary => ("--temporary", "--temporary"),
             Self::StorageLimit => ("--storage-limit", "--storage-limit"),
             Self::MemoryLimit => ("--memory-limit", "--memory-limit"),
@@ -221,6 +233,10 @@ impl Setting {
             | Self::Samples
             | Self::Runs
             | Self::Codecs
+            | Self::Cut
+            | Self::Recipe
+            | Self::Codec
+            | Self::LossyJpeg
             | Self::Temporary
             | Self::StorageLimit
             | Self::MemoryLimit

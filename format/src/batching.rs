@@ -301,9 +301,9 @@ impl Batching {
         let start = place.map_or(0, |place| place.of_device * u64::from(self.cut.batch_size));
         let overall = self.plan.positions.overall(device, start);
         let has_repeats = self.sampling.has_repeats();
-        (0..u64::from(len)).map(move |at| {
-            let sample = order.sample_at(device, start + at);
-            Entry { sample, key: if has_repeats { overall + at } else { sample } }
+        order.samples_from(device, start, len).zip(overall..).map(move |(sample, position)| Entry {
+            sample,
+            key: if has_repeats { position } else { sample },
         })
     }
 

@@ -70,6 +70,16 @@ impl Held {
         first + (n - before)
     }
 
+    /// How many of the device's samples come before one of the dataset, which it need not hold.
+    pub(crate) fn before(&self, sample: u64) -> u64 {
+        let after = self.runs.partition_point(|(_, first)| *first <= sample);
+        let Some((before, first)) = after.checked_sub(1).map(|run| self.runs[run]) else {
+            return 0;
+        };
+        let end = self.runs.get(after).map_or(self.samples, |(before, _)| *before);
+        (before + (sample - first)).min(end)
+    }
+
     /// Whether the device holds a sample of the dataset.
     pub(crate) fn holds(&self, sample: u64) -> bool {
         let after = self.runs.partition_point(|(_, first)| *first <= sample);

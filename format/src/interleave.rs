@@ -15,6 +15,9 @@ pub const INTERLEAVED_MAX: u64 = 1 << 47;
 /// Most devices.
 pub const DEVICES_MAX: usize = 1 << 16;
 
+/// Groups that are followed from one batch to the next without a search.
+const GROUPS_FOLLOWED: usize = 8;
+
 /// Counts that cannot be interleaved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InterleaveError {
@@ -151,18 +154,20 @@ impl Interleave {
 
     /// How many batches stand before this one.
     fn rank(&self, (own, j): Member) -> u64 {
-        let at = self.groups[own].numerator(j);
-        let len = u128::from(self.groups[own].len());
-        let before = |(other, group): (usize, &Group)| {
-            if other == own {
-                return j;
-            }
-            // Of the other group those below at / len, in units of its own batches; of those that
-            // stand at the very place, an earlier group's come first.
-            let scaled = at * u128::from(group.len());
-            group.below(if other < own { scaled / len + 1 } else { scaled.div_ceil(len) })
-        };
-        self.groups.iter().enumerate().map(before).sum()
+        (0..self.groups.len()).map(|other| self.before(other, (own, j))).sum()
+    }
+
+    /// How many batches of a group stand before this one.
+    fn before(&self, other: usize, (own, j): Member) -> u64 {
+        if other == own {
+            return j;
+        }
+        let (at, len) = (self.groups[own].numerator(j), u128::from(self.groups[own].len()));
+        let group = &self.groups[other];
+        // Of the other group those below at / len, in units of its own batches; of those that
+        // stand at the very place, an earlier group's come first.
+        let scaled = at * u128::from(group.len());
+        group.below(if other < own { scaled / len + 1 } else { scaled.div_ceil(len) })
     }
 
     /// The batch that so many stand before.
@@ -188,12 +193,62 @@ impl Interleave {
         *found
     }
 
+    /// The holders of the batches from one on, as [`Self::holder`] names them. Only the first is
+    /// searched for.
+    pub(crate) fn from(&self, first: u64) -> From<'_> {
+        let mut next = [0; GROUPS_FOLLOWED];
+        let is_followed = first < self.len && self.groups.len() <= GROUPS_FOLLOWED;
+        if is_followed && self.groups.len() > 1 {
+            let (own, j) = self.find(first);
+            for (number, next) in next.iter_mut().enumerate().take(self.groups.len()) {
+                *next = self.before(number, (own, j));
+            }
+        }
+        From { interleave: self, batch: first, next }
+    }
+
     fn compare(&self, a: Member, b: Member) -> std::cmp::Ordering {
         let ((group_a, j_a), (group_b, j_b)) = (a, b);
         let (of_a, of_b) = (&self.groups[group_a], &self.groups[group_b]);
         let left = of_a.numerator(j_a) * u128::from(of_b.len());
         let right = of_b.numerator(j_b) * u128::from(of_a.len());
         left.cmp(&right).then(group_a.cmp(&group_b))
+    }
+}
+
+/// The holders of successive batches.
+pub(crate) struct From<'i> {
+    interleave: &'i Interleave,
+    batch: u64,
+    /// By group, where there are few of them: its first batch that was not named yet.
+    next: [u64; GROUPS_FOLLOWED],
+}
+
+impl Iterator for From<'_> {
+    type Item = (u16, u64);
+
+    fn next(&mut self) -> Option<(u16, u64)> {
+        let Self { interleave, batch, next } = self;
+        let groups = &interleave.groups;
+        if *batch >= interleave.len {
+            return None;
+        }
+        *batch += 1;
+        if groups.len() == 1 || groups.len() > GROUPS_FOLLOWED {
+            return Some(interleave.holder(*batch - 1));
+        }
+        let open = (0..groups.len()).filter(|group| next[*group] < groups[*group].len());
+        let first =
+            open.reduce(
+                |a, b| {
+                    if interleave.compare((a, next[a]), (b, next[b])).is_lt() { a } else { b }
+                },
+            );
+        let group = first.expect("a batch is left");
+        let (turns, j) = (groups[group].devices.len() as u64, next[group]);
+        next[group] += 1;
+        let (round, turn) = if turns == 1 { (j, 0) } else { (j / turns, j % turns) };
+        Some((groups[group].devices[turn as usize], round))
     }
 }
 
@@ -214,6 +269,10 @@ mod tests {
         let len: u64 = counts.iter().sum();
         assert_eq!((all.len(), all.devices(), all.is_empty()), (len, counts.len(), len == 0));
         let mut seen = vec![0; counts.len()];
+        for first in [0, len / 3, len.saturating_sub(1), len] {
+            let from: Vec<(u16, u64)> = all.from(first).collect();
+            assert_eq!(from, (first..len).map(|batch| all.holder(batch)).collect::<Vec<_>>());
+        }
         for batch in 0..len {
             let (device, n) = all.holder(batch);
             let count = &mut seen[usize::from(device)];

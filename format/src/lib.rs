@@ -9,7 +9,7 @@
 //! a batch), [`replacement`] (what takes the place of a damaged one), `dataset` (Arrow conventions
 //! on disk), [`key_index`] (from key to sample), [`mod@column`] (what a batch consists of),
 //! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
-//! [`units`] (quantities as people write them).
+//! [`npy`] (arrays as files), [`units`] (quantities as people write them).
 
 pub mod batching;
 pub mod checksum;
@@ -21,6 +21,7 @@ mod golden;
 pub mod holders;
 pub mod interleave;
 pub mod key_index;
+pub mod npy;
 pub mod order;
 pub mod random;
 pub mod recipe;

@@ -7,28 +7,37 @@
 //! Rogaway, "Ciphers with arbitrary finite domains", 2002); fewer than 2 * side pairs do, so hardly
 //! any walk takes a second step.
 
-use crate::random::{ORDER_DOMAIN, halves, join, philox4x32_10};
+mod lanes;
+
+use crate::random::{MIXTURE_DOMAIN, ORDER_DOMAIN, halves, join, philox4x32_10};
+use lanes::{Keys, LANES, Lanes};
 
 /// Rounds of the network. Four make it a strong pseudo-random permutation for large sides
 /// (Luby and Rackoff, 1988); small sides need more to come near every order.
 const ROUNDS: u32 = 12;
 
+/// Values that the network maps one by one in less time than all lanes together.
+const FEW: usize = 4;
+
 /// A permutation of `0..len`, a function of (seed, epoch, len, device) alone.
 ///
 /// `Order::sequential` is the identity; `Order::shuffled` a keyed Feistel network with cycle
 /// walking, so both directions take O(1) time and memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     len: u64,
     shuffle: Option<Shuffle>,
 }
 
 /// The keyed network.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shuffle {
     seed: u64,
     epoch: u32,
-    device: u16,
+    /// Word 3 of the counters.
+    domain: u32,
+    /// Added to word 1 of the counters, whose lowest 4 bits are the round.
+    stream: u32,
     /// Base of the digits: the square root of the length, rounded up.
     side: u64,
 }
@@ -46,7 +55,25 @@ impl Order {
 
     /// A permutation of a device's own samples. Device 0's is that of [`Self::shuffled`].
     pub fn shuffled_of(len: u64, seed: u64, epoch: u32, device: u16) -> Self {
-        Self { len, shuffle: Some(Shuffle { seed, epoch, device, side: square_root_up(len) }) }
+        let (domain, side) = (ORDER_DOMAIN | u32::from(device), square_root_up(len));
+        Self { len, shuffle: Some(Shuffle { seed, epoch, domain, stream: 0, side }) }
+    }
+
+    /// A permutation of the samples that a device holds of one of several datasets, for the first
+    /// pass over them. There are at most 4096 datasets.
+    pub(crate) fn of_dataset(len: u64, seed: u64, epoch: u32, device: u16, dataset: u16) -> Self {
+        let (domain, side) = (MIXTURE_DOMAIN | u32::from(device), square_root_up(len));
+        let stream = u32::from(dataset) << 4;
+        Self { len, shuffle: Some(Shuffle { seed, epoch, domain, stream, side }) }
+    }
+
+    /// The permutation of a later pass over the samples of a dataset: another one for each of 2^16
+    /// passes, if it is shuffled.
+    pub(crate) fn of_pass(mut self, pass: u64) -> Self {
+        if let Some(shuffle) = &mut self.shuffle {
+            shuffle.stream |= (pass as u32) << 16;
+        }
+        self
     }
 
     /// Number of samples.
@@ -64,6 +91,52 @@ impl Order {
         self.walk(position, Shuffle::forward)
     }
 
+    /// The samples at many positions, each of which is replaced by its sample. Panics when one is
+    /// not below `len`.
+    pub fn samples_at(&self, positions: &mut [u64]) {
+        Self::samples_of(positions, |_| *self);
+    }
+
+    /// As [`Self::samples_at`], where each position has an order of its own, all of one seed, epoch
+    /// and device.
+    pub(crate) fn samples_of(positions: &mut [u64], order_of: impl Fn(usize) -> Self) {
+        for (chunk, values) in positions.chunks_mut(LANES).enumerate() {
+            let order_of = |lane: usize| order_of(chunk * LANES + lane);
+            let Some(keys) = order_of(0).keys().filter(|_| values.len() > FEW) else {
+                let each = values.iter_mut().enumerate();
+                each.for_each(|(lane, value)| *value = order_of(lane).sample_at(*value));
+                continue;
+            };
+            let mut lanes = Lanes { values: [0; LANES], sides: [1; LANES], streams: [0; LANES] };
+            for (lane, value) in values.iter().enumerate() {
+                let Self { len, shuffle } = order_of(lane);
+                assert!(*value < len, "{value} is not below the {len} samples");
+                // A side of 2^32 is too long for a lane, whose result is not used then.
+                let shuffle = shuffle.filter(|shuffle| shuffle.side <= u32::MAX.into());
+                let Some(shuffle) = shuffle else { continue };
+                lanes.values[lane] = *value;
+                lanes.sides[lane] = shuffle.side;
+                lanes.streams[lane] = shuffle.stream.into();
+            }
+            lanes::forward(keys, &mut lanes);
+            for (lane, value) in values.iter_mut().enumerate() {
+                let order = order_of(lane);
+                *value = match order.shuffle {
+                    Some(shuffle) if shuffle.side <= u32::MAX.into() => {
+                        order.walk_on(lanes.values[lane], &shuffle, Shuffle::forward)
+                    }
+                    _ => order.sample_at(*value),
+                };
+            }
+        }
+    }
+
+    /// What its network shares with others; `None` where it is the identity.
+    fn keys(&self) -> Option<Keys> {
+        let Shuffle { seed, epoch, domain, .. } = self.shuffle?;
+        Some(Keys { seed, epoch, domain })
+    }
+
     /// The position of a sample: the inverse of [`Order::sample_at`]. Panics when `sample >= len`.
     pub fn position_of(&self, sample: u64) -> u64 {
         self.walk(sample, Shuffle::backward)
@@ -76,7 +149,11 @@ impl Order {
         let Some(shuffle) = &self.shuffle else {
             return start;
         };
-        let mut value = step(shuffle, start);
+        self.walk_on(step(shuffle, start), shuffle, step)
+    }
+
+    /// Maps a value until it lies below `len`.
+    fn walk_on(&self, mut value: u64, shuffle: &Shuffle, step: fn(&Shuffle, u64) -> u64) -> u64 {
         while value >= self.len {
             value = step(shuffle, value);
         }
@@ -111,7 +188,7 @@ impl Shuffle {
     /// f(round, digit): pseudo-random, below the side.
     fn offset(&self, round: u32, digit: u64) -> u64 {
         let digit = u32::try_from(digit).expect("a digit is below the side, at most 2^32");
-        let counter = [digit, round, self.epoch, ORDER_DOMAIN | u32::from(self.device)];
+        let counter = [digit, self.stream | round, self.epoch, self.domain];
         let [low, high, ..] = philox4x32_10(counter, halves(self.seed));
         let scaled = u128::from(join(low, high)) * u128::from(self.side);
         (scaled >> 64) as u64
@@ -126,7 +203,7 @@ fn square_root_up(value: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, Shuffle, square_root_up};
+    use super::{ORDER_DOMAIN, Order, Shuffle, square_root_up};
     use crate::golden;
 
     #[test]
@@ -148,7 +225,8 @@ mod tests {
     fn every_length_up_to_10000_gives_a_permutation() {
         let mut seen = vec![0; 10_001];
         for side in 1..=100u64 {
-            let shuffle = Shuffle { seed: side, epoch: 1, device: 0, side };
+            let (seed, domain) = (side, ORDER_DOMAIN);
+            let shuffle = Shuffle { seed, epoch: 1, domain, stream: 0, side };
             let table: Vec<u64> = (0..side * side).map(|value| shuffle.forward(value)).collect();
             for (value, image) in table.iter().enumerate() {
                 assert_eq!(shuffle.backward(*image), value as u64, "side {side}");
@@ -162,6 +240,22 @@ mod tests {
                     }
                     assert_ne!(seen[sample as usize], len, "len {len}: {sample} is repeated");
                     seen[sample as usize] = len;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_positions_at_a_time_have_the_samples_of_each_alone() {
+        for len in [1, 2, 7, 100, 5000, (1 << 32) + 5, u64::MAX] {
+            for order in [Order::shuffled(len, 3, 2), Order::sequential(len)] {
+                for count in [0, 1, 4, 5, 16, 37] {
+                    let first = len.saturating_sub(count);
+                    let mut samples: Vec<u64> = (first..len).collect();
+                    let expected: Vec<u64> =
+                        samples.iter().map(|position| order.sample_at(*position)).collect();
+                    order.samples_at(&mut samples);
+                    assert_eq!(samples, expected, "{count} of {len}");
                 }
             }
         }

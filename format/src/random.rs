@@ -6,10 +6,13 @@
 //!
 //! ```text
 //! key      word 0  seed, low half        word 1  seed, high half
-//! counter  word 0  sample, low half      word 1  sample, high half
+//! counter  word 0  sample, low half      word 1  sample, high half ^ view << 16
 //!          word 2  epoch
 //!          word 3  operation (8 bits) << 24 | block (24 bits)
 //! ```
+//!
+//! Views are numbered from 0, which is also the view of recipes without views. Samples of a recipe
+//! with views stay below 2^48, as in every dataset whose index fits in memory.
 //!
 //! Operation 255 is not an operation: its counters belong to [`crate::order`],
 //! [`crate::interleave`], [`crate::replacement`] and [`crate::sampler`].
@@ -34,18 +37,23 @@ pub(crate) const DRAW_DOMAIN: u32 = ORDER_DOMAIN | 3 << 16;
 /// Word 3 of the counters that belong to draws without replacement.
 pub(crate) const RACE_DOMAIN: u32 = ORDER_DOMAIN | 4 << 16;
 
+/// Word 3 of the counters that belong to the orders of the datasets of a mixture; the device is
+/// added.
+pub(crate) const MIXTURE_DOMAIN: u32 = ORDER_DOMAIN | 5 << 16;
+
 /// Blocks of four words that one stream holds.
 const BLOCKS_MAX: u32 = 1 << 24;
 
-const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
-const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
-const ROUNDS: usize = 10;
+pub(crate) const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
+pub(crate) const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
+/// Rounds of the generator.
+pub(crate) const PHILOX_ROUNDS: usize = 10;
 
 /// Ten rounds of Philox4x32 on one counter block.
 pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
     let [mut k0, mut k1] = key;
-    for _ in 0..ROUNDS {
+    for _ in 0..PHILOX_ROUNDS {
         let (high0, low0) = multiply(MULTIPLIERS[0], c0);
         let (high1, low1) = multiply(MULTIPLIERS[1], c2);
         (c0, c1, c2, c3) = (high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0);
@@ -92,6 +100,7 @@ pub struct DrawKey {
 #[derive(Debug, Clone)]
 pub struct Draws {
     key: DrawKey,
+    view: u16,
     /// Number of the block that is computed when `words` runs out.
     block: u32,
     words: [u32; 4],
@@ -103,8 +112,13 @@ impl Draws {
     /// A stream at its beginning. Panics when `key.operation` is not below [`OPERATIONS_MAX`];
     /// a [`crate::recipe::Recipe`] has no such operation.
     pub fn new(key: DrawKey) -> Self {
+        Self::of_view(key, 0)
+    }
+
+    /// As [`Self::new`], for a view by its number; `new` is for view 0.
+    pub fn of_view(key: DrawKey, view: u16) -> Self {
         assert!(key.operation < OPERATIONS_MAX, "operation {} cannot draw", key.operation);
-        Self { key, block: 0, words: [0; 4], used: 4 }
+        Self { key, view, block: 0, words: [0; 4], used: 4 }
     }
 
     /// The next 32 random bits. Panics after 2^26 draws, where the stream ends.
@@ -112,6 +126,7 @@ impl Draws {
         if self.used == self.words.len() {
             assert!(self.block < BLOCKS_MAX, "a stream holds 2^26 draws");
             let [low, high] = halves(self.key.sample);
+            let high = high ^ u32::from(self.view) << 16;
             let last = self.key.operation << 24 | self.block;
             self.words = philox4x32_10([low, high, self.key.epoch, last], halves(self.key.seed));
             self.block += 1;
@@ -209,6 +224,12 @@ mod tests {
                 assert_eq!(draws.next_u32().to_string(), word, "{key:?}");
             }
         }
+        for (key, words) in golden::lines("view_words") {
+            let mut draws = Draws::of_view(stream(&key[..4]).key, key[4].parse().unwrap());
+            for word in words {
+                assert_eq!(draws.next_u32().to_string(), word, "{key:?}");
+            }
+        }
         for (key, highs) in golden::lines("up_to") {
             let mut draws = stream(&key);
             for (high, value) in highs.into_iter().map(golden::pair) {
@@ -253,6 +274,18 @@ mod tests {
         for other in others {
             assert_ne!(block(KEY), block(other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn views_of_a_sample_have_streams_of_their_own() {
+        let block = |view| {
+            let mut draws = Draws::of_view(KEY, view);
+            [0; 4].map(|_| draws.next_u32())
+        };
+        let mut plain = Draws::new(KEY);
+        assert_eq!(block(0), [0; 4].map(|_| plain.next_u32()));
+        let blocks: std::collections::HashSet<_> = (0..300).map(block).collect();
+        assert_eq!(blocks.len(), 300);
     }
 
     #[test]

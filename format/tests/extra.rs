@@ -480,7 +480,12 @@ fn a_record_batch_ends_before_its_columns_get_too_long() {
 #[test]
 fn samples_of_columns_alone_have_no_content() {
     let batch = all_sorts(5).project(&[0, 2]).unwrap();
-    let columns = Columns { kind: ContentKind::None, name: String::new(), extra: batch.schema() };
+    let columns = Columns {
+        kind: ContentKind::None,
+        name: String::new(),
+        extra: batch.schema(),
+        prepared: None,
+    };
     let mut rows = rows_of(&batch);
     for row in &mut rows {
         (row.image, row.entry_points) = (Vec::new(), None);
@@ -501,7 +506,8 @@ fn the_content_has_the_name_and_kind_that_it_was_given() {
     let batch = all_sorts(3).project(&[1]).unwrap();
     for kind in ContentKind::ALL.into_iter().filter(|kind| *kind != ContentKind::None) {
         for (name, expected) in [("clip", "clip"), ("", kind.name())] {
-            let columns = Columns { kind, name: name.to_owned(), extra: batch.schema() };
+            let columns =
+                Columns { kind, name: name.to_owned(), extra: batch.schema(), prepared: None };
             let (parts, manifest) = encode(&columns, &rows_of(&batch));
             let index = Index::open(manifest.clone(), &parts).unwrap();
             assert_eq!((index.columns().kind, index.columns().content_name()), (kind, expected));

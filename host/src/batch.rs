@@ -3,7 +3,7 @@
 use crate::device_link::SlotLease;
 use crate::ring::Place;
 use meetpoint_format::checksum::crc32c_of;
-use meetpoint_format::column::{BatchColumns, BatchLayout, Column, ColumnBytes, ColumnSource};
+use meetpoint_format::column::{BatchColumns, BatchLayout, Column, ColumnBytes};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_prepare::{BatchMemory, MemoryKind, Mended};
@@ -18,7 +18,7 @@ pub struct Batch {
     pub(crate) index: u32,
     pub(crate) epoch: u32,
     pub(crate) source: Source,
-    pub(crate) shape: [u32; 4],
+    pub(crate) shape: Vec<u32>,
     pub(crate) dtype: Dtype,
     pub(crate) contents: Contents,
     pub(crate) memory: Memory,
@@ -76,9 +76,11 @@ impl Table {
         start..start + usize::try_from(extent.bytes).expect("it lies in memory")
     }
 
-    /// Where the images lie; empty where there are none.
+    /// Where the images lie, those of all views; empty where there are none.
     fn images(&self) -> Range<usize> {
-        self.columns.position_of(ColumnSource::Image).map_or(0..0, |index| self.range(index))
+        let ranges = || self.columns.pictures().map(|index| self.range(index));
+        let start = ranges().map(|range| range.start).min().unwrap_or(0);
+        start..ranges().map(|range| range.end).max().unwrap_or(0)
     }
 }
 
@@ -214,10 +216,12 @@ impl Batch {
     }
 
     /// The axes of the images, outermost first: [samples, height, width, 3] or
-    /// [samples, 3, height, width]. Samples that were left out are missing; with `on_error` skip
-    /// there may be none left. Also where batches have no column with images.
-    pub fn shape(&self) -> [u32; 4] {
-        self.shape
+    /// [samples, 3, height, width]; of the first view, where the recipe has views, with the number
+    /// of its pictures behind that of samples where it is not 1. Samples that were left out are
+    /// missing; with `on_error` skip there may be none left. Also where batches have no column with
+    /// images.
+    pub fn shape(&self) -> &[u32] {
+        &self.shape
     }
 
     /// Element type of the images.
@@ -225,8 +229,8 @@ impl Batch {
         self.dtype
     }
 
-    /// The images: row-major, little-endian elements. Empty where batches have no column with
-    /// images.
+    /// The images: row-major, little-endian elements; those of all views one after another, with up
+    /// to 63 bytes between two columns. Empty where batches have no column with images.
     pub fn bytes(&self) -> &[u8] {
         &self.memory.payload(self.table.bytes())[self.table.images()]
     }

@@ -5,7 +5,7 @@ use crate::{Notify, StopHandle};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampler, Shuffled};
-use meetpoint_prepare::OnError;
+use meetpoint_prepare::{CpuPreparers, DatasetPaths, OnError, PreparerFactory};
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
 use meetpoint_storage::EngineKind;
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use std::time::Duration;
 /// Everything that [`crate::Loader::open`] needs. [`LoaderConfig::new`] gives the defaults.
 #[derive(Debug, Clone)]
 pub struct LoaderConfig {
-    /// Folder of the dataset.
-    pub dataset: PathBuf,
+    /// Folder of the dataset, or several that are served as one.
+    pub dataset: DatasetPaths,
     /// What is done to every sample.
     pub recipe: Arc<Recipe>,
     /// The columns of a batch: names of the dataset's, in the order in which a batch has them.
@@ -44,6 +44,8 @@ pub struct LoaderConfig {
     /// [`SpoolConfig::quota_bytes`]. Default: [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Another value
     /// must not be more than the memory that this process may use.
     pub memory_budget_bytes: u64,
+    /// Makes the preparer of each thread. Default: [`CpuPreparers`].
+    pub preparers: Arc<dyn PreparerFactory>,
     /// How blocks are read. Default: `Auto`.
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
@@ -126,11 +128,11 @@ impl LoaderConfig {
     pub const MEMORY_BUDGET_BYTES: u64 = 512 << 20;
 
     /// A configuration with defaults: host only, no workers.
-    pub fn new(dataset: impl Into<PathBuf>, recipe: Arc<Recipe>, batch_size: u32) -> Self {
+    pub fn new(dataset: impl Into<DatasetPaths>, recipe: Arc<Recipe>, batch_size: u32) -> Self {
         Self {
             dataset: dataset.into(),
+            columns: ColumnNames::of(&recipe),
             recipe,
-            columns: ColumnNames::default(),
             batch_size,
             drop_last: false,
             sampler: Shuffled.into(),
@@ -139,6 +141,7 @@ impl LoaderConfig {
             workers: 0,
             prefetch: 2,
             memory_budget_bytes: Self::MEMORY_BUDGET_BYTES,
+            preparers: Arc::new(CpuPreparers::default()),
             engine: EngineKind::Auto,
             read_depth: 32,
             devices: Vec::new(),

@@ -126,13 +126,15 @@ fn share_devices(
     conductor: &dyn Conductor,
 ) -> Result<Vec<SharedDevice>, Error> {
     let mut started = Vec::new();
+    let dataset = config.dataset.clone();
+    let paths = || dataset.as_slice();
     let has_own = |rank| conductor.devices(rank).is_some();
     if config.ranks == 1 || !config.uses_devices() || (0..config.ranks).all(has_own) {
         return Ok(started);
     }
     for source in &mut config.devices {
         if let DeviceSource::Spawn(spawn) = source {
-            let start = || SharedDevice::start(spawn, &config.dataset, config.ranks, &config.stop);
+            let start = || SharedDevice::start(spawn, paths(), config.ranks, &config.stop);
             // Once more, as a loader does at its first epoch.
             let device = match start() {
                 Err(error) if error.is_loss() => start(),

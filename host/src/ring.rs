@@ -3,12 +3,11 @@
 //! Fresh memory for every batch costs a page fault per 4 KiB; a place is faulted in once, with huge
 //! pages where the kernel has them, and used again. The last one used is the first to be lent
 //! again, so no more memory becomes resident than is ever in use at one time.
-#![expect(unsafe_code, reason = "maps memory and lends disjoint parts of it")]
+#![expect(unsafe_code, reason = "lends disjoint parts of one mapping")]
 
 use crate::Error;
 use meetpoint_prepare::{BatchMemory, MemoryKind};
-use meetpoint_storage::AlignedBuffer;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use meetpoint_storage::{AlignedBuffer, HugeMemory};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,11 +28,8 @@ pub struct Ring {
 /// The mapping and who has which part of it.
 #[derive(Debug)]
 struct Memory {
-    /// All of the mapping, for giving it back.
-    mapped: NonNull<u8>,
-    mapped_bytes: usize,
-    /// First place, at a huge page.
-    start: NonNull<u8>,
+    /// All places, one after the other.
+    mapped: HugeMemory,
     place_bytes: usize,
     batch_bytes: usize,
     places: usize,
@@ -49,12 +45,6 @@ struct Lent {
     is_faulted: Vec<bool>,
 }
 
-// SAFETY: the pointers are only dereferenced through a `Place`, which has its part to itself.
-unsafe impl Send for Memory {}
-
-// SAFETY: as above; who has which part is behind a mutex.
-unsafe impl Sync for Memory {}
-
 impl Ring {
     /// Reserves as many places for batches of `batch_bytes` as `budget_bytes` holds.
     ///
@@ -68,33 +58,13 @@ impl Ring {
         let refused = |source| Error::RingMemory { bytes: places * place_bytes, source };
         let too_large = || refused(std::io::ErrorKind::OutOfMemory.into());
         let place_bytes = usize::try_from(place_bytes).map_err(|_| too_large())?;
-        let huge = usize::try_from(HUGE_PAGE_BYTES).expect("2 MiB fit");
         let places = usize::try_from(places).expect("at most PLACES_MAX");
-        // One huge page more, so that the first place can begin at one.
-        let mapped_bytes = places
-            .checked_mul(place_bytes)
-            .and_then(|bytes| bytes.checked_add(huge))
-            .ok_or_else(too_large)?;
-        let (protection, flags) =
-            (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice touches nobody's memory.
-        let mapped =
-            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }
-                .map_err(|error| refused(error.into()))?;
-        let mapped = NonNull::new(mapped.cast::<u8>()).expect("a mapping is not at address 0");
-        let skipped = mapped.addr().get().next_multiple_of(huge) - mapped.addr().get();
-        // SAFETY: fewer than `huge` bytes are skipped and the mapping is longer by that much.
-        let start = unsafe { mapped.add(skipped) };
-        // SAFETY: the range is inside the mapping and the advice changes no content. A kernel
-        // without huge pages refuses it, and the memory works all the same.
-        let _ =
-            unsafe { madvise(start.as_ptr().cast(), places * place_bytes, Advice::LinuxHugepage) };
+        let bytes = places.checked_mul(place_bytes).ok_or_else(too_large)?;
+        let mapped = HugeMemory::reserved(bytes).map_err(refused)?;
         let lent = Lent { free: (0..places).rev().collect(), is_faulted: vec![false; places] };
         Ok(Self {
             memory: Arc::new(Memory {
                 mapped,
-                mapped_bytes,
-                start,
                 place_bytes,
                 batch_bytes: usize::try_from(batch_bytes).expect("no larger than its place"),
                 places,
@@ -156,15 +126,6 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: the whole mapping, made in `Ring::new`; every `Place` holds an `Arc` of this, so
-        // none is left.
-        let unmapped = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_bytes) };
-        unmapped.expect("the range is exactly what was mapped");
-    }
-}
-
 /// One place: memory for a batch, given back to the ring when dropped.
 #[derive(Debug)]
 pub struct Place {
@@ -174,16 +135,15 @@ pub struct Place {
 
 impl Place {
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: `index` is below `places`, so this stays inside the mapping.
-        unsafe { self.memory.start.add(self.index * self.memory.place_bytes) }
+        let Memory { mapped, place_bytes, .. } = &*self.memory;
+        mapped.range(self.index * place_bytes, *place_bytes).cast()
     }
 
-    /// Lets the kernel fault the memory of a batch in with one call. An older kernel refuses;
-    /// the first write to each page then does it.
+    /// Lets the kernel fault the memory of a batch in with one call.
     fn fault_in(&mut self) {
-        let bytes = self.memory.batch_bytes.next_multiple_of(meetpoint_storage::BLOCK_BYTES);
-        // SAFETY: the range is inside this place, which nobody else has; its content is kept.
-        let _ = unsafe { madvise(self.start().as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
+        let Memory { mapped, place_bytes, batch_bytes, .. } = &*self.memory;
+        let bytes = batch_bytes.next_multiple_of(meetpoint_storage::BLOCK_BYTES);
+        mapped.populate(self.index * place_bytes, bytes);
     }
 
     /// The place as a buffer that a storage engine can fill; dropping that gives the place back.

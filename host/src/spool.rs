@@ -7,7 +7,6 @@
 //!
 //! A slot in memory is mapped writable and shared: the owner of the batch may write to it in place.
 //! A private mapping would show the first batch that was written to again in that slot.
-#![expect(unsafe_code, reason = "maps the memory that it shares with the device")]
 
 use crate::config::{SpoolConfig, SpoolKind};
 use crate::job::free_bytes;
@@ -16,10 +15,9 @@ use crate::places::SpoolLimits;
 use crate::{Error, clock};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::units::show_bytes;
-use meetpoint_storage::{MemoryLimit, open_files_limit};
+use meetpoint_storage::{MemoryLimit, SharedMapping, open_files_limit};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -34,25 +32,12 @@ pub(crate) struct Spool {
     file: File,
     limits: SpoolLimits,
     /// Present where the slots are memory.
-    mapping: Option<Mapping>,
+    mapping: Option<SharedMapping>,
     /// By which the device will know it.
     token: u64,
     /// What it had to do without.
     notices: Vec<Notice>,
 }
-
-/// A view of all slots, shared with the device.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: this only holds the address, and unmaps once, when the last owner drops it.
-unsafe impl Send for Mapping {}
-
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
 
 impl Spool {
     /// Makes a spool, all of it reserved.
@@ -71,7 +56,7 @@ impl Spool {
             SpoolKind::Memory => {
                 check_memory(bytes, MemoryLimit::of_this_process())?;
                 let file = memory_file(bytes).map_err(failed)?;
-                let mapping = Mapping::new(&file, bytes).map_err(failed)?;
+                let mapping = SharedMapping::new(&file, bytes).map_err(failed)?;
                 (file, Some(mapping))
             }
             SpoolKind::File { directory } => {
@@ -112,29 +97,7 @@ impl Spool {
         let mapping = self.mapping.as_ref()?;
         assert!(slot < self.limits.slots, "slot {slot} was checked when it was published");
         let bytes = usize::try_from(self.limits.slot_bytes).expect("a mapped slot fits");
-        // SAFETY: the slot lies within the mapping.
-        let start = unsafe { mapping.start.add(slot as usize * bytes) };
-        Some(NonNull::slice_from_raw_parts(start, bytes))
-    }
-}
-
-impl Mapping {
-    fn new(file: &File, bytes: u64) -> std::io::Result<Self> {
-        let bytes = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nobody's memory.
-        let start =
-            unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
-        let start = NonNull::new(start.cast()).expect("a mapping is not at address 0");
-        Ok(Self { start, bytes })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly what was mapped; slices of it borrow the spool that owns this.
-        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
-        unmapped.expect("the range is exactly what was mapped");
+        Some(mapping.range(slot as usize * bytes, bytes))
     }
 }
 
@@ -209,6 +172,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(unsafe_code, reason = "borrows slots")]
     fn what_the_other_side_writes_to_a_memory_slot_is_seen_in_place() {
         let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
         let spool = Spool::create(&config, limits(3)).unwrap();

@@ -7,9 +7,9 @@ use crate::driver::{Driver, HostTask, Prepared};
 use crate::ring::Ring;
 use crate::{Error, cores};
 use meetpoint_format::column::ColumnSource;
-use meetpoint_kernels::{Cpu, Interrupt};
+use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::{
-    CpuPreparer, DecodeMemory, Error as PrepareError, Job, Mended, PreparedBatch, Preparer,
+    DecodeMemory, Error as PrepareError, Job, Mended, PreparedBatch, Preparer, Resources,
 };
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{Counters, open_engine};
@@ -110,8 +110,9 @@ impl HostPreparer {
         let chosen = open_engine(config.engine, config.read_depth)?;
         let mut notes: Vec<String> = chosen.note.into_iter().collect();
         notes.extend_from_slice(chosen.engine.notes());
-        let mut preparer = CpuPreparer::new(job.clone(), chosen.engine, Cpu::detect())?;
-        preparer.set_decode_memory(Arc::clone(memory));
+        let decode_memory = Some(Arc::clone(memory));
+        let resources = Resources { engine: chosen.engine, decode_memory };
+        let mut preparer = config.preparers.preparer(job, resources)?;
         let serial = Arc::new(AtomicU64::new(0));
         let (wanted, asked) = (Arc::clone(&serial), Arc::clone(driver));
         preparer.set_interrupt(Interrupt::when(move || {
@@ -119,7 +120,6 @@ impl HostPreparer {
         }));
         let contents = ContentsReader { job: job.clone(), verifies: config.verify_samples };
         let counted = Counters::default();
-        let preparer = Box::new(preparer);
         Ok((Self { preparer, contents, ring: ring.clone(), serial, counted }, notes))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::mixing::MixedBatch;
 use crate::operations::{Step, add_steps};
-use crate::sample::{SampleId, choose};
+use crate::sample::{SampleId, Streams, choose};
 use crate::{Error, Interrupt};
 use meetpoint_format::recipe::{Recipe, SoftLabels, TensorSpec};
 
@@ -49,9 +49,9 @@ impl BatchMixer {
         let labels = recipe.labels()?;
         let (on_samples, on_batches) = recipe.split();
         let mut steps = Vec::new();
-        add_steps(on_samples, &mut steps);
+        add_steps(on_samples, 0, &mut steps);
         let first = steps.len();
-        add_steps(on_batches, &mut steps);
+        add_steps(on_batches, 0, &mut steps);
         let (chosen, scratch, interrupt) = Default::default();
         Some(Self { steps, first, chosen, spec, labels, scratch, interrupt })
     }
@@ -91,7 +91,7 @@ impl BatchMixer {
             assert!(bytes == 0 || bytes == samples * of_one, "each sample has its bytes");
         }
         // A batch in the place of a sample: no operation draws for both.
-        let id = SampleId { seed, epoch, sample: batch };
+        let id = Streams::from(SampleId { seed, epoch, sample: batch });
         self.chosen.clear();
         choose(&self.steps, self.first, self.steps.len(), id, &mut self.chosen);
         let (spec, interrupt) = (self.spec, &self.interrupt);

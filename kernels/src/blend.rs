@@ -1,7 +1,7 @@
 //! The weighted sum of two samples, element by element, with the roundings of PyTorch and timm.
 //!
-//! Both products and their sum are rounded to the element type, one after another. Of uint8 they
-//! are float32, and the sum is rounded to a whole number, halves to even.
+//! Both products and their sum are rounded to the element type, one after another. Of
+//! integers they are float32, and the sum is rounded to a whole number, halves to even.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -24,6 +24,7 @@ const WHOLE: f32 = 8_388_608.0;
 pub(crate) fn blend(dtype: Dtype, own: &mut [u8], partner: &[u8], weights: Weights) {
     match dtype {
         Dtype::Uint8 => blend_bytes(own, partner, weights),
+        Dtype::Uint16 => blend_words(own, partner, weights),
         Dtype::Float16 => blend_halves(own, partner, weights),
         Dtype::Float32 => blend_floats(own, partner, weights),
     }
@@ -34,6 +35,15 @@ fn blend_bytes(own: &mut [u8], partner: &[u8], weights: Weights) {
         let sum = f32::from(*own) * weights.own + f32::from(*partner) * weights.partner;
         // The sum is at least 0 and rounds to at most 255, which the lowest bits then hold.
         *own = (sum + WHOLE).to_bits() as u8;
+    }
+}
+
+fn blend_words(own: &mut [u8], partner: &[u8], weights: Weights) {
+    let partner = partner.as_chunks::<2>().0;
+    for (own, partner) in own.as_chunks_mut::<2>().0.iter_mut().zip(partner) {
+        let [first, second] = [*own, *partner].map(|it| f32::from(u16::from_le_bytes(it)));
+        let sum = first * weights.own + second * weights.partner;
+        *own = ((sum + WHOLE).to_bits() as u16).to_le_bytes();
     }
 }
 

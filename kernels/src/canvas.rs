@@ -37,8 +37,8 @@ impl Canvas {
         self.padded.clear();
         if stage.is_padded() {
             let bytes = (stage.canvas.width as usize).next_multiple_of(ROW_SLACK);
-            for value in stage.fill {
-                self.padded.resize(self.padded.len() + bytes, value);
+            for value in &stage.fill[..3] {
+                self.padded.resize(self.padded.len() + bytes, *value);
             }
         }
         let mut filling = Filling { stage, target, padded: &mut self.padded };
@@ -49,6 +49,14 @@ impl Canvas {
             filling.put_padded(y);
         }
         filling
+    }
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        if let Target::Tensor(writer, _) = &mut self.target {
+            writer.end_rows();
+        }
     }
 }
 

@@ -9,6 +9,7 @@ impl Diagnose for Error {
         match self {
             Self::Interrupted => "interrupted",
             Self::DoesNotFit(source) => source.cause(),
+            Self::Mode { .. } => "recipe_does_not_fit",
             Self::Target { .. } => "target",
             Self::NoBoxes => "no_boxes",
             Self::UnknownFormat
@@ -24,6 +25,10 @@ impl Diagnose for Error {
         match self {
             Self::Interrupted => None,
             Self::DoesNotFit(source) => source.remedy(),
+            Self::Mode { .. } => Some(
+                Remedy::advice("change `mode` of `decode` in the recipe")
+                    .or("convert the file and pack again"),
+            ),
             Self::Target { .. } => Some(
                 Remedy::advice("correct the target in the recipe")
                     .or("correct the column and pack again"),

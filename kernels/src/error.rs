@@ -19,6 +19,16 @@ pub enum Error {
         /// Cause, with the byte offset where the decoder tells it.
         reason: String,
     },
+    /// A sound file whose pixels the mode of the recipe's `decode` does not take.
+    #[error("{format} of {holds} does not decode in mode \"{mode}\"")]
+    Mode {
+        /// Format found.
+        format: &'static str,
+        /// What its pixels are.
+        holds: String,
+        /// The mode.
+        mode: &'static str,
+    },
     /// More pixels than allowed: a decompression bomb or a wrong header.
     #[error("{width}x{height} pixels, more than the limit of {limit}")]
     TooLarge {

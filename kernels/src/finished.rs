@@ -58,6 +58,10 @@ impl<'a> FinishedTensor<'a> {
             match dtype {
                 // The cast is exact for the whole numbers that a recipe may hold.
                 Dtype::Uint8 => self.bytes[element] = value(index) as u8,
+                Dtype::Uint16 => {
+                    let bytes = (value(index) as u16).to_le_bytes();
+                    self.bytes[2 * element..][..2].copy_from_slice(&bytes);
+                }
                 Dtype::Float16 => {
                     let bytes = f16::from_f32(value(index)).to_le_bytes();
                     self.bytes[2 * element..][..2].copy_from_slice(&bytes);

@@ -9,8 +9,8 @@ use meetpoint_format::recipe::{Padding, PaddingMode};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) mode: PaddingMode,
-    /// Red, green and blue, for [`PaddingMode::Constant`].
-    pub(crate) fill: [u8; 3],
+    /// Red, green, blue and alpha, for [`PaddingMode::Constant`].
+    pub(crate) fill: [u8; 4],
     /// Pixels around the picture.
     pub(crate) padding: Padding,
     /// Column and row of the padded picture where the part begins.

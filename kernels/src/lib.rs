@@ -3,12 +3,12 @@
 //! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
-//! picture between two stages), `frame` (pixels around a picture), `warp` (positions of any kind),
-//! `points` (what moves with pixels), `targets` (masks, boxes and keypoints), `colour` (changes of
-//! its colours), `random` (random parameters and noise), `finished` (a whole tensor), `operations`
-//! (the execution of each operation), [`SamplePreparer`] (a recipe applied to a sample),
-//! `mixing` with `blend` (samples of a batch mixed with one another), [`BatchMixer`] (a recipe
-//! applied to a batch).
+//! picture between two stages), `wide` (pictures with alpha, of 16 bits, of floats), `frame`
+//! (pixels around a picture), `warp` (positions of any kind), `points` (what moves with pixels),
+//! `targets` (masks, boxes and keypoints), `colour` (changes of its colours), `random` (random
+//! parameters and noise), `finished` (a whole tensor), `operations` (the execution of each
+//! operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend` (samples of
+//! a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
 
 mod batch;
 #[cfg(test)]
@@ -41,6 +41,7 @@ mod stage;
 mod targets;
 pub mod tensor;
 mod warp;
+mod wide;
 
 pub use batch::{BatchId, BatchMixer, BatchTensors};
 pub use contain::{ContainedPanic, contain_panic, note_contained};
@@ -50,6 +51,7 @@ pub use decode::{
 pub use error::{DoesNotFit, Error, Misfit};
 pub use meetpoint_jpeg as jpeg;
 pub use meetpoint_jpeg::{Cpu, Interrupt};
+pub use operations::numbers_of;
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor};
 pub use targets::{TargetProblem, TargetSpec};

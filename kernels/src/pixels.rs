@@ -2,6 +2,7 @@
 
 use crate::planes::Planes;
 use crate::{Error, Interrupt};
+use meetpoint_format::recipe::{DecodeMode, Dtype};
 
 /// Rows between two polls of the interrupt and two pauses.
 const ROWS: usize = 16;
@@ -25,6 +26,15 @@ pub(crate) enum Style {
     /// Colours.
     #[default]
     Picture,
+    /// Alpha, which is interpolated as colours.
+    Alpha,
+    /// Bytes of the elements of a picture's layer, which are never mixed.
+    Elements {
+        /// What the elements are.
+        mode: DecodeMode,
+        /// Index of the layer.
+        layer: usize,
+    },
     /// Bytes of the elements of a mask, which are never mixed; these bytes fill what is outside.
     Mask([u8; 3]),
     /// Weights, which are interpolated as colours; these fill what is outside.
@@ -35,18 +45,39 @@ impl Style {
     /// Whether they are of a target, which operations on colours leave.
     pub(crate) fn is_target(self) -> bool {
         match self {
-            Self::Picture => false,
+            Self::Picture | Self::Alpha | Self::Elements { .. } => false,
             Self::Mask(_) | Self::Saliency(_) => true,
         }
     }
 
     /// What fills the outside, where an operation fills a picture with a colour.
-    pub(crate) fn fill(self, colour: [u8; 3]) -> [u8; 3] {
+    pub(crate) fn fill(self, colour: [u8; 4]) -> [u8; 3] {
+        let [red, green, blue, alpha] = colour;
         match self {
-            Self::Picture => colour,
+            Self::Picture => [red, green, blue],
+            Self::Alpha => [alpha; 3],
+            Self::Elements { mode, layer } => element_fill(mode, layer, colour),
             Self::Mask(fill) | Self::Saliency(fill) => fill,
         }
     }
+}
+
+/// The bytes of a layer where a picture is filled with a colour: numbers of the element type.
+fn element_fill(mode: DecodeMode, layer: usize, colour: [u8; 4]) -> [u8; 3] {
+    let element_bytes = mode.dtype().bytes();
+    std::array::from_fn(|plane| {
+        let byte = 3 * layer + plane;
+        if byte >= mode.pixel_bytes() {
+            return 0;
+        }
+        let value = colour[byte / element_bytes];
+        match mode.dtype() {
+            Dtype::Uint8 => value,
+            Dtype::Uint16 => u16::from(value).to_le_bytes()[byte % element_bytes],
+            Dtype::Float16 => unreachable!("no picture is of float16"),
+            Dtype::Float32 => f32::from(value).to_le_bytes()[byte % element_bytes],
+        }
+    })
 }
 
 impl<'a> Pixels<'a> {
@@ -65,7 +96,7 @@ impl<'a> Pixels<'a> {
     }
 
     /// What fills the outside, where an operation fills a picture with a colour.
-    pub(crate) fn fill(&self, colour: [u8; 3]) -> [u8; 3] {
+    pub(crate) fn fill(&self, colour: [u8; 4]) -> [u8; 3] {
         self.style.fill(colour)
     }
 
@@ -76,7 +107,7 @@ impl<'a> Pixels<'a> {
 
     /// Whether pixels must not be mixed, so that each comes from the nearest.
     pub(crate) fn is_nearest(&self) -> bool {
-        matches!(self.style, Style::Mask(_))
+        matches!(self.style, Style::Mask(_) | Style::Elements { .. })
     }
 
     /// Sets whether the picture has one channel.

@@ -78,8 +78,8 @@ pub(crate) struct Stage {
     pub(crate) canvas: Geometry,
     /// Column and row of the window on the canvas as long as that is not mirrored either way.
     pub(crate) at: (u32, u32),
-    /// Red, green and blue around the window.
-    pub(crate) fill: [u8; 3],
+    /// Red, green, blue and alpha around the window; of one style, what fills its planes.
+    pub(crate) fill: [u8; 4],
     /// Operations on the whole picture after it, by their positions among those of the sample.
     pub(crate) whole: Range<usize>,
     /// The picture after these operations, which the next stage begins with.
@@ -101,7 +101,7 @@ impl Stage {
             window: source.whole(),
             canvas: source,
             at: (0, 0),
-            fill: [0; 3],
+            fill: [0; 4],
             whole: 0..0,
             after: source,
             whole_bytes_max: 0,
@@ -146,14 +146,14 @@ impl Stage {
     }
 
     /// Takes a padding of one colour, unless it needs another stage.
-    pub(crate) fn pad(&mut self, padding: Padding, fill: [u8; 3]) -> Fit {
+    pub(crate) fn pad(&mut self, padding: Padding, fill: [u8; 4]) -> Fit {
         let (height, width) = padding.around(self.size());
         self.cut(padding, Region { x: 0, y: 0, width, height }, fill)
     }
 
     /// Takes a part of the padded picture, unless it needs another stage, or the whole picture
     /// because nothing of that is in the part.
-    pub(crate) fn cut(&mut self, padding: Padding, part: Region, fill: [u8; 3]) -> Fit {
+    pub(crate) fn cut(&mut self, padding: Padding, part: Region, fill: [u8; 4]) -> Fit {
         if self.is_padded() {
             return Fit::Next;
         }
@@ -241,13 +241,28 @@ impl Stage {
     /// The stage for pixels of another kind.
     pub(crate) fn with_style(&self, style: Style) -> Self {
         let resize = match style {
-            Style::Picture | Style::Saliency(_) => self.resize,
+            Style::Picture | Style::Alpha | Style::Elements { .. } | Style::Saliency(_) => {
+                self.resize
+            }
             Style::Mask(_) => {
                 let nearest = Filter { interpolation: Interpolation::Nearest, antialias: false };
                 self.resize.map(|(height, width, _)| (height, width, nearest))
             }
         };
-        Self { resize, fill: style.fill(self.fill), ..self.clone() }
+        let [first, second, third] = style.fill(self.fill);
+        Self { resize, fill: [first, second, third, 0], ..self.clone() }
+    }
+
+    /// The crop and resize of the stage alone, and the rest of it; `None`: it does not resize.
+    pub(crate) fn split(&self) -> Option<(Self, Self)> {
+        self.resize?;
+        let Region { width, height, .. } = self.window;
+        let canvas = Geometry::upright(width, height);
+        let resize = Self { canvas, at: (0, 0), whole: 0..0, is_last: false, ..self.clone() };
+        let (crop, window) = (canvas.whole(), canvas.whole());
+        let rest =
+            Self { crop, crop_mirrored: false, source: None, resize: None, window, ..self.clone() };
+        Some((resize, rest))
     }
 
     /// How the resizer works on the crop.
@@ -293,6 +308,11 @@ impl Stage {
     /// Whether the window leaves some of the canvas in the colour around it.
     pub(crate) fn is_padded(&self) -> bool {
         (self.window.width, self.window.height) != (self.canvas.width, self.canvas.height)
+    }
+
+    /// Whether it resizes its source.
+    pub(crate) fn is_resized(&self) -> bool {
+        self.resize.is_some()
     }
 
     /// Rows that the resizer gives.

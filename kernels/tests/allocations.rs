@@ -63,7 +63,7 @@ fn a_resizer_and_a_writer_allocate_nothing_for_sizes_that_they_have_seen() {
         let mut resizer = Resizer::new(cpu);
         let mut table = ElementTable::default();
         table.convert(Dtype::Float32, Scale::Multiply);
-        table.normalize([0.4; 3], [0.2; 3]);
+        table.normalize([0.4; 4], [0.2; 4]);
         let mut writer = TensorWriter::new(&table, 3, cpu);
         let mut out = vec![0; 224 * 200 * 3 * 4];
         let mut all = |resizer: &mut Resizer| {

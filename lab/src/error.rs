@@ -1,7 +1,7 @@
 //! What experiments refuse or cannot do, each with its cause and remedy.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
-use meetpoint_sim::scenario::NotAQuantity;
+use meetpoint_sim::scenario::{NotAQuantity, Swept};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
@@ -124,8 +124,8 @@ pub struct ScenarioFault {
     pub place: Option<(usize, usize)>,
     /// The key.
     pub key: String,
-    /// The keys that a sweep has set, and to what.
-    pub swept: Option<String>,
+    /// The parameters that a sweep has set, with their values as text.
+    pub swept: Vec<(String, String)>,
     /// What is wrong.
     pub problem: String,
     /// What it takes.
@@ -138,11 +138,7 @@ impl Display for ScenarioFault {
         if let Some((line, column)) = self.place {
             write!(f, "{line}:{column}:")?;
         }
-        write!(f, " `{}` {}", self.key, self.problem)?;
-        match &self.swept {
-            Some(swept) => write!(f, " (with {swept})"),
-            None => Ok(()),
-        }
+        write!(f, " `{}` {}{}", self.key, self.problem, Swept(&self.swept))
     }
 }
 

@@ -1,9 +1,7 @@
 //! Every legal materialisation point of a recipe, and every strategy. It reads no file.
 
 use crate::vocabulary::{Cache, Codec, Form, Point};
-use meetpoint_format::recipe::{
-    Declaration, Needs, OnTargets, Operation, Place, Property, Recipe, ValueKind,
-};
+use meetpoint_format::recipe::{CutRefusal, Operation, Recipe, ValueKind};
 use serde::Serialize;
 
 /// What is stored, in which codec, and how it is read.
@@ -28,40 +26,6 @@ pub struct Settings {
     pub threads: Vec<usize>,
 }
 
-/// Why a recipe cannot be cut after an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum RefusedBecause {
-    /// An operation up to here has random parameters, which differ in each epoch.
-    Random {
-        /// Its name.
-        by: &'static str,
-        /// Its position in the recipe, counted from 1.
-        position: usize,
-    },
-    /// An operation up to here is on batches, of which no sample holds the result.
-    OnBatches {
-        /// Its name.
-        by: &'static str,
-        /// Its position in the recipe, counted from 1.
-        position: usize,
-    },
-    /// The result of an operation up to here depends on a crop or resize after the cut.
-    LooksAhead {
-        /// Its name.
-        by: &'static str,
-        /// Its position in the recipe, counted from 1.
-        position: usize,
-    },
-    /// An operation up to here moves targets of the recipe, which are stored as they were.
-    Targets {
-        /// Its name.
-        by: &'static str,
-        /// Its position in the recipe, counted from 1.
-        position: usize,
-    },
-}
-
 /// A cut that is not legal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedPoint {
@@ -71,7 +35,7 @@ pub struct RefusedPoint {
     pub operation: &'static str,
     /// Why.
     #[serde(flatten)]
-    pub because: RefusedBecause,
+    pub because: CutRefusal,
 }
 
 /// The materialisation points of a recipe.
@@ -97,7 +61,7 @@ pub fn materialization_points(recipe: &Recipe, has_jpegs: bool) -> Points {
     let operations = recipe.operations();
     for count in 1..=operations.len() {
         let operation = operations[count - 1].name();
-        if let Some(because) = refusal(recipe, count) {
+        if let Some(because) = recipe.refusal_of_cut(count) {
             refused.push(RefusedPoint { operations: count, operation, because });
             continue;
         }
@@ -113,51 +77,14 @@ pub fn materialization_points(recipe: &Recipe, has_jpegs: bool) -> Points {
     Points { legal, refused }
 }
 
-/// Why a recipe cannot be cut after `count` operations; `None` where it can.
-fn refusal(recipe: &Recipe, count: usize) -> Option<RefusedBecause> {
-    let operations = recipe.operations();
-    let before = &operations[..count];
-    if let Some(index) = before.iter().position(Operation::is_random) {
-        let by = before[index].name();
-        return Some(RefusedBecause::Random { by, position: index + 1 });
-    }
-    let moves = |it: &Operation| it.declaration().targets == OnTargets::Moves;
-    if !recipe.targets().is_empty()
-        && let Some(index) = before.iter().position(moves)
-    {
-        let by = before[index].name();
-        return Some(RefusedBecause::Targets { by, position: index + 1 });
-    }
-    if let Some(index) = before.iter().position(Operation::is_on_batches) {
-        return Some(RefusedBecause::OnBatches { by: before[index].name(), position: index + 1 });
-    }
-    let index = before.iter().position(Operation::looks_ahead)?;
-    let by = before[index].name();
-    let is_between = count <= seen_to(operations, index)?;
-    is_between.then_some(RefusedBecause::LooksAhead { by, position: index + 1 })
-}
-
-/// How far an operation that looks ahead sees: to the first that always resizes, else to the last
-/// that may crop or resize.
-fn seen_to(operations: &[Operation], from: usize) -> Option<usize> {
-    let resizes = |operation: &Operation| {
-        let Declaration { place, needs, gives, .. } = operation.declaration();
-        let is_resize = *needs == Needs::All && gives.size != Property::Same;
-        *place == Place::Geometry && is_resize && !operation.is_random()
-    };
-    let may_crop = |operation: &Operation| match operation.declaration().place {
-        Place::Geometry | Place::Picture | Place::Choice => true,
-        Place::Decode | Place::Pixels | Place::Elements | Place::Tensor | Place::Batch => false,
-    };
-    let after = || operations.iter().enumerate().skip(from + 1);
-    let first = after().find(|(_, operation)| resizes(operation));
-    let last = || after().rfind(|(_, operation)| may_crop(operation));
-    first.or_else(last).map(|(index, _)| index)
-}
-
-/// Whether the first `count` operations give a uint8 picture, which a JPEG can hold.
-fn gives_picture(operations: &[Operation], count: usize) -> bool {
-    operations[count - 1].declaration().gives.kind == ValueKind::Image
+/// Whether the first `count` operations give a picture that a JPEG can hold: of 8 bits, without
+/// alpha, in RGB or grey.
+pub(crate) fn gives_picture(operations: &[Operation], count: usize) -> bool {
+    let is_wide = |it: &Operation| matches!(it, Operation::Decode(it) if it.mode.is_wide());
+    let is_converted = |it: &Operation| matches!(it, Operation::ConvertColor(_));
+    let is_refused = |it: &Operation| is_wide(it) || is_converted(it);
+    let is_image = operations[count - 1].declaration().gives.kind == ValueKind::Image;
+    is_image && !operations[..count].iter().any(is_refused)
 }
 
 /// The strategies of these points: each with every codec, number of threads and cache. Files are

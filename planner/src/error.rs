@@ -1,6 +1,7 @@
 //! Why a dataset is not profiled.
 
 use crate::decide::DecideError;
+use crate::materialize::CutError;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_kernels::Error as PictureError;
 use std::path::PathBuf;
@@ -56,6 +57,12 @@ pub enum Error {
         width: u32,
         /// Rows.
         height: u32,
+    },
+    /// A recipe that makes several pictures of a sample.
+    #[error("{maker} makes several pictures of a sample, of which nothing is prepared offline")]
+    SeveralPictures {
+        /// The first view, or the operation that does.
+        maker: String,
     },
     /// Too few or too many samples.
     #[error(
@@ -145,6 +152,53 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// What would be written exceeds the free space at the destination.
+    #[error(
+        "{}: {samples} samples as {point} take about {needed} bytes, {free} are free",
+        folder.display()
+    )]
+    Destination {
+        /// The folder of the destination.
+        folder: PathBuf,
+        /// Samples.
+        samples: u64,
+        /// What would be stored.
+        point: String,
+        /// Bytes by the mean of a few samples.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A prepared sample that is longer than a dataset allows.
+    #[error("sample {key} has {bytes} bytes when it is prepared, the limit is {limit}")]
+    LargeSample {
+        /// Key of the sample.
+        key: String,
+        /// Its bytes.
+        bytes: u64,
+        /// Most.
+        limit: u64,
+    },
+    /// A dataset of samples that were prepared as far as asked for, or farther, or with losses.
+    #[error(
+        "{}: its samples were prepared by the first {operations} operations already",
+        path.display()
+    )]
+    AlreadyPrepared {
+        /// The dataset.
+        path: PathBuf,
+        /// Operations that were executed.
+        operations: usize,
+    },
+    /// Samples that do not read or decode.
+    #[error(transparent)]
+    Unreadable(Box<meetpoint_datasets::Error>),
+    /// The result could not be written.
+    #[error(transparent)]
+    Datasets(#[from] meetpoint_datasets::Error),
+    /// An invalid cut.
+    #[error(transparent)]
+    Cut(#[from] CutError),
     /// The goal makes no decision possible.
     #[error(transparent)]
     Decide(#[from] DecideError),
@@ -159,12 +213,19 @@ impl Diagnose for Error {
             Self::NotIdentical { .. } => "defect",
             Self::Stored { .. } => "not_read_back",
             Self::JpegSide { .. } => "too_large_for_jpeg",
+            Self::SeveralPictures { .. } => "several_pictures",
             Self::Samples { .. } => "samples_out_of_range",
             Self::SmallDataset { .. } => "small_dataset",
             Self::Number { .. } => "setting_out_of_range",
             Self::NoSettings { .. } => "setting_empty",
             Self::Space { .. } => "no_space",
             Self::Memory { .. } => "no_memory",
+            Self::Destination { .. } => "no_space",
+            Self::LargeSample { .. } => "large_sample",
+            Self::AlreadyPrepared { .. } => "already_prepared",
+            Self::Unreadable(source) => source.cause(),
+            Self::Datasets(source) => source.cause(),
+            Self::Cut(source) => source.cause(),
             Self::Io { .. } => "temporary_file",
             Self::Decide(source) => source.cause(),
         }
@@ -183,6 +244,7 @@ impl Diagnose for Error {
             Self::NotIdentical { .. } => "report it with the recipe and the sample".into(),
             Self::Stored { .. } => temporary("check the drive, or name a folder on another"),
             Self::JpegSide { .. } => "leave the sample out of the dataset".into(),
+            Self::SeveralPictures { .. } => "profile a recipe of the common operations".into(),
             Self::Samples { asked, most, least } => {
                 let change = match asked > most {
                     true => Change::AtMost(most.to_string()),
@@ -210,6 +272,16 @@ impl Diagnose for Error {
                 Change::Other,
             ),
             Self::Memory { .. } => Remedy::set(Setting::Samples, Change::Lower),
+            Self::Destination { .. } => {
+                Remedy::advice("free space").or("name a destination on another drive")
+            }
+            Self::LargeSample { .. } => {
+                Remedy::set(Setting::Cut, Change::Other).or("resize samples before the cut")
+            }
+            Self::AlreadyPrepared { .. } => "name the dataset that it was prepared from".into(),
+            Self::Unreadable(source) => return source.remedy(),
+            Self::Datasets(source) => return source.remedy(),
+            Self::Cut(source) => return source.remedy(),
             Self::Io { .. } => temporary("name another folder for temporary files"),
             Self::Decide(source) => return source.remedy(),
         })

@@ -35,11 +35,14 @@
 //! In reading order: [`vocabulary`] (codecs, caches, forms), [`mod@enumerate`] (points and
 //! strategies), [`mod@results`] (a measured strategy, and its CSV), [`mod@statistics`] (errors of
 //! means and totals), [`mod@score`] (PRESTO's weighted score), [`mod@decide`] (time to finish
-//! within limits), [`mod@profile`] (the measurement), [`Error`].
+//! within limits), [`mod@profile`] (the measurement), [`mod@materialize`]
+//! (a dataset of what the beginning of a recipe gives), [`Error`].
 
 pub mod decide;
 pub mod enumerate;
 mod error;
+mod jpeg;
+pub mod materialize;
 pub mod profile;
 pub mod results;
 pub mod score;
@@ -49,6 +52,9 @@ pub mod vocabulary;
 pub use decide::{Decision, Goal, decide};
 pub use enumerate::{Points, Settings, Strategy, enumerate, materialization_points};
 pub use error::Error;
+pub use materialize::{
+    CutError, PrepareOptions, PrepareProgress, PrepareSummary, find_cut, materialize,
+};
 pub use profile::{Options, Profile, profile};
 pub use results::{Measured, read_csv, write_csv};
 pub use score::{StorageMeaning, Weights, score};

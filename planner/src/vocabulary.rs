@@ -1,33 +1,8 @@
 //! The closed sets that strategies consist of: forms of stored samples, codecs, caches.
 
+pub use meetpoint_format::dataset::Codec;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// Compression of each stored sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Codec {
-    /// As it is.
-    None,
-    /// An LZ4 block.
-    Lz4,
-    /// A Zstandard frame, at about the reference implementation's level 1.
-    Zstd,
-}
-
-impl Codec {
-    /// Every codec.
-    pub const ALL: &'static [Self] = &[Self::None, Self::Lz4, Self::Zstd];
-
-    /// The name in options and results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Lz4 => "lz4",
-            Self::Zstd => "zstd",
-        }
-    }
-}
 
 /// Where an epoch after the first finds stored samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -22,6 +22,10 @@ impl SampleColumns for Dataset {
         self.len()
     }
 
+    fn datasets(&self) -> Vec<u64> {
+        self.samples_of_folders().collect()
+    }
+
     fn columns(&self) -> Vec<(String, ColumnType)> {
         let fields = Self::columns(self).extra.fields();
         let extra = fields.iter().map(|field| (field.name().clone(), type_of(field.data_type())));

@@ -1,112 +1,148 @@
-//! An open dataset: manifest, index and the files behind them. Shareable among threads.
+//! An open dataset: one folder, or several that are served as one. Shareable among threads.
+//!
+//! Samples, record batches and parts are counted over all folders, in their order; with one folder
+//! they are its own.
 
 use crate::column_cache::{ColumnCache, ColumnsReadAgain};
+use crate::concatenation::Concatenation;
 use crate::contents::Contents;
-use crate::keys::Keys;
+use crate::member::{Member, OpenFile};
 use crate::recent::RecentKeys;
+use crate::shape::fixed_shape;
 use crate::{Error, KeyLookup, original};
 use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::column::{BatchColumns, ColumnSource, TargetColumn, value_bytes_max};
-use meetpoint_format::dataset::{
-    Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
-    PartBytes, PartEntry, PartLayout, SampleLocation,
-};
+use meetpoint_format::dataset::{Columns, DatasetError, KeyedRows, Manifest, SampleLocation};
 use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Interrupt;
-use meetpoint_storage::files::{FileSet, open_regular, read_at_most};
-use meetpoint_storage::{Error as StorageError, is_of_the_file};
-use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
-
-/// Parts whose footers take a thread longer to read than it takes to start another.
-const PARTS_PER_THREAD: usize = 64;
-/// Most threads that read footers.
-const OPEN_THREADS_MAX: usize = 8;
-
-/// Opens a file of a dataset by its path.
-pub type OpenFile<'a> = dyn Fn(&Path) -> io::Result<File> + Sync + 'a;
+use std::sync::Arc;
 
 /// A dataset opened for reading.
+///
+/// ```
+/// use meetpoint_prepare::Dataset;
+///
+/// let dataset = Dataset::open("../datasets/tests/golden/version-3".as_ref())?;
+/// assert_eq!((dataset.len(), dataset.manifest().parts.len()), (6, 1));
+/// // Samples are found by their number or by their key, and checked when they are read.
+/// let key = dataset.key(4)?;
+/// assert_eq!(dataset.find(&key)?, Some(4));
+/// let location = dataset.locate(4)?;
+/// assert_eq!(dataset.read_sample(4)?.len() as u64, location.bytes);
+/// # Ok::<(), meetpoint_prepare::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Dataset {
+    /// The folder; a list of them where there are several.
     path: PathBuf,
-    index: Index,
-    parts: Parts,
-    manifest_sha256: [u8; 32],
-    keys: OnceLock<Keys>,
+    members: Vec<Member>,
+    /// By member; where there are several.
+    starts: Vec<Start>,
+    /// What is known of several folders together; `None` for one.
+    concatenation: Option<Concatenation>,
     recent_keys: RecentKeys,
     column_cache: ColumnCache,
-    /// Where images lie that are not in the parts.
-    contents: Option<Contents>,
 }
 
-/// The files of the parts, in the order of the manifest.
-#[derive(Debug)]
-struct Parts(FileSet);
-
-impl PartBytes for Parts {
-    fn part_bytes(&self, part: usize) -> io::Result<u64> {
-        Ok(self.0.file_bytes(part))
-    }
-
-    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(part, offset, into)
-    }
+/// What the members before one have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Start {
+    sample: u64,
+    record_batch: usize,
+    part: usize,
 }
 
 impl Dataset {
     /// Opens the folder: reads the manifest and the footers of the parts.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Open { path: path.to_path_buf(), source };
-        if !std::fs::metadata(path).map_err(failed)?.is_dir() {
-            let problem = "it is not a folder";
-            return Err(Error::NotADataset { path: path.to_path_buf(), problem });
-        }
-        Self::open_with(path, &open_regular)
+        Ok(Self::alone(Member::open(path)?))
     }
 
     /// Opens a folder whose manifest and parts another function opens; `path` is its name. An index
     /// of keys and a manifest that changed are not seen there.
     pub fn open_with(path: &Path, open: &OpenFile<'_>) -> Result<Self, Error> {
-        let text = read_manifest(path, open)?;
-        let damaged = |source| Error::Dataset { path: path.to_path_buf(), source };
-        let manifest = Manifest::from_json(&text).map_err(damaged)?;
-        let (parts, layouts) = open_parts(path, &manifest.parts, open)?;
-        let index = Index::of_layouts(manifest, layouts).map_err(damaged)?;
-        let manifest_sha256 = Sha256::digest(&text).into();
-        let (keys, recent_keys, column_cache) = Default::default();
-        let contents = index.root().map(Contents::open).transpose()?;
-        let path = path.to_path_buf();
-        Ok(Self { path, index, parts, manifest_sha256, keys, recent_keys, column_cache, contents })
+        Ok(Self::alone(Member::open_with(path, open)?))
     }
 
-    /// The folder.
+    /// Opens one or several folders as one dataset: the samples of the first, those of the second,
+    /// and so on. Their columns must be the same. Labels are united by name, in the order in which
+    /// they first occur.
+    pub fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self, Error> {
+        let mut members = Vec::with_capacity(paths.len());
+        for path in paths {
+            members.push(Member::open(path.as_ref())?);
+        }
+        match members.len() {
+            1 => Ok(Self::alone(members.remove(0))),
+            _ => Self::of_several(members),
+        }
+    }
+
+    fn alone(member: Member) -> Self {
+        let (starts, recent_keys, column_cache) = Default::default();
+        let path = member.path().to_path_buf();
+        let (members, concatenation) = (vec![member], None);
+        Self { path, members, starts, concatenation, recent_keys, column_cache }
+    }
+
+    fn of_several(members: Vec<Member>) -> Result<Self, Error> {
+        let concatenation = Some(Concatenation::new(&members)?);
+        let mut next = Start::default();
+        let starts = members.iter().map(|member| {
+            let start = next;
+            next.sample += member.len();
+            next.record_batch += member.record_batches();
+            next.part += member.manifest().parts.len();
+            start
+        });
+        let starts = starts.collect();
+        let names: Vec<_> =
+            members.iter().map(|member| member.path().display().to_string()).collect();
+        let (recent_keys, column_cache) = Default::default();
+        let path = names.join(", ").into();
+        Ok(Self { path, members, starts, concatenation, recent_keys, column_cache })
+    }
+
+    /// The folder; its name alone where there are several, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The manifest.
+    /// The folders.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.members.iter().map(Member::path)
+    }
+
+    /// Samples of each folder.
+    pub fn samples_of_folders(&self) -> impl Iterator<Item = u64> {
+        self.members.iter().map(Member::len)
+    }
+
+    /// The manifest; one that sums up those of several folders.
     pub fn manifest(&self) -> &Manifest {
-        self.index.manifest()
+        match &self.concatenation {
+            None => self.members[0].manifest(),
+            Some(concatenation) => concatenation.manifest(),
+        }
     }
 
-    /// SHA-256 of `dataset.json`, by which host and device know that they mean the same dataset.
+    /// SHA-256 of `dataset.json`, by which host and device know that they mean the same dataset; of
+    /// the checksums of all, where there are several.
     pub fn manifest_sha256(&self) -> [u8; 32] {
-        self.manifest_sha256
+        match &self.concatenation {
+            None => self.members[0].manifest_sha256(),
+            Some(concatenation) => concatenation.sha256(),
+        }
     }
 
-    /// Whether `dataset.json` still is what was opened.
+    /// Whether every `dataset.json` still is what was opened.
     pub fn is_unchanged(&self) -> bool {
-        let now = read_manifest(&self.path, &open_regular).map(|text| Sha256::digest(&text));
-        now.is_ok_and(|now| now[..] == self.manifest_sha256)
+        self.members.iter().all(Member::is_unchanged)
     }
 
     /// Number of samples.
@@ -126,19 +162,67 @@ impl Dataset {
         Holders::of_parts(&parts, devices, of_part)
     }
 
+    /// The folder of a sample, as a number, and the sample's number in it.
+    fn of_sample(&self, sample: u64) -> Result<(usize, u64), Error> {
+        if self.starts.is_empty() {
+            return Ok((0, sample));
+        }
+        let samples = self.len();
+        if sample >= samples {
+            let source = DatasetError::OutOfRange { index: sample, samples };
+            return Err(Error::Dataset { path: self.path.clone(), source });
+        }
+        let member = self.starts.partition_point(|start| start.sample <= sample) - 1;
+        Ok((member, sample - self.starts[member].sample))
+    }
+
+    /// The folder of a record batch, as a number, and the record batch's number in it.
+    fn of_record_batch(&self, record_batch: usize) -> (usize, usize) {
+        if self.starts.is_empty() {
+            return (0, record_batch);
+        }
+        let after = self.starts.partition_point(|start| start.record_batch <= record_batch);
+        (after - 1, record_batch - self.starts[after - 1].record_batch)
+    }
+
+    /// The folder of a part, as a number, and the part's number in it.
+    fn of_part(&self, part: usize) -> (usize, usize) {
+        if self.starts.is_empty() {
+            return (0, part);
+        }
+        let after = self.starts.partition_point(|start| start.part <= part);
+        (after - 1, part - self.starts[after - 1].part)
+    }
+
+    fn offset_of(&self, member: usize) -> Start {
+        self.starts.get(member).copied().unwrap_or_default()
+    }
+
     /// Path of a part's file.
     pub fn part_path(&self, part: usize) -> PathBuf {
-        self.path.join(&self.manifest().parts[part].file)
+        let (member, part) = self.of_part(part);
+        self.members[member].part_path(part)
     }
 
     /// Where a sample lies.
     pub fn locate(&self, sample: u64) -> Result<SampleLocation, Error> {
-        self.index.locate(sample, &self.parts).map_err(|source| self.damaged(source))
+        let (member, own) = self.of_sample(sample)?;
+        let mut location = self.members[member].locate(own)?;
+        if let Some(concatenation) = &self.concatenation {
+            location.part += self.starts[member].part;
+            location.label = location.label.map(|label| concatenation.label(member, label));
+        }
+        Ok(location)
     }
 
-    /// Keeps entry points from now on, in at most so many bytes of memory.
+    /// Keeps entry points from now on, in at most so many bytes of memory; a folder of several in
+    /// its share by samples.
     pub fn keep_entry_points(&self, bytes_max: u64) {
-        self.index.keep_entry_points(bytes_max);
+        let samples = u128::from(self.len().max(1));
+        for member in &self.members {
+            let share = u128::from(bytes_max) * u128::from(member.len()) / samples;
+            member.keep_entry_points(u64::try_from(share).expect("at most all of them"));
+        }
     }
 
     /// Caches further columns in at most so many bytes of memory from now on.
@@ -154,51 +238,69 @@ impl Dataset {
 
     /// Bytes of memory that the entry points kept so far take.
     pub fn entry_points_bytes(&self) -> u64 {
-        self.index.entry_points_bytes()
+        self.members.iter().map(Member::entry_points_bytes).sum()
     }
 
     /// Number of record batches, for going through all samples in order.
     pub fn record_batches(&self) -> usize {
-        self.index.record_batches()
+        self.members.iter().map(Member::record_batches).sum()
     }
 
     /// The keys and entry points of a record batch's rows, with one read for all of them.
     pub fn keyed_rows(&self, record_batch: usize) -> Result<KeyedRows, Error> {
-        let read = self.index.keyed_rows(record_batch, &self.parts);
-        read.map_err(|source| self.damaged(source))
+        let (member, own) = self.of_record_batch(record_batch);
+        let mut rows = self.members[member].keyed_rows(own)?;
+        rows.first_sample += self.offset_of(member).sample;
+        Ok(rows)
     }
 
     /// The file that the image of a sample lies in: its part, or one elsewhere.
     pub fn content_path(&self, location: &SampleLocation) -> PathBuf {
-        match (&location.file, &self.contents) {
-            (Some(file), Some(contents)) => contents.root().join(&file.path),
+        match (&location.file, self.contents(location.part)) {
+            (Some(file), Some((_, contents))) => contents.root().join(&file.path),
             _ => self.part_path(location.part),
         }
     }
 
-    /// The folder below which images stay in files of their own, where they are not in the parts.
+    /// The folder below which images stay in files of their own, where they are not in the parts;
+    /// the first of them.
     pub fn content_root(&self) -> Option<&Path> {
-        self.contents.as_ref().map(Contents::root)
+        self.content_roots().next()
     }
 
-    /// The files outside of the parts.
-    pub(crate) fn contents(&self) -> Option<&Contents> {
-        self.contents.as_ref()
+    /// The folders below which images stay in files of their own.
+    pub fn content_roots(&self) -> impl Iterator<Item = &Path> {
+        self.members.iter().filter_map(Member::contents).map(Contents::root)
+    }
+
+    /// The files outside of the parts for a sample of a part, and the number of their folder.
+    pub(crate) fn contents(&self, part: usize) -> Option<(usize, &Contents)> {
+        let (member, _) = self.of_part(part);
+        Some((member, self.members[member].contents()?))
+    }
+
+    /// How many folders there are.
+    pub fn folders(&self) -> usize {
+        self.members.len()
     }
 
     /// The columns of samples.
     pub fn columns(&self) -> &Arc<Columns> {
-        self.index.columns()
+        self.members[0].columns()
     }
 
     /// The record batch that a sample is in, and its row there.
     pub fn batch_of(&self, sample: u64) -> Result<(usize, usize), Error> {
-        self.index.batch_of(sample).map_err(|source| self.damaged(source))
+        let (member, own) = self.of_sample(sample)?;
+        let (record_batch, row) = self.members[member].batch_of(own)?;
+        Ok((self.offset_of(member).record_batch + record_batch, row))
     }
 
     /// The samples of a record batch.
     pub fn samples_of(&self, record_batch: usize) -> Range<u64> {
-        self.index.samples_of(record_batch)
+        let (member, own) = self.of_record_batch(record_batch);
+        let (range, before) = (self.members[member].samples_of(own), self.offset_of(member).sample);
+        range.start + before..range.end + before
     }
 
     /// The further columns of a record batch, all or those of a projection in its order. Only
@@ -208,8 +310,8 @@ impl Dataset {
         record_batch: usize,
         projection: Option<&[usize]>,
     ) -> Result<RecordBatch, Error> {
-        let read = self.index.extra(record_batch, projection, &self.parts);
-        read.map_err(|source| self.damaged(source))
+        let (member, own) = self.of_record_batch(record_batch);
+        self.members[member].extra(own, projection)
     }
 
     /// A further column of a record batch, from memory where it was read lately.
@@ -220,9 +322,11 @@ impl Dataset {
         })
     }
 
-    /// The columns of batches with these names.
+    /// The columns of batches with these names. Refuses a recipe that the samples are not prepared
+    /// for.
     pub fn select(&self, names: &[String], recipe: &Recipe) -> Result<BatchColumns, Error> {
-        let spec = recipe.output().ok_or(Error::NoFixedShape)?;
+        self.start(recipe)?;
+        let spec = fixed_shape(recipe)?;
         let columns = BatchColumns::select(names, self.columns(), (recipe, &spec))
             .map_err(|source| Error::Columns { path: self.path.clone(), source })?;
         let has_labels = columns.position_of(ColumnSource::Label).is_some();
@@ -240,7 +344,7 @@ impl Dataset {
         columns: &BatchColumns,
         recipe: &Recipe,
     ) -> Result<Vec<TargetColumn>, Error> {
-        let spec = recipe.output().ok_or(Error::NoFixedShape)?;
+        let spec = fixed_shape(recipe)?;
         columns
             .targets(self.columns(), (recipe, &spec))
             .map_err(|source| Error::Columns { path: self.path.clone(), source })
@@ -267,11 +371,13 @@ impl Dataset {
                         value_bytes_max(column, &self.further(record_batch, index)?)
                     }
                     ColumnSource::Key => {
-                        let keys = self.index.keys(record_batch, &self.parts);
-                        let keys = keys.map_err(|source| self.damaged(source))?;
+                        let keys = self.keys_of(record_batch)?;
                         keys.iter().map(String::len).max().unwrap_or(0) as u64
                     }
-                    ColumnSource::Image | ColumnSource::Label | ColumnSource::Sample => 0,
+                    ColumnSource::Image
+                    | ColumnSource::View(_)
+                    | ColumnSource::Label
+                    | ColumnSource::Sample => 0,
                 };
                 *longest = bytes.max(*longest);
             }
@@ -280,38 +386,44 @@ impl Dataset {
         Ok(longest)
     }
 
+    fn keys_of(&self, record_batch: usize) -> Result<Vec<String>, Error> {
+        let (member, own) = self.of_record_batch(record_batch);
+        self.members[member].keys_of(own)
+    }
+
     /// A sample's key.
     pub fn key(&self, sample: u64) -> Result<String, Error> {
         let (record_batch, row) = self.batch_of(sample)?;
-        let read = || self.index.keys(record_batch, &self.parts);
-        let keys = self.recent_keys.of(record_batch, read);
-        Ok(keys.map_err(|source| self.damaged(source))?[row].clone())
+        let keys = self.recent_keys.of(record_batch, || self.keys_of(record_batch));
+        Ok(keys?[row].clone())
     }
 
     /// The sample with a key: with one small read and one of its record batch's keys where the
     /// dataset has `keys.idx`, else by looking through all keys ([`Self::key_lookup`] tells which).
+    /// Of several folders, the first that has the key.
     ///
     /// An index of keys that is damaged is an error, never a key that is not found.
     pub fn find(&self, key: &str) -> Result<Option<u64>, Error> {
-        let Some(candidates) = self.keys().candidates(key, &self.path)? else {
-            return self.index.find(key, &self.parts).map_err(|source| self.damaged(source));
-        };
-        for sample in candidates {
-            if self.key(sample)? == key {
-                return Ok(Some(sample));
+        for (member, folder) in self.members.iter().enumerate() {
+            let before = self.offset_of(member).sample;
+            let Some(candidates) = folder.candidates(key)? else {
+                match folder.scan(key)? {
+                    Some(sample) => return Ok(Some(before + sample)),
+                    None => continue,
+                }
+            };
+            for sample in candidates {
+                if self.key(before + sample)? == key {
+                    return Ok(Some(before + sample));
+                }
             }
         }
         Ok(None)
     }
 
-    /// How keys are found.
+    /// How keys are found, in the first folder.
     pub fn key_lookup(&self) -> KeyLookup {
-        self.keys().lookup()
-    }
-
-    /// The index of keys, opened when it is first needed.
-    fn keys(&self) -> &Keys {
-        self.keys.get_or_init(|| Keys::open(&self.path, self.manifest_sha256, self.len()))
+        self.members[0].key_lookup()
     }
 
     /// A sample's stored bytes, read plainly and checked against their checksum.
@@ -370,19 +482,12 @@ impl Dataset {
         into: &mut [u8],
     ) -> Result<(), Error> {
         let &SampleLocation { part, offset, .. } = location;
-        if let (Some(file), Some(contents)) = (&location.file, &self.contents) {
+        if let (Some(file), Some((_, contents))) = (&location.file, self.contents(part)) {
             let read = contents.read_exact_at(file, offset, into);
             return read.map_err(|error| self.in_place(sample, location, error));
         }
-        self.parts.read_exact_at(part, offset, into).map_err(|source| {
-            let (path, wanted) = (self.part_path(part), into.len());
-            let source = match self.parts.0.file_bytes_now(part) {
-                Ok(bytes) if source.kind() == ErrorKind::UnexpectedEof => {
-                    let got = bytes.saturating_sub(offset).min(wanted as u64) as usize;
-                    StorageError::ShortRead { path, offset, wanted, got }
-                }
-                _ => StorageError::Io { action: "read", path, offset, bytes: wanted, source },
-            };
+        let (member, own) = self.of_part(part);
+        self.members[member].read_part(own, offset, into).map_err(|source| {
             let (_, row, key) = self.place_in_words(sample, location);
             Error::Read { row, key, source }
         })
@@ -398,7 +503,7 @@ impl Dataset {
         Error::InPlace { row, key, source: Box::new(error) }
     }
 
-    /// Holds the bytes of an image against their checksum.
+    /// Compares the bytes of an image with their checksum.
     pub(crate) fn check_image(
         &self,
         sample: u64,
@@ -428,73 +533,5 @@ impl Dataset {
     ) -> (String, u64, String) {
         let key = self.key(sample).unwrap_or_else(|error| format!("(unreadable: {error})"));
         (self.content_path(location).display().to_string(), location.row, key)
-    }
-
-    fn damaged(&self, source: DatasetError) -> Error {
-        Error::Dataset { path: self.path.clone(), source }
-    }
-}
-
-/// Opens parts and reads their footers, many of them on several threads.
-fn open_parts(
-    path: &Path,
-    entries: &[PartEntry],
-    open: &OpenFile<'_>,
-) -> Result<(Parts, Vec<PartLayout>), Error> {
-    let some = |entries: &[PartEntry]| {
-        let files = FileSet::open_with(entries.iter().map(|part| path.join(&part.file)), &open);
-        let parts = Parts(files.map_err(|error| missing_part(path, error))?);
-        let read = |(part, entry)| PartLayout::read(part, entry, &parts);
-        let layouts = entries.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>();
-        match layouts {
-            Ok(layouts) => Ok((parts, layouts)),
-            Err(source) => Err(Error::Dataset { path: path.to_path_buf(), source }),
-        }
-    };
-    if entries.len() < 2 * PARTS_PER_THREAD {
-        return some(entries);
-    }
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = (entries.len() / PARTS_PER_THREAD).min(cores).min(OPEN_THREADS_MAX);
-    let mut shares = entries.chunks(entries.len().div_ceil(threads));
-    let own = shares.next().unwrap_or_default();
-    std::thread::scope(|scope| {
-        let others: Vec<_> = shares.map(|share| scope.spawn(move || some(share))).collect();
-        let (mut parts, mut layouts) = some(own)?;
-        for other in others {
-            let (files, read) = other.join().expect("reading footers does not panic")?;
-            parts.0.append(files.0);
-            layouts.extend(read);
-        }
-        Ok((parts, layouts))
-    })
-}
-
-/// A part that does not open, which is damage of the dataset unless this process is at a limit.
-fn missing_part(path: &Path, error: StorageError) -> Error {
-    match error {
-        StorageError::Open { path: file, source } if is_of_the_file(&source) => {
-            let part = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Error::Dataset { path: path.to_path_buf(), source: DatasetError::Io { part, source } }
-        }
-        error => error.into(),
-    }
-}
-
-/// Why the manifest does not read.
-#[derive(Debug, thiserror::Error)]
-#[error("{MANIFEST_NAME}: {0}")]
-struct ManifestError(#[source] io::Error);
-
-fn read_manifest(path: &Path, open: &OpenFile<'_>) -> Result<Vec<u8>, Error> {
-    let failed = |source| Error::Open { path: path.to_path_buf(), source };
-    let opened = open(&path.join(MANIFEST_NAME));
-    match opened.and_then(|file| read_at_most(file, MANIFEST_BYTES_MAX)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let problem = "it holds no dataset.json";
-            Err(Error::NotADataset { path: path.to_path_buf(), problem })
-        }
-        Err(error) => Err(failed(io::Error::new(error.kind(), ManifestError(error)))),
-        Ok(text) => Ok(text),
     }
 }

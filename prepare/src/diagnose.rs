@@ -11,6 +11,9 @@ impl Diagnose for Error {
             Self::Open { .. } => "dataset_not_opened",
             Self::NotADataset { .. } => "not_a_dataset",
             Self::Dataset { source, .. } => source.cause(),
+            Self::NoDataset => "no_dataset",
+            Self::TooManyDatasets { .. } => "too_many_datasets",
+            Self::ColumnsDiffer { .. } => "columns_differ",
             Self::KeyIndex { .. } => "key_index",
             Self::NotMapped { .. } => "dataset_not_mapped",
             Self::NoRoot { .. } => "content_folder_missing",
@@ -33,10 +36,12 @@ impl Diagnose for Error {
             Self::SamplerColumn { .. } => "sampler_column",
             Self::ChecksumMismatch { .. } => "sample_checksum",
             Self::Sample { source, .. } => source.cause(),
+            Self::Prepared { source, .. } => source.cause(),
+            Self::PreparedSample { .. } => "prepared_sample",
             Self::RecipeDoesNotFit { source, .. } => source.cause(),
             Self::Defect { .. } => "defect",
             Self::NoReplacement { .. } => "no_replacement",
-            Self::NoFixedShape => "no_fixed_shape",
+            Self::NoFixedShape | Self::ViewShape { .. } => "no_fixed_shape",
             Self::NoLabels { .. } => "no_labels",
             Self::Label { .. } => "label_not_in_classes",
         }
@@ -55,6 +60,11 @@ impl Diagnose for Error {
             ),
             Self::NotADataset { .. } => Some(Remedy::run(Command::Pack)),
             Self::Dataset { source, .. } => source.remedy(),
+            Self::NoDataset => Some("name one or more".into()),
+            Self::TooManyDatasets { .. } => Some(Remedy::run(Command::Merge)),
+            Self::ColumnsDiffer { .. } => {
+                Some("pack both with the same columns, in the same order".into())
+            }
             Self::KeyIndex { remedy, .. } => Some(remedy.clone()),
             Self::NotMapped { .. } => {
                 Some(Remedy::advice("read it without a mapping").or_run(Command::Pack))
@@ -74,6 +84,8 @@ impl Diagnose for Error {
                 Some(remedy.or("pack the source again, which makes progressive JPEGs baseline"))
             }
             Self::Sample { source, .. } => source.remedy(),
+            Self::Prepared { source, .. } => source.remedy(),
+            Self::PreparedSample { .. } => Some(Remedy::run(Command::Prepare)),
             Self::RecipeDoesNotFit { source, .. } => source.remedy(),
             Self::RowsOfBoxes { .. } => Some(
                 Remedy::advice("correct the target in the recipe")
@@ -102,6 +114,7 @@ impl Diagnose for Error {
                     .or("leave it out by a filter on `label`"),
             ),
             Self::NoFixedShape => Some("end the recipe with a crop or an exact resize".into()),
+            Self::ViewShape { .. } => Some("end the view with a crop or an exact resize".into()),
             // Nothing is wrong, or no user's input leads here.
             Self::Interrupted | Self::NoSuchBatch { .. } | Self::OutputTooSmall { .. } => None,
         }

@@ -18,10 +18,12 @@ pub fn original_until<'a>(stored: &'a [u8], interrupt: &Interrupt) -> Result<Cow
 }
 
 /// Whether a recipe cuts a region out of the decoded picture before anything needs all of it, so
-/// that entry points save work.
+/// that entry points save work; with views, whether each of them does.
 pub fn decodes_regions(recipe: &Recipe) -> bool {
-    let needs = recipe.operations().iter().map(|operation| operation.declaration().needs);
-    needs.into_iter().find(|needs| *needs != Needs::AsNext) == Some(Needs::Region)
+    recipe.images().iter().all(|images| {
+        let mut needs = images.operations.iter().map(|operation| operation.declaration().needs);
+        needs.find(|needs| *needs != Needs::AsNext) == Some(Needs::Region)
+    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::ColumnError;
-use meetpoint_format::dataset::DatasetError;
-use meetpoint_format::sampler::SamplerError;
+use meetpoint_format::dataset::{DatasetError, PreparedError};
+use meetpoint_format::sampler::{DATASETS_MAX, SamplerError};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::{DoesNotFit, Error as PictureError};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
@@ -38,6 +38,32 @@ pub enum Error {
         path: PathBuf,
         /// Cause.
         source: DatasetError,
+    },
+    /// No folder was named.
+    #[error("no dataset is named")]
+    NoDataset,
+    /// More folders than are served as one dataset.
+    #[error("{datasets} datasets: at most {DATASETS_MAX} are served as one")]
+    TooManyDatasets {
+        /// Named.
+        datasets: usize,
+    },
+    /// Folders that cannot be served as one dataset.
+    #[error(
+        "dataset {}: column `{column}` is {found}, in {} it is {expected}",
+        path.display(), first.display()
+    )]
+    ColumnsDiffer {
+        /// The folder whose columns differ from those of the first.
+        path: PathBuf,
+        /// The first folder.
+        first: PathBuf,
+        /// Name of the column in the first folder; in the other where the first has none.
+        column: String,
+        /// Name and type in the folder.
+        found: String,
+        /// Name and type in the first folder.
+        expected: String,
     },
     /// The index of keys is not usable.
     #[error("dataset {}: {problem}", path.display())]
@@ -224,6 +250,26 @@ pub enum Error {
         /// Needed.
         needed: usize,
     },
+    /// A recipe that does not continue what the samples were prepared by.
+    #[error("dataset {}: {source}", path.display())]
+    Prepared {
+        /// Dataset folder.
+        path: PathBuf,
+        /// Cause, which names the operation.
+        source: PreparedError,
+    },
+    /// A prepared sample that is not what the manifest says.
+    #[error("{part}, row {row}, key {key}: {problem}")]
+    PreparedSample {
+        /// Part file.
+        part: String,
+        /// Row in the part.
+        row: u64,
+        /// Key.
+        key: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The bytes of a sample are not those that were packed.
     #[error("{part}, row {row}, key {key}: checksum is {got:#010x}, expected {expected:#010x}")]
     ChecksumMismatch {
@@ -291,6 +337,12 @@ pub enum Error {
     /// The recipe's output depends on the picture, so no batch can be made.
     #[error("the recipe's result has no fixed shape")]
     NoFixedShape,
+    /// The same of a view of the recipe.
+    #[error("the result of the recipe's view {view:?} has no fixed shape")]
+    ViewShape {
+        /// Its column.
+        view: String,
+    },
     /// A dataset without labels, for a recipe with an operation on labels.
     #[error("dataset {} has no labels, but the recipe has `{operation}`", path.display())]
     NoLabels {
@@ -342,6 +394,7 @@ impl Error {
         match self {
             Self::ChecksumMismatch { .. }
             | Self::Sample { .. }
+            | Self::PreparedSample { .. }
             | Self::NullValue { .. }
             | Self::RowsOfBoxes { .. }
             | Self::ContentChanged { .. }
@@ -365,7 +418,7 @@ impl Error {
     }
 
     /// What is wrong with a damaged sample, without saying which it is.
-    pub(crate) fn what(&self) -> String {
+    pub fn what(&self) -> String {
         match self {
             Self::InPlace { source, .. } => source.what(),
             Self::ChecksumMismatch { got, expected, .. }
@@ -373,6 +426,7 @@ impl Error {
                 format!("checksum is {got:#010x}, expected {expected:#010x}")
             }
             Self::Sample { source, .. } => source.to_string(),
+            Self::PreparedSample { problem, .. } => problem.clone(),
             Self::ContentChanged { difference, .. } => {
                 format!("the file changed since it was indexed: {difference}")
             }

@@ -1,17 +1,22 @@
 //! Turns a batch index into a tensor: finds the samples, reads them, checks them, decodes them.
 //!
 //! Host and device both prepare through this crate, which is what makes their samples equal.
-//! In reading order: [`Dataset`] (an open dataset), [`KeyLookup`] (how it finds keys),
-//! [`SampleReader`] (samples as they are stored, in any order), [`MappedDataset`] (the same without
-//! a copy), [`original`] (the file of what it holds), [`Preparer`] (one thread's means of preparing
-//! batches), [`BatchMemory`] (where they lie), [`CpuPreparer`] (the preparer of host and device),
-//! [`DecodeMemory`] (what preparers share for large pictures), [`OnError`] (what is done about a
-//! damaged sample), [`Error`].
+//! In reading order: [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset),
+//! [`KeyLookup`] (how it finds keys), [`SampleReader`] (samples as they are stored, in any order),
+//! [`MappedDataset`] (the same without a copy), [`original`] (the file of what it holds),
+//! [`Preparer`] (one thread's means of preparing batches), [`BatchMemory`] (where they lie),
+//! [`CpuPreparer`] (prepares with the CPU), [`PreparerFactory`] (makes the preparers of a loader
+//! or a device), [`DecodeMemory`] (what preparers share for large images), [`Start`] (a recipe on
+//! samples that its first operations have prepared already), [`OnePreparer`] (single samples),
+//! [`codec`] (how prepared samples are compressed), [`OnError`] (what is done about a damaged
+//! sample), [`read_recipe`] (a recipe by its name), [`Error`].
 
 mod batch;
 mod buffers;
+pub mod codec;
 mod column_cache;
 mod columns;
+mod concatenation;
 mod contents;
 mod damage;
 mod dataset;
@@ -19,24 +24,36 @@ mod decode_memory;
 mod diagnose;
 mod encoded;
 mod error;
+mod factory;
 mod filter;
 mod keys;
 mod mapped;
+mod member;
 mod memory;
+mod paths;
 mod preparer;
 mod recent;
+mod recipe_file;
+mod resume;
 mod samples;
+mod shape;
 
 pub use batch::{BYTES_AHEAD_MAX, CpuPreparer, Job, READ_TIMEOUT, READS_MAX};
 pub use column_cache::ColumnsReadAgain;
 pub use contents::modified_ns;
 pub use damage::{Action, Damage, Judge, Mended, OnError, samples_held};
-pub use dataset::{Dataset, OpenFile};
+pub use dataset::Dataset;
 pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::Error;
+pub use factory::{CpuPreparers, PreparerFactory, Resources};
 pub use keys::KeyLookup;
 pub use mapped::MappedDataset;
+pub use member::OpenFile;
 pub use memory::{BatchMemory, MemoryKind};
+pub use paths::DatasetPaths;
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
+pub use recipe_file::{RecipeFileError, read_recipe};
+pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
+pub use shape::fixed_shape;

@@ -4,71 +4,43 @@
 //! something else shorten a part that is mapped, the kernel answers the next access behind its new
 //! end with SIGBUS, which ends the process: map only what nobody writes to, and use
 //! [`SampleReader`](crate::SampleReader) for the rest.
-#![expect(unsafe_code, reason = "maps files into memory")]
 
 use crate::{Dataset, Error};
 use meetpoint_format::dataset::SampleLocation;
+use meetpoint_storage::ReadMapping;
 use meetpoint_storage::files::open_regular;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::path::Path;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A file mapped for reading.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the memory is only read, and belongs to nobody else.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn of(path: &Path, bytes: u64) -> std::io::Result<Self> {
-        let file = open_regular(path)?;
-        let length = file.metadata()?.len();
-        if length != bytes {
-            let problem = format!("{length} bytes long, dataset.json says {bytes}");
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, problem));
-        }
-        let bytes = usize::try_from(bytes).map_err(std::io::Error::other)?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
-        let start = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0)
-        }?;
-        let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
-        Ok(Self { start, bytes })
+/// Maps a part of this length.
+fn map(path: &Path, bytes: u64) -> std::io::Result<ReadMapping> {
+    let file = open_regular(path)?;
+    let length = file.metadata()?.len();
+    if length != bytes {
+        let problem = format!("{length} bytes long, dataset.json says {bytes}");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, problem));
     }
-
-    fn advise(&self, advice: Advice) {
-        // SAFETY: the range is this mapping's own; these pieces of advice change no content. One
-        // that the kernel does not take costs speed alone.
-        let _ = unsafe { madvise(self.start.as_ptr().cast(), self.bytes, advice) };
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is readable, so long, and lives as long as what is lent; nobody
-        // writes through it. That nobody shortens the file is the caller's to know, see above.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the range is this mapping's own, and nothing lent outlives it.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
-    }
+    ReadMapping::new(&file, bytes)
 }
 
 /// A dataset whose parts are mapped into memory; takes address space, and memory only as the page
 /// cache does. Shareable among threads.
+///
+/// ```
+/// use meetpoint_prepare::{Dataset, MappedDataset};
+/// use std::sync::Arc;
+///
+/// let dataset = Arc::new(Dataset::open("../datasets/tests/golden/version-3".as_ref())?);
+/// let mapped = MappedDataset::new(Arc::clone(&dataset), false)?;
+/// let (location, bytes) = mapped.sample(2)?;
+/// assert_eq!(location, dataset.locate(2)?);
+/// assert_eq!(bytes, dataset.read_sample(2)?);
+/// # Ok::<(), meetpoint_prepare::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct MappedDataset {
     dataset: Arc<Dataset>,
-    parts: Vec<Mapping>,
+    parts: Vec<ReadMapping>,
 }
 
 impl MappedDataset {
@@ -83,9 +55,9 @@ impl MappedDataset {
         let parts = (0..entries.len())
             .map(|part| {
                 let path = dataset.part_path(part);
-                let mapping = Mapping::of(&path, entries[part].bytes)
+                let mapping = map(&path, entries[part].bytes)
                     .map_err(|source| Error::Content { path, source })?;
-                mapping.advise(if is_sequential { Advice::Sequential } else { Advice::Random });
+                mapping.advise_order(is_sequential);
                 Ok(mapping)
             })
             .collect::<Result<_, Error>>()?;
@@ -103,7 +75,7 @@ impl MappedDataset {
         let start = usize::try_from(location.offset).expect("in memory");
         let bytes = usize::try_from(location.bytes).expect("in memory");
         // The index has held offsets against the length of the part, as mapping has.
-        let stored = &self.parts[location.part].bytes()[start..start + bytes];
+        let stored = &self.parts[location.part].as_slice()[start..start + bytes];
         self.dataset.check_image(sample, &location, stored)?;
         Ok((location, stored))
     }

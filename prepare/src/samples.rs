@@ -45,11 +45,30 @@ pub struct ReadStats {
 }
 
 /// Reads samples of a dataset. Belongs to one thread.
+///
+/// ```
+/// use meetpoint_prepare::{Dataset, OnDamage, SampleReader};
+/// use meetpoint_storage::{EngineKind, open_engine};
+/// use std::sync::Arc;
+///
+/// let dataset = Arc::new(Dataset::open("../datasets/tests/golden/version-3".as_ref())?);
+/// let engine = open_engine(EngineKind::Auto, 8)?.engine;
+/// let mut reader = SampleReader::new(dataset, engine, OnDamage::Fail)?;
+/// let mut lengths = Vec::new();
+/// let stats = reader.read(&mut [5, 0, 3].into_iter(), &mut |sample, location, bytes| {
+///     assert_eq!(bytes.len() as u64, location.bytes);
+///     lengths.push((sample, bytes.len()));
+///     Ok(())
+/// })?;
+/// assert_eq!(stats.samples, 3);
+/// assert!(lengths.iter().map(|(sample, _)| *sample).eq([5, 0, 3]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SampleReader {
     dataset: Arc<Dataset>,
     engine: Box<dyn Engine>,
     files: Vec<FileId>,
-    contents: OpenContents,
+    contents: Vec<OpenContents>,
     pool: BufferPool,
     on_damage: OnDamage,
     /// Number of the call, the upper half of each token: tells a late read of an earlier one.
@@ -107,7 +126,8 @@ impl SampleReader {
         let files = (0..dataset.manifest().parts.len())
             .map(|part| engine.open(&dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
-        let (contents, pool) = Default::default();
+        let contents = (0..dataset.folders()).map(|_| OpenContents::default()).collect();
+        let pool = Default::default();
         Ok(Self { dataset, engine, files, contents, pool, on_damage, call: 0 })
     }
 
@@ -163,9 +183,9 @@ impl SampleReader {
         while self.engine.in_flight() < depth && underway.bytes_ahead < BYTES_AHEAD_MAX {
             let Some(group) = self.next_group(underway)? else { return Ok(()) };
             let location = &group.samples[0].1;
-            let opened = match (&location.file, self.dataset.contents()) {
-                (Some(file), Some(contents)) => {
-                    self.contents.file(file, contents, &mut *self.engine)
+            let opened = match (&location.file, self.dataset.contents(location.part)) {
+                (Some(file), Some((folder, contents))) => {
+                    self.contents[folder].file(file, contents, &mut *self.engine)
                 }
                 _ => Ok(self.files[location.part]),
             };

@@ -1,11 +1,13 @@
 //! The commands that bring datasets in and out: pack, index, unpack, convert, verify.
 
-use crate::guarded;
-use crate::options::{Packing, SinkArguments, SourceArguments, Stop, Storing};
+use crate::options::{Packing, Preparing, SinkArguments, SourceArguments, Stop, Storing};
 use crate::work::{self, Step};
+use crate::{errors, guarded, recipe};
 use meetpoint_datasets::index::{index as index_source, index_keys as index_keys_of};
 use meetpoint_datasets::{LeftOut, PackProgress, VerifyOptions, source, verify_deep, verify_with};
 use meetpoint_diagnose::Surface;
+use meetpoint_planner::materialize;
+use meetpoint_prepare::Dataset;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +39,32 @@ pub(crate) fn pack(
     })?;
     LeftOut::spell(&mut summary.unreadable, Surface::Python);
     LeftOut::spell(&mut summary.not_samples, Surface::Python);
+    Ok(work::json(&summary))
+}
+
+/// Prepares a dataset by the first operations of a recipe in TOML.
+#[guarded]
+#[pyfunction]
+pub(crate) fn prepare(
+    py: Python<'_>,
+    recipe: &str,
+    source: PathBuf,
+    destination: PathBuf,
+    options: Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let stop = Stop::default();
+    let recipe = recipe::read(py, recipe)?;
+    let with = options.extract::<Preparing>()?.options(py, &recipe, &stop)?;
+    let of = (&*stop, progress.as_ref());
+    let mut summary = work::run_with(py, of, errors::of_planner, |report| {
+        let dataset = Dataset::open(&source)?;
+        materialize(&dataset, &recipe, &destination, &with, &mut |step| {
+            let (samples_done, samples) = (step.done, Some(step.samples));
+            report(Step { samples_done, samples, ..Step::default() });
+        })
+    })?;
+    LeftOut::spell(&mut summary.unreadable, Surface::Python);
     Ok(work::json(&summary))
 }
 

@@ -24,9 +24,9 @@ pub(crate) struct Dataset {
 impl Dataset {
     #[new]
     #[pyo3(signature = (path, *, mapped = false))]
-    fn new(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<Self> {
+    fn new(py: Python<'_>, path: Vec<PathBuf>, mapped: bool) -> PyResult<Self> {
         let opened = py.detach(|| {
-            let dataset = Arc::new(HostDataset::open(&path)?);
+            let dataset = Arc::new(HostDataset::open_all(&path)?);
             let mapped = mapped.then(|| MappedDataset::new(Arc::clone(&dataset), false));
             Ok(Self { dataset, mapped: mapped.transpose()? })
         });

@@ -9,7 +9,8 @@ use meetpoint_datasets::operations::OperationError;
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::recipe::{OperationPlace, RecipeError, Subject};
 use meetpoint_host::Error as HostError;
-use meetpoint_prepare::Error as PrepareError;
+use meetpoint_planner::Error as PlannerError;
+use meetpoint_prepare::{Error as PrepareError, RecipeFileError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -66,10 +67,15 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         }
         PrepareError::ReadTimeout { path, .. }
         | PrepareError::NoRoot { root: path, .. }
+        | PrepareError::ColumnsDiffer { path, .. }
         | PrepareError::NotMapped { root: path } => raise(py, "DatasetError", said, at(path)),
-        PrepareError::Columns { .. } => plain(py, "SettingError", said),
+        PrepareError::Prepared { .. } => plain(py, "RecipeError", said),
+        PrepareError::Columns { .. }
+        | PrepareError::NoDataset
+        | PrepareError::TooManyDatasets { .. } => plain(py, "SettingError", said),
         PrepareError::ChecksumMismatch { .. }
         | PrepareError::Sample { .. }
+        | PrepareError::PreparedSample { .. }
         | PrepareError::Column { .. }
         | PrepareError::NullValue { .. }
         | PrepareError::RowsOfBoxes { .. }
@@ -87,7 +93,9 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::Sampler(_) | PrepareError::SamplerColumn { .. } => {
             plain(py, "SettingError", said)
         }
-        PrepareError::NoFixedShape => plain(py, "RecipeError", said),
+        PrepareError::NoFixedShape | PrepareError::ViewShape { .. } => {
+            plain(py, "RecipeError", said)
+        }
         PrepareError::RecipeDoesNotFit { .. } => raise(py, "RecipeError", said, place_of(error)),
         PrepareError::Storage(_) => plain(py, "StorageError", said),
         _ => plain(py, "MeetpointError", said),
@@ -104,6 +112,7 @@ fn place_of(error: &PrepareError) -> Place {
         | PrepareError::Column { part, row, key, .. }
         | PrepareError::NullValue { part, row, key, .. }
         | PrepareError::RowsOfBoxes { part, row, key, .. }
+        | PrepareError::PreparedSample { part, row, key, .. }
         | PrepareError::Sample { part, row, key, .. } => {
             Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
         }
@@ -126,17 +135,27 @@ pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
     plain(py, "RecipeError", Said::of(error))
 }
 
+/// A recipe file or name that does not give a recipe.
+pub(crate) fn of_recipe_file(py: Python<'_>, error: &RecipeFileError) -> PyErr {
+    raise(py, "RecipeError", Said::of(error), at(error.path()))
+}
+
 /// A recipe that was made of transforms: what is wrong with which of them.
 pub(crate) fn of_transforms(
     py: Python<'_>,
     error: &RecipeError,
     transforms: &[(usize, String)],
 ) -> PyErr {
-    let OperationPlace { path, names } = match &error.subject {
+    let OperationPlace { path, names, view } = match &error.subject {
         Subject::Operation(place) => place,
-        Subject::Recipe | Subject::Target { .. } => {
+        Subject::Recipe | Subject::View { .. } | Subject::Target { .. } => {
             return plain(py, "RecipeError", Said::new(error.located(), error));
         }
+    };
+    let (transforms, of_view) = match view {
+        None => (transforms, String::new()),
+        // The text was made of the common transforms; those of views have their own positions.
+        Some((_, column)) => (&[][..], format!("view {column:?}, ")),
     };
     let (position, class) =
         transforms.get(path[0]).cloned().unwrap_or_else(|| (path[0] + 1, class_of(&names[0])));
@@ -145,8 +164,12 @@ pub(crate) fn of_transforms(
     let positions = path[1..].iter().map(|index| index + 1);
     let positions: Vec<String> =
         [position].into_iter().chain(positions).map(|number| number.to_string()).collect();
-    let message =
-        format!("operation {} ({}): {}", positions.join("."), classes.join(" in "), error.problem);
+    let message = format!(
+        "{of_view}operation {} ({}): {}",
+        positions.join("."),
+        classes.join(" in "),
+        error.problem
+    );
     plain(py, "RecipeError", Said::new(message, error))
 }
 
@@ -188,6 +211,20 @@ pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
             | OperationError::NoLabels { .. } => plain(py, "SettingError", said()),
             _ => plain(py, "PackError", said()),
         },
+        _ => plain(py, "PackError", said()),
+    }
+}
+
+/// A dataset that cannot be prepared.
+pub(crate) fn of_planner(py: Python<'_>, error: &PlannerError) -> PyErr {
+    let said = || Said::of(error);
+    match error {
+        PlannerError::Stopped => PyKeyboardInterrupt::new_err(()),
+        PlannerError::Datasets(error) => of_datasets(py, error),
+        PlannerError::Unreadable(error) => of_datasets(py, error),
+        PlannerError::Dataset(error) => of_prepare(py, error),
+        PlannerError::AlreadyPrepared { path, .. } => raise(py, "DatasetError", said(), at(path)),
+        PlannerError::Cut(_) | PlannerError::Number { .. } => plain(py, "SettingError", said()),
         _ => plain(py, "PackError", said()),
     }
 }

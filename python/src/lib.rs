@@ -4,11 +4,11 @@
 //! nothing. What Python code can do as well (arguments, defaults, words) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. Every function that Python calls is
 //! `guarded`, so that a panic is an exception. In reading order: `exceptions`, `panics`, `errors`,
-//! `recipe`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks` (where they meet),
-//! `engine` (the thread that has the loader), `damage`, `devices` (that are emulated), `exporter`
-//! (of metrics), `energy`, `loader`, `dataset`,
-//! `table` (its columns), `options` and `work` (of commands), `commands`, `operations` (on
-//! datasets), `writer`, `program` (the command line).
+//! `recipe`, `preview`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks` (where they
+//! meet), `engine` (the thread that has the loader), `damage`, `devices` (that are emulated),
+//! `exporter` (of metrics), `energy`, `loader`, `dataset`, `table` (its columns),
+//! `options` and `work` (of commands), `commands`, `operations` (on datasets), `writer`, `program`
+//! (the command line).
 
 mod commands;
 mod damage;
@@ -24,6 +24,7 @@ mod loader;
 mod operations;
 mod options;
 mod panics;
+mod preview;
 mod program;
 mod ranks;
 mod recipe;
@@ -40,7 +41,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::commands::{convert, index, index_keys, pack, parse_bytes, unpack, verify};
+    use super::commands::{convert, index, index_keys, pack, parse_bytes, prepare, unpack, verify};
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
@@ -54,11 +55,15 @@ mod _native {
     #[pymodule_export]
     use super::operations::{Rows, diff, merge, repair, sample, select, shuffle, split, stats};
     #[pymodule_export]
+    use super::preview::contact_sheet;
+    #[pymodule_export]
     use super::program::{declaration, main, version};
     #[pymodule_export]
     use super::ranks::RankListener;
     #[pymodule_export]
-    use super::recipe::{describe_recipe, read_text, recipe_schema};
+    use super::recipe::{
+        describe_recipe, load_recipe, recipe_schema, shipped_recipe, shipped_recipes,
+    };
     #[pymodule_export]
     use super::tensor::{Batch, Tensor};
     #[cfg(debug_assertions)]

@@ -6,19 +6,17 @@ use crate::engine::{Answer, Begin, Engine, Next, Opened, Request, Waited};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::Settings;
 use crate::tensor::Batch;
-use crate::{errors, guarded, panics, recipe};
+use crate::{errors, guarded, panics};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;
-use meetpoint_format::recipe::TensorSpec;
 use meetpoint_host::Notice;
 use meetpoint_host::explain::{Surroundings, explain};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
 use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus};
-use meetpoint_scheduler::Record;
-use pyo3::exceptions::PyValueError;
+use meetpoint_scheduler::{NoRecord, Record};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyList;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufWriter;
@@ -39,7 +37,6 @@ pub(crate) struct Loader {
     process: u32,
     state: Mutex<State>,
     opened: Opened,
-    spec: TensorSpec,
     recipe_hash: String,
     /// What a function that was asked about a damaged sample raised.
     raised: Raised,
@@ -150,9 +147,8 @@ impl Loader {
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
         let raised = Raised::default();
         let (config, meeting) = settings.config(py, &raised)?;
-        let spec = config.recipe.output();
-        let spec =
-            spec.ok_or_else(|| errors::of_prepare(py, &meetpoint_prepare::Error::NoFixedShape))?;
+        let shape = meetpoint_prepare::fixed_shape(&config.recipe);
+        shape.map_err(|error| errors::of_prepare(py, &error))?;
         let recipe_hash = config.recipe.hash().to_string();
         let engine = Engine::start(config, meeting)?;
         let mut state = State::new(engine);
@@ -174,7 +170,7 @@ impl Loader {
             }
         };
         let process = std::process::id();
-        Ok(Self { process, state: Mutex::new(state), opened, spec, recipe_hash, raised })
+        Ok(Self { process, state: Mutex::new(state), opened, recipe_hash, raised })
     }
 
     #[getter]
@@ -232,11 +228,6 @@ impl Loader {
     }
 
     #[getter]
-    fn output<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        recipe::output(py, self.spec)
-    }
-
-    #[getter]
     fn recipe_hash(&self) -> String {
         self.recipe_hash.clone()
     }
@@ -276,10 +267,11 @@ impl Loader {
         record: Option<&str>,
         errors: u64,
     ) -> PyResult<u64> {
-        let record: Option<Record> = record
-            .map(|text| text.parse())
-            .transpose()
-            .map_err(|error| PyValueError::new_err(format!("{error}")))?;
+        let parsed = record.map(str::parse::<Record>).transpose();
+        let record = parsed.map_err(|NoRecord { text }| {
+            let message = format!("the state is damaged: its record is {text:?}");
+            errors::plain(py, "StateError", (message, "load the state of another checkpoint"))
+        })?;
         let consumed = consumed.into_iter().map(|(from, to)| from..to).collect();
         let mut request = Some(Request::Begin(Begin { epoch, consumed, record, errors }));
         loop {
@@ -370,7 +362,7 @@ impl Loader {
         let texts = finished.iter().map(|stats| {
             described(stats)
                 .map(|described| described.to_string())
-                .map_err(|error| PyValueError::new_err(error.to_string()))
+                .map_err(|error| errors::plain(py, "InternalError", error.to_string()))
         });
         PyList::new(py, texts.collect::<PyResult<Vec<String>>>()?)
     }
@@ -389,8 +381,15 @@ impl Loader {
         let whole = state.history.iter().rev().filter(|past| past.stats.is_complete);
         let broken = state.history.iter().rev().filter(|past| !past.stats.is_complete);
         let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &around(past)));
-        let json = explained.map(|explained| serde_json::to_string(&explained));
-        json.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
+        let json = explained.map(|explained| {
+            let sentences = explained.sentences().into_iter().chain(explained.ceiling_sentences());
+            let sentences: Vec<String> = sentences.collect();
+            serde_json::to_value(&explained).map(|mut value| {
+                value["sentences"] = sentences.into();
+                value.to_string()
+            })
+        });
+        json.transpose().map_err(|error| errors::plain(py, "InternalError", error.to_string()))
     }
 
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64)> {

@@ -13,6 +13,9 @@ use meetpoint_datasets::writer::utc_time;
 use meetpoint_datasets::{
     Check, JpegOptions, OnError, PackOptions, RestartMarkers, Shards, UnpackOptions,
 };
+use meetpoint_format::dataset::Codec;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_planner::{PrepareOptions, find_cut};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -139,6 +142,50 @@ impl Packing {
             threads: self.threads,
             stop: Arc::clone(stop),
             ..PackOptions::default()
+        })
+    }
+}
+
+/// How a dataset is prepared by the first operations of a recipe.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Preparing {
+    cut: String,
+    codec: String,
+    lossy_jpeg: Option<u8>,
+    force: bool,
+    resume: bool,
+    on_error: String,
+    part_size: u64,
+    threads: usize,
+}
+
+impl Preparing {
+    pub(crate) fn options(
+        &self,
+        py: Python<'_>,
+        recipe: &Recipe,
+        stop: &Stop,
+    ) -> PyResult<PrepareOptions> {
+        let codec = choice::<Codec>(py, "codec", &self.codec)?;
+        let is_jpeg = self.lossy_jpeg.is_some();
+        if is_jpeg && codec != Codec::None {
+            let wrong = "codec is for arrays, and lossy_jpeg stores JPEGs".to_owned();
+            return Err(refused(py, (wrong, "leave one of them out")));
+        }
+        let point = find_cut(recipe, &self.cut, is_jpeg)
+            .map_err(|error| errors::of_planner(py, &error.into()))?;
+        let options = PrepareOptions::new(point, codec);
+        Ok(PrepareOptions {
+            jpeg_quality: self.lossy_jpeg.unwrap_or(options.jpeg_quality),
+            force: self.force,
+            resume: self.resume,
+            on_error: on_error(py, &self.on_error)?,
+            part_bytes_target: self.part_size,
+            time: Some(utc_time(SystemTime::now())),
+            threads: self.threads,
+            stop: Arc::clone(stop),
+            ..options
         })
     }
 }

@@ -1,11 +1,16 @@
 //! Recipes as texts: checked, normalised and described.
 
-use crate::{errors, guarded};
-use meetpoint_format::recipe::{Recipe, TensorSpec, schema};
+use crate::exceptions::Said;
+use crate::{errors, guarded, work};
+use meetpoint_diagnose::Diagnose;
+use meetpoint_format::recipe::{
+    Change, ChangeError, Images, Recipe, SHIPPED, find_shipped, schema,
+};
+use meetpoint_prepare::read_recipe;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Reads a recipe in TOML; returns its canonical TOML and JSON, its hash and what comes out.
 ///
@@ -28,15 +33,47 @@ pub(crate) fn describe_recipe<'py>(
     described.set_item("canonical", recipe.canonical())?;
     described.set_item("hash", recipe.hash().to_string())?;
     described.set_item("is_deterministic", recipe.is_deterministic())?;
-    described.set_item("output", recipe.output().map(|spec| output(py, spec)).transpose()?)?;
+    let outputs = PyDict::new(py);
+    for images in recipe.images() {
+        outputs.set_item(&images.column, output(py, images)?)?;
+    }
+    described.set_item("outputs", outputs)?;
     Ok(described)
 }
 
-/// A text file, at most 1 MiB; a device, a pipe or a folder is an error.
+/// The canonical TOML of a recipe file, or of the shipped recipe of this name.
 #[guarded]
 #[pyfunction]
-pub(crate) fn read_text(path: PathBuf) -> PyResult<String> {
-    Ok(meetpoint_storage::files::read_text(&path)?)
+pub(crate) fn load_recipe(py: Python<'_>, name: PathBuf) -> PyResult<String> {
+    let found = read_recipe(&name, Path::new(""));
+    found.map(|recipe| recipe.to_toml()).map_err(|error| errors::of_recipe_file(py, &error))
+}
+
+/// The shipped recipes as JSON, each with its TOML.
+#[guarded]
+#[pyfunction]
+pub(crate) fn shipped_recipes() -> PyResult<String> {
+    let recipes: Vec<_> = SHIPPED
+        .iter()
+        .map(|it| {
+            serde_json::json!({
+                "name": it.name, "version": it.version, "about": it.about, "source": it.source,
+                "toml": it.file(),
+            })
+        })
+        .collect();
+    Ok(work::json(&recipes))
+}
+
+/// The shipped recipe of a name with other values of some keys, given as `KEY=VALUE` in TOML.
+#[guarded]
+#[pyfunction]
+pub(crate) fn shipped_recipe(py: Python<'_>, name: &str, changes: Vec<String>) -> PyResult<String> {
+    let refused = |error: &dyn Diagnose| errors::plain(py, "RecipeError", Said::of(error));
+    let shipped = find_shipped(name).map_err(|error| refused(&error))?;
+    let parsed = changes.iter().map(|it| it.parse()).collect::<Result<Vec<Change>, ChangeError>>();
+    let changed = parsed.and_then(|changes| shipped.recipe().changed(&changes));
+    changed.map(|recipe| recipe.to_toml()).map_err(|error| refused(&error))
 }
 
 /// The declarations of all operations as JSON, as `meetpoint recipe schema --json` prints them.
@@ -52,12 +89,15 @@ pub(crate) fn read(py: Python<'_>, toml: &str) -> PyResult<Recipe> {
     Recipe::from_toml(toml).map_err(|error| errors::of_recipe(py, &error))
 }
 
-/// Shape, type and layout of one sample.
-pub(crate) fn output(py: Python<'_>, spec: TensorSpec) -> PyResult<Bound<'_, PyDict>> {
+/// Shape, type and layout of one sample of a column, where they do not depend on the picture.
+pub(crate) fn output<'py>(
+    py: Python<'py>,
+    images: &Images,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(spec) = images.spec() else { return Ok(None) };
     let described = PyDict::new(py);
-    let [_, shape @ ..] = spec.batch_shape(1);
-    described.set_item("shape", shape.to_vec())?;
+    described.set_item("shape", images.axes(&spec))?;
     described.set_item("dtype", spec.dtype.name())?;
     described.set_item("layout", spec.layout.name())?;
-    Ok(described)
+    Ok(Some(described))
 }

@@ -22,7 +22,7 @@ use std::time::Duration;
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Settings {
-    dataset: PathBuf,
+    dataset: Vec<PathBuf>,
     /// In TOML.
     recipe: String,
     /// Columns of a batch, in order.

@@ -31,6 +31,16 @@ pub(crate) fn run<T: Send>(
     progress: Option<&Py<PyAny>>,
     work: impl FnOnce(&mut dyn FnMut(Step)) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
+    run_with(py, (stop, progress), errors::of_datasets, work)
+}
+
+/// As [`run`], for work whose errors another function makes exceptions of.
+pub(crate) fn run_with<T: Send, E: Send>(
+    py: Python<'_>,
+    (stop, progress): (&AtomicBool, Option<&Py<PyAny>>),
+    of_error: fn(Python<'_>, &E) -> PyErr,
+    work: impl FnOnce(&mut dyn FnMut(Step)) -> Result<T, E> + Send,
+) -> PyResult<T> {
     let latest = Mutex::new(None);
     let take = || latest.lock().unwrap_or_else(PoisonError::into_inner).take();
     let serve = |step: Option<Step>| {
@@ -84,7 +94,7 @@ pub(crate) fn run<T: Send>(
     match (outcome, raised) {
         (Err(panic), _) => std::panic::resume_unwind(panic),
         (Ok(_), Some(error)) => Err(error),
-        (Ok(Err(error)), None) => Err(errors::of_datasets(py, &error)),
+        (Ok(Err(error)), None) => Err(of_error(py, &error)),
         (Ok(Ok(done)), None) => Ok(done),
     }
 }

@@ -24,6 +24,7 @@ FUNCTIONS: Dict[str, Callable[..., Any]] = {
     "unpack": meetpoint.unpack,
     "convert": meetpoint.convert,
     "verify": meetpoint.verify,
+    "prepare": meetpoint.prepare,
     **{
         f"dataset {name}": getattr(meetpoint.dataset, name)
         for name in meetpoint.dataset.__all__
@@ -77,6 +78,8 @@ def test_a_function_has_the_options_of_its_command(command: str) -> None:
             assert (default is inspect.Parameter.empty) == argument["is_required"], name
         elif argument["is_flag"]:
             assert default is False, name
+        elif argument["is_required"]:
+            assert default is inspect.Parameter.empty, name
         elif argument["default"] is None:
             assert default is None or default == (), name
         else:

@@ -217,7 +217,7 @@ def check_rest(row: int, before: int, done: int, after: int, drop_last: bool) ->
 
 
 @pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 4), (3, 2), (1, 4), (4, 1)])
-def test_another_number_of_ranks_goes_on_where_others_left(
+def test_another_number_of_ranks_resumes_an_epoch(
     dataset: str, before: int, after: int
 ) -> None:
     begun: List[List[int]] = []

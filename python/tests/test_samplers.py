@@ -26,10 +26,11 @@ ALL: List[samplers.Sampler] = [
     samplers.Weighted([float(n % 3) for n in range(COUNT)], replacement=False, length=30),
     samplers.ClassBalanced(length=50),
     samplers.Repeated(2),
+    samplers.Mixture([1], stop="size", length=90),
 ]
 
 
-def make(dataset: str, sampler: samplers.Sampler, **more: Any) -> meetpoint.Loader:
+def make(dataset: Any, sampler: samplers.Sampler, **more: Any) -> meetpoint.Loader:
     settings: Dict[str, Any] = dict(
         recipe=RECIPE, batch_size=4, seed=5, workers=1, columns=["image", "sample"]
     )
@@ -138,6 +139,28 @@ def test_samplers_that_do_not_fit_are_refused(dataset: str, given: Any, words: s
     with pytest.raises(meetpoint.SettingError) as refused:
         make(dataset, given()).close()
     assert words in str(refused.value)
+
+
+def test_several_datasets_are_served_as_one_and_mixed(dataset: str) -> None:
+    mixture = samplers.Mixture([3, 1], stop="first_exhausted")
+    with make([dataset, dataset], mixture) as loader:
+        host = [epoch(loader) for _ in range(2)]
+        assert loader.samples == 2 * COUNT
+        drawn = [sample for samples, _ in host[0] for sample in samples]
+        assert len(set(drawn)) == len(drawn) == loader.samples_per_epoch
+        assert sum(sample < COUNT for sample in drawn) == COUNT
+        assert sum(sample >= COUNT for sample in drawn) == round(COUNT / 3)
+        assert loader.dataset[COUNT + 2].image == loader.dataset[2].image
+        state = loader.state_dict()
+    device = meetpoint.Emulated(allow_shared=True)
+    with make([dataset, dataset], mixture, device=device, strategy="device-only") as loader:
+        assert [epoch(loader) for _ in range(2)] == host
+    with make(dataset, samplers.Mixture([1])) as other, pytest.raises(meetpoint.StateError):
+        other.load_state_dict(state)
+    with meetpoint.open([dataset, dataset]) as both, meetpoint.open(dataset) as one:
+        assert len(both) == 2 * len(one) and both[len(one)].key == one[0].key
+    with pytest.raises(meetpoint.SettingError, match="dataset is an empty list"):
+        make([], mixture)
 
 
 def test_two_orders_are_refused(dataset: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Tuple
 
+import numpy
 import pytest
 from conftest import COUNT, HEIGHT, WIDTH
 
@@ -66,7 +67,7 @@ def test_what_is_left_comes_after_a_resume(dataset: str, strategy: str, at: int)
 
 
 @pytest.mark.parametrize("at", [4, 15, 20])
-def test_the_order_of_mte_goes_on_as_it_was(dataset: str, at: int) -> None:
+def test_mte_resumes_in_the_same_order(dataset: str, at: int) -> None:
     with make(dataset, "mte") as loader:
         list(loader)
         # Times are known now, so the split is from the beginning.
@@ -139,6 +140,53 @@ def test_a_damaged_state_is_refused(dataset: str) -> None:
         for damage in damaged:
             with pytest.raises(meetpoint.StateError):
                 loader.load_state_dict({**state, **damage})
+
+
+@pytest.mark.parametrize("wrong", [None, True, 1.5, "x", [3], {"a": 1}, object()])
+@pytest.mark.parametrize("key", ["version", "epoch", "consumed", "record", "strategy", "errors"])
+def test_a_value_of_another_type_is_refused(dataset: str, key: str, wrong: Any) -> None:
+    with make(dataset, "mte") as loader:
+        state = loader.state_dict()
+        if wrong is None and key in ("record", "strategy"):
+            loader.load_state_dict({**state, key: wrong})
+        elif wrong == "x" and key == "strategy":
+            # The state of a strategy that this version does not have: its record is not used.
+            loader.load_state_dict({**state, key: wrong})
+        elif wrong == "x" and key == "record":
+            loader.load_state_dict({**state, "strategy": "mte", key: wrong})
+            with pytest.raises(meetpoint.StateError):
+                next(iter(loader))
+        else:
+            with pytest.raises(meetpoint.StateError):
+                loader.load_state_dict({**state, key: wrong})
+
+
+@pytest.mark.parametrize("key", ["dataset", "recipe", "batch_size", "drop_last", "seed", "sampler"])
+@pytest.mark.parametrize("wrong", [1.5, [3], {"a": 1}, object(), numpy.zeros(3)])
+def test_a_description_of_another_type_is_refused(dataset: str, key: str, wrong: Any) -> None:
+    with make(dataset, "host-only") as loader:
+        with pytest.raises(meetpoint.StateError):
+            loader.load_state_dict({**loader.state_dict(), key: wrong})
+
+
+@pytest.mark.parametrize(
+    "consumed",
+    [[1], [[1]], [[1, 2, 3]], ["01"], [["0", "1"]], [[None, 1]], [[0.0, 1.0]], [[True, 2]], "01"],
+)
+def test_batches_that_are_not_ranges_are_refused(dataset: str, consumed: Any) -> None:
+    with make(dataset, "host-only") as loader:
+        with pytest.raises(meetpoint.StateError):
+            loader.load_state_dict({**loader.state_dict(), "consumed": consumed})
+
+
+@pytest.mark.parametrize("ranks", [{"world_size": 10**15}, {"world_size": "2"}, {"rank": True}])
+def test_ranks_of_another_type_are_refused(dataset: str, ranks: Any) -> None:
+    with make(dataset, "host-only") as loader:
+        with pytest.raises(meetpoint.StateError):
+            loader.load_state_dict({**loader.state_dict(), **ranks})
+        for states in (1, "state", [1], [[]], None):
+            with pytest.raises(meetpoint.StateError):
+                loader.load_state_dict(states)  # type: ignore[arg-type]
 
 
 def test_ranges_are_joined_from_both_sides() -> None:

@@ -423,8 +423,9 @@ def test_the_geometry_of_torchvision_is_translated() -> None:
         ]
     )
     assert meetpoint.from_torchvision(made) == expected
-    with pytest.raises(meetpoint.RecipeError, match="FiveCrop .several views per sample"):
-        meetpoint.from_torchvision(imitation("FiveCrop", size=8))
+    crops = [imitation("FiveCrop", size=8), imitation("TenCrop", size=8, vertical_flip=True)]
+    for crop, ours in zip(crops, [T.FiveCrop(8), T.TenCrop(8, vertical_flip=True)]):
+        assert meetpoint.from_torchvision(crop) == T.Compose([ours])
     with pytest.raises(meetpoint.RecipeError, match="T.ElasticTransform is within 1"):
         meetpoint.from_torchvision(imitation("ElasticTransform", alpha=[9.0, 9.0], fill=0))
     made[4].padding = [-1, 0, 0, 0]
@@ -481,6 +482,12 @@ def test_a_picture_is_decoded_to_the_channels_of_its_mode() -> None:
     assert output is not None and output["shape"] == [8, 8, 1]
     with pytest.raises(meetpoint.RecipeError, match="number of channels is 1"):
         T.Compose([*grey, T.Normalize((0.5, 0.5, 0.5), (1, 1, 1))])
+    for mode, dtype, channels in (("rgba", "uint8", 4), ("rgb16", "uint16", 3), ("float", "float32", 1)):
+        output = T.Compose([T.Decode(mode=mode), T.CenterCrop(8)]).output
+        assert output is not None and output["shape"] == [8, 8, channels]
+        assert output["dtype"] == dtype
+        with pytest.raises(meetpoint.RecipeError, match="`random_invert`|takes an image of uint8"):
+            T.Compose([T.Decode(mode=mode), T.RandomInvert()])
     with pytest.raises(meetpoint.RecipeError, match='did you mean "gray"'):
         T.Compose([T.Decode(mode="grey")])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import warnings
 from pathlib import Path
 from typing import Any, Callable, Dict, List
@@ -158,3 +160,13 @@ def test_what_has_no_exact_translation_is_refused(transforms: Callable[[], List[
         warnings.simplefilter("ignore")
         with pytest.raises(meetpoint.RecipeError):
             meetpoint.from_torchvision(transforms())
+
+
+def test_the_table_has_every_class_of_torchvision() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "torchvision_table.py"
+    spec = importlib.util.spec_from_file_location("torchvision_table", script)
+    assert spec is not None and spec.loader is not None
+    table = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(table)
+    there = {name for name, it in vars(v2).items() if inspect.isclass(it)}
+    assert set(table.classes()) == there - set(table.NOT_TRANSFORMS)

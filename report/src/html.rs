@@ -268,6 +268,7 @@ fn setting(report: &Report) -> String {
         [] => "none".to_owned(),
         devices => {
             let what = if job.shared { "; each can prepare every batch" } else { "" };
+            let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
             format!("{}{what}", devices.join("; "))
         }
     };

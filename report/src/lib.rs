@@ -28,7 +28,8 @@ pub mod made_up;
 pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 pub use meetpoint_host::Notice;
 pub use meetpoint_host::verify::{Fact, Finding};
-pub use setup::{Accelerator, Choice, EnergyMeters, Picked, Spool};
+pub use predict::Form;
+pub use setup::{Accelerator, Choice, DeviceSetup, EnergyMeters, Picked, Processor, Spool};
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::MemoryKind;
@@ -38,7 +39,7 @@ use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; raised when a field changes its meaning or goes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Most that a knob of the emulated device may be off its target, as a share.
 pub const KNOB_OFF_MAX: f64 = 0.05;
@@ -142,8 +143,8 @@ pub struct Job {
     pub spool: Spool,
     /// What consumes batches.
     pub accelerator: Accelerator,
-    /// What prepares at the other end, a sentence for each device; empty without any.
-    pub devices: Vec<String>,
+    /// What prepares at the other end; empty without any.
+    pub devices: Vec<DeviceSetup>,
     /// Whether every device can prepare every batch, or each holds parts of its own.
     pub shared: bool,
     /// Consumers that step together.
@@ -400,8 +401,8 @@ pub struct Prediction {
     pub seconds: Option<f64>,
     /// measured / predicted - 1.
     pub error_ratio: Option<f64>,
-    /// Which formula and regime, or why none applies.
-    pub form: String,
+    /// The formula and what bounds the epoch, or why none applies.
+    pub form: Form,
 }
 
 /// A device's part of a run.
@@ -505,7 +506,6 @@ impl Report {
 }
 
 impl Run {
-    /// Sentences for every knob that was too far off; the run does not count when there is one.
     /// The events as sentences with their time.
     pub fn event_lines(&self) -> impl Iterator<Item = String> {
         let has_epochs = self.epochs.len() > 1;

@@ -56,7 +56,18 @@ pub fn report(count: u32) -> Report {
             strategies: StrategyOptions::default(),
             spool: Spool::Memory { quota_bytes: 256 << 20 },
             accelerator: Accelerator::Emulated { step_seconds: 0.02 },
-            devices: vec!["emulated, CPU ratio 0.5".into()],
+            devices: vec![DeviceSetup {
+                processor: Processor::Emulated {
+                    cpu_ratio: Some(0.5),
+                    read_bytes_per_second: None,
+                    write_bytes_per_second: None,
+                    latency_seconds: None,
+                    core: None,
+                    allow_shared: false,
+                    faults: Vec::new(),
+                },
+                parts: None,
+            }],
             shared: false,
             ranks: 1,
             run_ahead: false,
@@ -132,7 +143,10 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
         prediction: Prediction {
             seconds: Some(epoch.seconds * 0.98),
             error_ratio: Some(1.0 / 0.98 - 1.0),
-            form: "T = N·t_c·t_s/(t_s+t_c−t_g)".into(),
+            form: Form::Evaluated {
+                formula: "T = N·t_c·t_s/(t_s+t_c−t_g)".into(),
+                regime: meetpoint_sim::closed_forms::Regime::BothEnds,
+            },
         },
         levels: vec![
             level("C0", Verdict::Verified, Fact::EachConsumedOnce { batches: 100 }),

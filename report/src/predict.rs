@@ -2,35 +2,124 @@
 
 use super::Prediction;
 use meetpoint_scheduler::AnyStrategy;
-use meetpoint_sim::closed_forms::{Inputs, Regime};
+use meetpoint_sim::closed_forms::{Inputs, NotApplicable, Regime};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// What one epoch should have taken: (seconds, which form), or why no form applies.
-pub fn epoch(strategy: AnyStrategy, inputs: &Inputs) -> Result<(f64, String), String> {
-    match strategy.closed_form(inputs) {
-        Ok(found) => {
-            let form = format!("{}; {}", found.formula, regime(found.regime));
-            Ok((found.total_ns / 1e9, form))
-        }
-        Err(reason) => Err(format!("no closed form: {reason}")),
+/// The closed form that was evaluated, or why none applies. `Display` gives it in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Form {
+    /// A form was evaluated.
+    Evaluated {
+        /// The form, such as `T = N·t_c`.
+        formula: String,
+        /// What bounds the epoch.
+        regime: Regime,
+    },
+    /// The run has no epoch.
+    NoEpoch,
+    /// The strategy has no closed form.
+    NoForm {
+        /// Its name.
+        strategy: String,
+    },
+    /// A time of the profile was not measured.
+    TimeUnknown {
+        /// `t_c`, `t_g` or `t_s`.
+        time: String,
+    },
+    /// A step on a device batch takes no less than one on a host batch.
+    NoGainPerBatch,
+    /// The device's part is larger than the spool.
+    SpoolTooSmall {
+        /// Batches of the part.
+        part: u32,
+        /// Slots of the spool.
+        slots: u32,
+    },
+    /// Several ranks share the devices.
+    SharedDevices,
+    /// A device was lost.
+    DeviceLost,
+    /// A device stalled.
+    DeviceStalled,
+    /// The job asks for faults.
+    FaultsInJob,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self {
+            Self::Evaluated { formula, regime: of } => {
+                return write!(f, "{formula}; {}", regime(*of));
+            }
+            Self::NoEpoch => "the run has no epoch",
+            Self::NoForm { strategy } => {
+                return write!(f, "no closed form: {strategy} has none");
+            }
+            Self::TimeUnknown { time } => {
+                return write!(f, "no closed form: {time} is not known");
+            }
+            Self::NoGainPerBatch => {
+                "a step on a device batch (t_g) takes no less than on a host batch (t_c)"
+            }
+            Self::SpoolTooSmall { part, slots } => {
+                return write!(
+                    f,
+                    "no closed form: the device's part of {part} batches exceeds the spool's \
+                     {slots} slots"
+                );
+            }
+            Self::SharedDevices => "ranks share the devices",
+            Self::DeviceLost => "a device was lost",
+            Self::DeviceStalled => "a device stalled",
+            Self::FaultsInJob => "the job asks for faults",
+        };
+        write!(f, "no closed form: {why}")
     }
 }
 
-/// The epochs' predictions together, beside the measured time.
-pub fn total(epochs: Vec<Result<(f64, String), String>>, measured: f64) -> Prediction {
-    let mut seconds = 0.0;
-    let mut form = String::new();
-    for epoch in epochs {
-        match epoch {
-            Ok((epoch_seconds, epoch_form)) => {
-                seconds += epoch_seconds;
-                form = epoch_form;
-            }
-            Err(reason) => {
-                return Prediction { seconds: None, error_ratio: None, form: reason };
-            }
+impl From<NotApplicable> for Form {
+    fn from(reason: NotApplicable) -> Self {
+        match reason {
+            NotApplicable::Unknown(time) => Self::TimeUnknown { time: time.to_owned() },
+            NotApplicable::NoGainPerBatch => Self::NoGainPerBatch,
+            NotApplicable::NoForm { strategy } => Self::NoForm { strategy: strategy.to_owned() },
+            NotApplicable::SpoolTooSmall { part, slots } => Self::SpoolTooSmall { part, slots },
         }
     }
-    Prediction { seconds: Some(seconds), error_ratio: Some(measured / seconds - 1.0), form }
+}
+
+/// What one epoch should have taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predicted {
+    /// Its duration; `None` where no form applies.
+    pub seconds: Option<f64>,
+    /// The form, or why none applies.
+    pub form: Form,
+}
+
+/// What one epoch should have taken by the closed form of its strategy.
+pub fn epoch(strategy: AnyStrategy, inputs: &Inputs) -> Predicted {
+    match strategy.closed_form(inputs) {
+        Ok(found) => {
+            let formula = found.formula.to_owned();
+            let form = Form::Evaluated { formula, regime: found.regime };
+            Predicted { seconds: Some(found.total_ns / 1e9), form }
+        }
+        Err(reason) => Predicted { seconds: None, form: reason.into() },
+    }
+}
+
+/// The epochs' predictions together, beside the measured time. The form is that of the last epoch,
+/// or of the first that has none.
+pub fn total(epochs: &[Predicted], measured: f64) -> Prediction {
+    let times: Option<Vec<f64>> = epochs.iter().map(|epoch| epoch.seconds).collect();
+    let without = epochs.iter().find(|epoch| epoch.seconds.is_none());
+    let form = without.or(epochs.last()).map_or(Form::NoEpoch, |epoch| epoch.form.clone());
+    let seconds = times.filter(|times| !times.is_empty()).map(|times| times.iter().sum::<f64>());
+    Prediction { seconds, error_ratio: seconds.map(|seconds| measured / seconds - 1.0), form }
 }
 
 fn regime(regime: Regime) -> &'static str {
@@ -46,7 +135,7 @@ fn regime(regime: Regime) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{epoch, total};
+    use super::{Form, Regime, epoch, total};
     use meetpoint_scheduler::{AnyStrategy, HostOnly, Profile, Wrr};
     use meetpoint_sim::closed_forms::Inputs;
 
@@ -58,16 +147,23 @@ mod tests {
     fn the_error_is_measured_over_predicted() {
         let profile = Profile { host_ns: 80_000_000, device_ns: 0, ready_ns: 0 };
         let predicted = epoch(AnyStrategy::HostOnly(HostOnly), &inputs(profile));
-        let found = total(vec![predicted.clone(), predicted], 16.8);
+        let found = total(&[predicted.clone(), predicted], 16.8);
         assert!((found.seconds.unwrap() - 16.0).abs() < 1e-9);
         assert!((found.error_ratio.unwrap() - 0.05).abs() < 1e-9);
+        assert!(matches!(found.form, Form::Evaluated { regime: Regime::HostAlone, .. }));
     }
 
     #[test]
     fn an_unknown_time_is_named() {
         let predicted = epoch(AnyStrategy::Wrr(Wrr), &inputs(Profile::default()));
-        let found = total(vec![predicted], 1.0);
-        assert_eq!(found.seconds, None);
-        assert!(found.form.contains("t_c is not known"), "{}", found.form);
+        let found = total(&[predicted], 1.0);
+        assert_eq!((found.seconds, found.error_ratio), (None, None));
+        assert_eq!(found.form, Form::TimeUnknown { time: "t_c".to_owned() });
+    }
+
+    #[test]
+    fn a_run_without_epochs_has_no_prediction() {
+        let found = total(&[], 1.0);
+        assert_eq!((found.seconds, found.error_ratio, found.form), (None, None, Form::NoEpoch));
     }
 }

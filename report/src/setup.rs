@@ -25,6 +25,44 @@ pub enum Spool {
     },
 }
 
+/// A device as the job describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceSetup {
+    /// What prepares.
+    #[serde(flatten)]
+    pub processor: Processor,
+    /// Numbers of the dataset's parts that it holds; `None`: all.
+    pub parts: Option<Vec<u32>>,
+}
+
+/// What prepares at the end of a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Processor {
+    /// A device that already runs.
+    Connected {
+        /// Its socket.
+        socket: PathBuf,
+    },
+    /// A process of this machine, slowed down; limits that are not set are `None`.
+    Emulated {
+        /// Share of one core.
+        cpu_ratio: Option<f64>,
+        /// Limit of its reads.
+        read_bytes_per_second: Option<u64>,
+        /// Limit of its writes.
+        write_bytes_per_second: Option<u64>,
+        /// Delay of each of its reads.
+        latency_seconds: Option<f64>,
+        /// Core that it is pinned to.
+        core: Option<u32>,
+        /// Whether it may share that core.
+        allow_shared: bool,
+        /// Faults as job files spell them, such as `die@3`.
+        faults: Vec<String>,
+    },
+}
+
 /// What consumes batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -78,6 +116,59 @@ impl fmt::Display for Spool {
                 write!(f, "a file in {}, at most {quota}", directory.display())
             }
         }
+    }
+}
+
+impl fmt::Display for DeviceSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.processor.fmt(f)?;
+        let Some(parts) = &self.parts else { return Ok(()) };
+        let parts: Vec<String> = parts.iter().map(u32::to_string).collect();
+        write!(f, ", parts {}", parts.join(", "))
+    }
+}
+
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = |bytes: u64| units::rate(bytes as f64);
+        let (cpu_ratio, reads, writes, latency, core, shared, faults) = match self {
+            Self::Connected { socket } => return write!(f, "at {}", socket.display()),
+            Self::Emulated {
+                cpu_ratio,
+                read_bytes_per_second,
+                write_bytes_per_second,
+                latency_seconds,
+                core,
+                allow_shared,
+                faults,
+            } => (
+                cpu_ratio.map(|ratio| ratio.to_string()),
+                read_bytes_per_second.map(rate),
+                write_bytes_per_second.map(rate),
+                latency_seconds.map(units::seconds),
+                core.map(|core| core.to_string()),
+                *allow_shared,
+                (!faults.is_empty()).then(|| faults.join(", ")),
+            ),
+        };
+        let set = [
+            ("CPU ratio", cpu_ratio),
+            ("reads", reads),
+            ("writes", writes),
+            ("latency", latency),
+            ("core", core),
+            ("faults", faults),
+        ];
+        f.write_str("emulated")?;
+        if set.iter().all(|(_, value)| value.is_none()) {
+            f.write_str(", not slowed down")?;
+        }
+        for (name, value) in set {
+            if let Some(value) = value {
+                write!(f, ", {name} {value}")?;
+            }
+        }
+        f.write_str(if shared { ", may share its core" } else { "" })
     }
 }
 

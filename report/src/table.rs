@@ -4,6 +4,7 @@ use super::{Device, Epoch, INVALID, Knob, Level, Report, Run, VERIFICATION, Verd
 use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use meetpoint_diagnose::Surface;
+use meetpoint_host::explain::Explanation;
 
 /// What stands in place of a time or a verdict.
 const FAILED: &str = "FAILED";
@@ -256,7 +257,7 @@ pub fn profiles(report: &Report) -> Grid {
             seconds(epoch.wait.p50_seconds),
             seconds(epoch.wait.p99_seconds),
             seconds(epoch.step.p50_seconds),
-            run.prediction.form.clone(),
+            run.prediction.form.to_string(),
         ]);
     }
     grid
@@ -337,10 +338,9 @@ pub fn text(report: &Report, style: Style) -> String {
     text
 }
 
-/// What held the run up, but for the ceilings of the stages, which report.json has.
-fn explained(run: &Run) -> impl Iterator<Item = &str> {
-    let sentences = run.explanation.iter().flat_map(|explanation| &explanation.sentences);
-    sentences.map(String::as_str).filter(|sentence| !sentence.starts_with("Ceiling of"))
+/// What held the run up, except the ceilings of the stages, which report.json has.
+fn explained(run: &Run) -> impl Iterator<Item = String> {
+    run.explanation.iter().flat_map(Explanation::sentences)
 }
 
 /// What a terminal shows of one epoch: what was decided, and what replays it.

@@ -8,6 +8,7 @@
 
 use crate::terms::Costs;
 use crate::types::Profile;
+use serde::{Deserialize, Serialize};
 
 /// The inputs of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,8 @@ pub struct Prediction {
 }
 
 /// What bounds an epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Regime {
     /// The host prepares everything.
     HostAlone,
@@ -54,7 +56,6 @@ pub enum Regime {
 
 /// Why a closed form does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum NotApplicable {
     /// A time is not known.
     #[error("{0} is not known")]

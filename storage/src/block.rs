@@ -2,9 +2,9 @@
 //!
 //! A direct read into huge pages moves a few long runs of memory instead of one for each 4 KiB,
 //! which makes large reads two to three times faster on a virtual drive.
-#![expect(unsafe_code, reason = "owns raw allocations and mappings")]
+#![expect(unsafe_code, reason = "owns raw allocations")]
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use crate::mapping::{HUGE_BYTES, HugeMemory};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::num::NonZero;
 use std::ptr::NonNull;
@@ -12,13 +12,21 @@ use std::ptr::NonNull;
 /// Alignment and granularity of direct I/O, in bytes; a multiple of every block size in use.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// Size and alignment of a huge page where they are most common; only speed depends on it.
-pub(crate) const HUGE_BYTES: usize = 2 << 20;
-
 /// A zeroed allocation of whole blocks; an empty one owns no memory.
 pub(crate) struct Block {
     start: NonNull<u8>,
     capacity: usize,
+    owner: Owner,
+}
+
+/// What frees the memory of a block.
+enum Owner {
+    /// It has none.
+    Nothing,
+    /// The allocator.
+    Allocator,
+    /// A mapping, which frees it itself.
+    Mapping(#[expect(dead_code, reason = "it unmaps the memory when it is dropped")] HugeMemory),
 }
 
 // SAFETY: a block is the only owner of its memory.
@@ -31,14 +39,18 @@ impl Block {
     /// At least `bytes` bytes, rounded up to whole blocks.
     pub(crate) fn zeroed(bytes: usize) -> Self {
         let capacity = bytes.next_multiple_of(BLOCK_BYTES);
-        let start = match capacity {
-            0 => NonNull::without_provenance(
-                NonZero::new(BLOCK_BYTES).expect("a block is not empty"),
-            ),
-            HUGE_BYTES.. => map(capacity),
-            _ => allocate(capacity),
+        let (start, owner) = match capacity {
+            0 => {
+                let aligned = NonZero::new(BLOCK_BYTES).expect("a block is not empty");
+                (NonNull::without_provenance(aligned), Owner::Nothing)
+            }
+            HUGE_BYTES.. => match HugeMemory::zeroed(capacity) {
+                Ok(memory) => (memory.range(0, capacity).cast(), Owner::Mapping(memory)),
+                Err(_) => handle_alloc_error(layout(capacity)),
+            },
+            _ => (allocate(capacity), Owner::Allocator),
         };
-        Self { start, capacity }
+        Self { start, capacity, owner }
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -52,13 +64,10 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        match self.capacity {
-            0 => {}
-            // SAFETY: `map` made this mapping, with this length, and nobody else unmaps it.
-            HUGE_BYTES.. => unsafe { munmap(self.start.as_ptr().cast(), self.capacity) }
-                .expect("a mapping of ours can be unmapped"),
+        match self.owner {
+            Owner::Nothing | Owner::Mapping(_) => {}
             // SAFETY: `allocate` got it from the allocator with this very layout.
-            _ => unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) },
+            Owner::Allocator => unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) },
         }
     }
 }
@@ -72,28 +81,6 @@ fn allocate(capacity: usize) -> NonNull<u8> {
     // SAFETY: the layout is not empty.
     let start = unsafe { alloc_zeroed(layout) };
     NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout))
-}
-
-/// Maps `capacity` bytes, whole blocks, from an address that a huge page can begin at.
-fn map(capacity: usize) -> NonNull<u8> {
-    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    let length = capacity.checked_add(HUGE_BYTES).expect("a buffer fits the address space");
-    // SAFETY: the kernel chooses the place, so nothing that exists is replaced.
-    let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) };
-    let Ok(mapped) = mapped else { handle_alloc_error(layout(capacity)) };
-    let before = mapped.addr().next_multiple_of(HUGE_BYTES) - mapped.addr();
-    let after = HUGE_BYTES - before;
-    let start = mapped.wrapping_byte_add(before);
-    for (place, bytes) in [(mapped, before), (start.wrapping_byte_add(capacity), after)] {
-        if bytes > 0 {
-            // SAFETY: the two ends belong to the mapping just made and are not used.
-            unsafe { munmap(place, bytes) }.expect("the ends of a mapping can be unmapped");
-        }
-    }
-    // SAFETY: the range is the mapping. A kernel without huge pages refuses, which costs speed
-    // and nothing else.
-    let _ = unsafe { madvise(start, capacity, Advice::LinuxHugepage) };
-    NonNull::new(start.cast()).expect("a mapping does not begin at zero")
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! full.
 
 use crate::arena::Arena;
-use crate::block::{BLOCK_BYTES, HUGE_BYTES};
+use crate::block::BLOCK_BYTES;
 use crate::buffer::AlignedBuffer;
+use crate::mapping::HUGE_BYTES;
 use std::ptr::NonNull;
 use std::sync::Arc;
 

@@ -4,9 +4,10 @@
 //! completion, so nobody touches memory that the kernel is writing to. In reading order:
 //! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], the decorators
 //! [`slow`] and [`faulty`], [`choose`] (which engine this machine gets, and why), [`probe`]
-//! (what it offers), [`files`] (plain random access for metadata), [`MemoryLimit`] (how much memory
-//! this process may use), [`open_files_limit`] (failures
-//! at limits of this process), [`LocalSocket`] (how processes of one user meet).
+//! (what it offers), [`files`] (plain random access for metadata), [`ReadMapping`],
+//! [`SharedMapping`] and [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this
+//! process may use), [`open_files_limit`] (failures at limits of this process), [`LocalSocket`]
+//! (how processes of one user meet).
 
 mod arena;
 mod block;
@@ -18,6 +19,7 @@ pub mod faulty;
 pub mod files;
 mod lender;
 mod local_socket;
+mod mapping;
 pub mod memory;
 mod memory_limit;
 mod open;
@@ -39,5 +41,6 @@ pub use engine::{
 pub use error::Error;
 pub use lender::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
 pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, SocketError, trusted_peer};
+pub use mapping::{HugeMemory, ReadMapping, SharedMapping};
 pub use memory_limit::MemoryLimit;
 pub use own_limits::{OpenFilesLimit, is_of_the_file, open_files_limit, os_error};

@@ -3,7 +3,7 @@
 use crate::surface::{Output, units};
 use meetpoint_datasets::Inspection;
 use meetpoint_diagnose::Surface;
-use meetpoint_format::dataset::{ContentKind, EntryPointSpacing, Form, Stored};
+use meetpoint_format::dataset::{Codec, ContentKind, EntryPointSpacing, Form, Prepared, Stored};
 use meetpoint_prepare::KeyLookup;
 use std::path::PathBuf;
 
@@ -40,7 +40,10 @@ fn text(inspection: &Inspection) -> String {
         "packed by    {} from {}, {} left out\nidentity     {}\n",
         provenance.tool, provenance.source, provenance.skipped, inspection.manifest_sha256
     ));
-    if let Some(stored) = &inspection.stored {
+    let prepared = inspection.content.prepared.as_ref();
+    if let Some(prepared) = prepared {
+        text.push_str(&prepared_words(prepared));
+    } else if let Some(stored) = &inspection.stored {
         text.push_str(&form(inspection.samples, stored));
     }
     if inspection.content.kind == ContentKind::Image {
@@ -89,6 +92,7 @@ fn text(inspection: &Inspection) -> String {
 /// What samples are, in the plural where there is one.
 fn content(inspection: &Inspection) -> &'static str {
     match inspection.content.kind {
+        _ if inspection.content.prepared.is_some() => "prepared samples",
         ContentKind::Image => "images",
         ContentKind::None => "content",
         kind => kind.name(),
@@ -109,6 +113,28 @@ fn columns(inspection: &Inspection) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Which operations were executed before samples were stored, and how they are stored.
+fn prepared_words(prepared: &Prepared) -> String {
+    let operations = prepared.beginning().map_or_else(
+        |problem| problem,
+        |recipe| {
+            let names: Vec<&str> = recipe.operations().iter().map(|it| it.name()).collect();
+            names.join(", ")
+        },
+    );
+    let stored = match (prepared.jpeg_quality, prepared.codec) {
+        (Some(quality), _) => format!("as JPEG of quality {quality}, which loses detail"),
+        (None, Codec::None) => "as arrays (.npy)".to_owned(),
+        (None, codec) => format!("as arrays (.npy), each compressed by {}", codec.name()),
+    };
+    let (count, hash) = (prepared.operations, &prepared.recipe_sha256);
+    format!(
+        "prepared     by {}: {operations}; {stored}\n{:13}recipe {hash}\n",
+        units::count(u64::from(count), "operation"),
+        ""
+    )
 }
 
 /// The form of the pictures, and how many files were converted.

@@ -11,6 +11,7 @@ mod doctor;
 mod index;
 mod inspect;
 pub(crate) mod pack;
+mod prepare;
 mod profile;
 mod recipe;
 mod reproduce;
@@ -71,6 +72,7 @@ enum Command {
     Recipe(recipe::Arguments),
     Run(run::Arguments),
     Profile(profile::Arguments),
+    Prepare(prepare::Arguments),
     Demo(demo::Arguments),
     Device(device::Arguments),
     Simulate(simulate::Arguments),
@@ -95,6 +97,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Recipe(arguments) => recipe::run(&arguments, output),
         Command::Run(arguments) => run::run(&arguments, output),
         Command::Profile(arguments) => profile::run(&arguments, output),
+        Command::Prepare(arguments) => prepare::run(&arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Device(arguments) => device::run(arguments, output),
         Command::Validate(arguments) => validate::run(&arguments, output),

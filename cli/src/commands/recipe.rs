@@ -1,17 +1,18 @@
-//! `meetpoint recipe`: checks a recipe, and describes the operations that recipes can hold.
+//! `meetpoint recipe`: checks a recipe, lists those that come with the program, and describes the
+//! operations that recipes can hold.
 
 use crate::surface::Output;
 use crate::surface::fault::Fault;
 use crate::surface::output::table_style;
-use anyhow::Context;
 use meetpoint_format::recipe::{
-    DECLARATIONS, Recipe, TARGET_DECLARATIONS, keys_table, operations_table, schema,
-    target_keys_table, targets_table,
+    Change, DECLARATIONS, Images, Recipe, SHIPPED, TARGET_DECLARATIONS, View, find_shipped,
+    keys_table, operations_table, schema, target_keys_table, targets_table,
 };
+use meetpoint_prepare::read_recipe;
 use meetpoint_report::grid::Grid;
 use std::path::{Path, PathBuf};
 
-/// Check a recipe, or list the operations of recipes.
+/// Check a recipe, list the recipes that come with the program, or the operations of recipes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -24,10 +25,31 @@ enum Command {
     ///
     /// Operations have the names and semantics of torchvision.transforms.v2; `meetpoint recipe
     /// schema` lists them.
-    #[command(after_help = "Example: meetpoint recipe check train.toml")]
+    #[command(after_help = "Examples:\n  meetpoint recipe check train.toml\n  \
+                            meetpoint recipe check deit --set num_classes=10")]
     Check {
-        /// Recipe in TOML.
-        file: PathBuf,
+        /// Recipe in TOML, or the name of a shipped one.
+        #[arg(value_name = "FILE|NAME")]
+        recipe: PathBuf,
+        /// Set a key in every operation that has it, or with OPERATION.KEY in that one.
+        #[arg(long, value_name = "KEY=VALUE")]
+        set: Vec<Change>,
+    },
+    /// List the recipes that come with the program.
+    ///
+    /// Wherever a recipe file is expected, such a name does as well: `deit`, or `deit@1` for a
+    /// version, which never changes.
+    List,
+    /// Print a recipe that comes with the program as a recipe file.
+    #[command(after_help = "Examples:\n  meetpoint recipe show imagenet-resnet@1\n  \
+                            meetpoint recipe show deit --set num_classes=10 > train.toml")]
+    Show {
+        /// Its name, and its version: without one, the latest.
+        #[arg(value_name = "NAME[@VERSION]")]
+        name: String,
+        /// Set a key in every operation that has it, or with OPERATION.KEY in that one.
+        #[arg(long, value_name = "KEY=VALUE")]
+        set: Vec<Change>,
     },
     /// List the operations and the kinds of targets that a recipe can contain, with their keys,
     /// types, defaults and ranges.
@@ -46,7 +68,9 @@ enum Command {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     match &arguments.command {
-        Command::Check { file } => check(file, output),
+        Command::Check { recipe, set } => check(recipe, set, output),
+        Command::List => list(output),
+        Command::Show { name, set } => show(name, set, output),
         Command::Schema { operation } => print_schema(operation.as_deref(), output),
     }
 }
@@ -81,28 +105,71 @@ fn print_schema(operation: Option<&str>, output: Output) -> anyhow::Result<()> {
     })
 }
 
-fn check(file: &Path, output: Output) -> anyhow::Result<()> {
-    let recipe = read(file)?;
-    let shape = recipe.output().map(|spec| {
-        let [_, a, b, c] = spec.batch_shape(1);
-        ([a, b, c], spec.dtype.name(), spec.bytes())
+fn list(output: Output) -> anyhow::Result<()> {
+    let recipes: Vec<serde_json::Value> = SHIPPED
+        .iter()
+        .map(|it| {
+            serde_json::json!({
+                "name": it.name, "version": it.version, "about": it.about, "source": it.source,
+                "sha256": it.recipe().hash().to_string(),
+            })
+        })
+        .collect();
+    output.result(&serde_json::json!({ "recipes": recipes }), || {
+        let mut grid = Grid::new(&["recipe", "what for"], 0..0);
+        grid.rows = SHIPPED.iter().map(|it| vec![it.to_string(), it.about.to_owned()]).collect();
+        grid.text(table_style())
+    })
+}
+
+fn show(name: &str, changes: &[Change], output: Output) -> anyhow::Result<()> {
+    let shipped = find_shipped(name)?;
+    let recipe = shipped.recipe().changed(changes)?;
+    let text = match changes {
+        [] => shipped.file(),
+        _ => format!("# {shipped}, changed: {}.\n\n{}", shipped.about, recipe.to_toml()),
+    };
+    let document = serde_json::json!({
+        "name": shipped.name, "version": shipped.version, "about": shipped.about,
+        "source": shipped.source, "sha256": recipe.hash().to_string(), "toml": text,
     });
+    output.result(&document, || text.clone())
+}
+
+fn check(name: &Path, changes: &[Change], output: Output) -> anyhow::Result<()> {
+    let recipe = read(name, changes)?;
+    let shapes: Vec<_> = recipe.images().iter().map(shape_of).collect();
+    let shape = match &shapes[..] {
+        [shape] if recipe.views().is_empty() => shape.clone(),
+        _ => None,
+    };
+    let views = recipe.views().iter().zip(&shapes).map(|(view, shape)| {
+        serde_json::json!({
+            "column": view.column,
+            "shape": shape.as_ref().map(|(shape, ..)| shape),
+            "dtype": shape.as_ref().map(|(_, dtype, _)| dtype),
+            "sample_bytes": shape.as_ref().map(|(.., bytes)| bytes),
+        })
+    });
+    let views: Vec<_> = views.collect();
     let document = serde_json::json!({
         "canonical": recipe.to_toml(),
         "sha256": recipe.hash().to_string(),
         "deterministic": recipe.is_deterministic(),
-        "shape": shape.map(|(shape, ..)| shape),
-        "dtype": shape.map(|(_, dtype, _)| dtype),
-        "sample_bytes": shape.map(|(.., bytes)| bytes),
+        "shape": shape.as_ref().map(|(shape, ..)| shape),
+        "dtype": shape.as_ref().map(|(_, dtype, _)| dtype),
+        "sample_bytes": shape.as_ref().map(|(.., bytes)| bytes),
+        "views": views,
     });
     output.result(&document, || {
-        let result = match shape {
-            Some((shape, dtype, bytes)) => {
-                let shape = shape.map(|axis| axis.to_string()).join(" x ");
-                format!("{dtype}, {shape}, {bytes} bytes a sample")
+        let result = match recipe.views() {
+            [] => in_words(shapes[0].as_ref()),
+            views => {
+                let view = |(view, shape): (&View, &Option<Shape>)| {
+                    format!("\n  {}: {}", view.column, in_words(shape.as_ref()))
+                };
+                views.iter().zip(&shapes).map(view).collect()
             }
-            None => "no fixed shape: it cannot be batched; end it with a crop or an exact resize"
-                .to_owned(),
         };
         let draws = if recipe.is_deterministic() { "no" } else { "yes" };
         format!(
@@ -113,11 +180,27 @@ fn check(file: &Path, output: Output) -> anyhow::Result<()> {
     })
 }
 
-/// Reads and checks a recipe; the error names file, place and remedy.
-pub(crate) fn read(path: &Path) -> anyhow::Result<Recipe> {
-    let text = meetpoint_storage::files::read_text(path).with_context(|| {
-        let message = format!("failed to read recipe {}", path.display());
-        Fault::new("recipe_not_read", message, "name a TOML file that can be read")
-    })?;
-    Recipe::from_toml(&text).with_context(|| path.display().to_string())
+/// Axes, element type and bytes of a column for one sample.
+type Shape = (Vec<u32>, &'static str, usize);
+
+fn shape_of(images: &Images) -> Option<Shape> {
+    let spec = images.spec()?;
+    Some((images.axes(&spec), spec.dtype.name(), images.bytes(&spec)))
+}
+
+fn in_words(shape: Option<&Shape>) -> String {
+    match shape {
+        Some((shape, dtype, bytes)) => {
+            let shape: Vec<String> = shape.iter().map(u32::to_string).collect();
+            format!("{dtype}, {}, {bytes} bytes a sample", shape.join(" x "))
+        }
+        None => {
+            "no fixed shape: it cannot be batched; end it with a crop or an exact resize".to_owned()
+        }
+    }
+}
+
+/// The recipe of a file, or the shipped one of this name, with other values of some keys.
+pub(crate) fn read(name: &Path, changes: &[Change]) -> anyhow::Result<Recipe> {
+    Ok(read_recipe(name, Path::new(""))?.changed(changes)?)
 }

@@ -8,10 +8,12 @@ use crate::surface::{Output, Stop};
 use anyhow::Context;
 use clap::builder::PossibleValue;
 use meetpoint_diagnose::{Diagnose, Remedy};
-use meetpoint_format::sampler::{Sampler, SamplerError};
+use meetpoint_format::recipe::Change;
+use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Run a job from a TOML file and write a report.
 ///
@@ -23,6 +25,8 @@ use std::path::PathBuf;
   meetpoint run job.toml
   meetpoint run job.toml --strategy all --epochs 2 --report out
   meetpoint run job.toml --strategy host-only,auto
+  meetpoint run job.toml --dataset cats.set --dataset dogs.set --weights 2,1
+  meetpoint run job.toml --recipe deit@1 --set num_classes=10
   meetpoint run job.toml --replay out/report.json --strategy mte-feedback")]
 pub(crate) struct Arguments {
     /// The job, a TOML file.
@@ -42,9 +46,22 @@ pub(crate) struct Arguments {
     /// `label`, `key`, `sample`, or further columns of the dataset.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
+    /// Recipe instead of the job's: a TOML file, or the name of one that comes with the program.
+    #[arg(long, value_name = "FILE|NAME")]
+    recipe: Option<PathBuf>,
+    /// Set a key of that recipe in every operation that has it, or with OPERATION.KEY in that one.
+    #[arg(long, value_name = "KEY=VALUE", requires = "recipe")]
+    set: Vec<Change>,
     /// Epochs to run instead of the job's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
+    /// Dataset to use instead of the job's; given several times, the datasets are served as one.
+    #[arg(long, value_name = "FOLDER")]
+    dataset: Vec<PathBuf>,
+    /// Mix the datasets in proportion to these weights, one for each and separated by commas, until
+    /// the first of them is exhausted. Replaces the job's sampler.
+    #[arg(long, value_name = "WEIGHT", value_delimiter = ',', conflicts_with = "sampler")]
+    weights: Vec<f64>,
     /// Sampler to use instead of the job's, with its default options: sequential, shuffled,
     /// class_balanced or repeated. Set samplers that need options in the job.
     #[arg(long, value_name = "NAME")]
@@ -99,7 +116,17 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         let names = arguments.columns.iter().map(|name| name.trim().to_owned());
         job.replace_columns(names.collect::<Vec<_>>().into());
     }
+    if let Some(name) = &arguments.recipe {
+        job.recipe = Arc::new(super::recipe::read(name, &arguments.set)?);
+    }
     job.verify = job.verify && !arguments.no_verify;
+    if !arguments.dataset.is_empty() {
+        job.replace_dataset(arguments.dataset.clone().into());
+    }
+    if !arguments.weights.is_empty() {
+        let (weights, stop) = (arguments.weights.clone().into(), sampler::Stop::FirstExhausted);
+        job.replace_sampler(Mixture { weights, stop, shuffle: true }.into());
+    }
     if let Some(name) = &arguments.sampler {
         job.replace_sampler(sampler(name)?);
     }

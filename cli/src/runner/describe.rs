@@ -1,6 +1,5 @@
 //! A job in words and numbers, every default filled in.
 
-use crate::surface::units;
 use meetpoint_format::column::Column;
 use meetpoint_host::job::Choice;
 use meetpoint_host::stats::EpochStats;
@@ -16,7 +15,7 @@ pub(super) fn job(
     job: &Job,
 ) -> anyhow::Result<report::Job> {
     Ok(report::Job {
-        dataset: file.dataset.display().to_string(),
+        dataset: file.dataset.to_string(),
         samples: job.batching.samples(),
         recipe_toml: file.recipe.to_toml(),
         recipe_sha256: file.recipe.hash().to_string(),
@@ -64,18 +63,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn device(device: &DeviceJob) -> String {
-    let kind = match &device.kind {
-        DeviceKind::Connect { socket } => format!("at {}", socket.display()),
-        DeviceKind::Emulated(knobs) => emulated(knobs),
+fn device(device: &DeviceJob) -> report::DeviceSetup {
+    let processor = match &device.kind {
+        DeviceKind::Connect { socket } => report::Processor::Connected { socket: socket.clone() },
+        DeviceKind::Emulated(command) => emulated(command),
     };
-    match &device.parts {
-        None => kind,
-        Some(parts) => {
-            let parts: Vec<String> = parts.iter().map(u32::to_string).collect();
-            format!("{kind}, parts {}", parts.join(", "))
-        }
-    }
+    report::DeviceSetup { processor, parts: device.parts.clone() }
 }
 
 fn spool(file: &JobFile) -> report::Spool {
@@ -88,25 +81,17 @@ fn spool(file: &JobFile) -> report::Spool {
     }
 }
 
-fn emulated(command: &ServeCommand) -> String {
-    let rate = |bytes: u64| units::rate(bytes as f64);
+fn emulated(command: &ServeCommand) -> report::Processor {
     let targets = &command.emulation.targets;
-    let faults: Vec<String> = command.faults.iter().map(Fault::to_string).collect();
-    let set = [
-        ("CPU ratio", targets.cpu_ratio.map(|ratio| ratio.to_string())),
-        ("reads", targets.read_bytes_per_second.map(rate)),
-        ("writes", targets.write_bytes_per_second.map(rate)),
-        ("latency", targets.latency_ns.map(|time| units::seconds(time as f64 / 1e9))),
-        ("core", targets.core.map(|core| core.to_string())),
-        ("faults", (!faults.is_empty()).then(|| faults.join(", "))),
-    ];
-    let set: Vec<String> =
-        set.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?))).collect();
-    let shared = if command.emulation.allow_shared { ", may share its core" } else { "" };
-    if set.is_empty() {
-        return format!("emulated, not slowed down{shared}");
+    report::Processor::Emulated {
+        cpu_ratio: targets.cpu_ratio,
+        read_bytes_per_second: targets.read_bytes_per_second,
+        write_bytes_per_second: targets.write_bytes_per_second,
+        latency_seconds: targets.latency_ns.map(|time| time as f64 / 1e9),
+        core: targets.core,
+        allow_shared: command.emulation.allow_shared,
+        faults: command.faults.iter().map(Fault::to_string).collect(),
     }
-    format!("emulated, {}{shared}", set.join(", "))
 }
 
 #[cfg(test)]
@@ -125,8 +110,9 @@ mod tests {
     #[test]
     fn the_job_of_the_documentation_can_be_read_and_is_described() {
         let job = JobFile::parse(documented(), Path::new("jobs/job.toml")).unwrap();
-        assert_eq!(job.dataset, Path::new("jobs/photos.set"));
+        assert_eq!(job.dataset, Path::new("jobs/photos.set").into());
         let text = "emulated, CPU ratio 0.33, reads 500 MB/s, latency 100 µs";
-        assert_eq!(job.devices.iter().map(device).collect::<Vec<_>>(), [text]);
+        let described: Vec<String> = job.devices.iter().map(|it| device(it).to_string()).collect();
+        assert_eq!(described, [text]);
     }
 }

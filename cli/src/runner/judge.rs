@@ -10,7 +10,8 @@ use meetpoint_host::verify::{
 };
 use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile, SpoolKind};
 use meetpoint_report as report;
-use meetpoint_report::{Level, Run, Verdict, collect, energy, predict};
+use meetpoint_report::predict::Predicted;
+use meetpoint_report::{Form, Level, Run, Verdict, collect, energy, predict};
 use meetpoint_scheduler::{AnyStrategy, Profile};
 use meetpoint_sim::closed_forms::Inputs;
 use meetpoint_sim::power::PowerModel;
@@ -25,11 +26,11 @@ pub(super) fn judge(
     let ranks: Vec<&[EpochStats]> = measured.ranks.iter().map(|it| &it.epochs[..]).collect();
     let epochs: Vec<report::Epoch> =
         measured.epochs.iter().map(|epoch| collect::epoch(epoch, &ranks, job.workers)).collect();
-    let predictions = epochs
+    let predictions: Vec<Predicted> = epochs
         .iter()
         .zip(&measured.epochs)
         .map(|(epoch, stats)| match disturbance(job, stats) {
-            Some(reason) => Err(format!("no closed form: {reason}")),
+            Some(form) => Predicted { seconds: None, form },
             None => predict::epoch(decided(measured, stats), &inputs(job, measured, epoch, stats)),
         })
         .collect();
@@ -37,7 +38,7 @@ pub(super) fn judge(
     let emulations: Vec<_> = of_devices.iter().map(|device| device.as_ref()?.emulation).collect();
     Run {
         strategy: measured.name.as_str().to_owned(),
-        prediction: predict::total(predictions, totals.seconds),
+        prediction: predict::total(&predictions, totals.seconds),
         epochs,
         levels: levels(measured, reference),
         devices: collect::devices(&measured.epochs, &emulations),
@@ -65,17 +66,17 @@ fn decided(measured: &Measured, stats: &EpochStats) -> AnyStrategy {
     stats.schedule.picked.map_or(measured.strategy, |picked| picked.strategy)
 }
 
-/// Why an epoch is none of those that the closed forms speak of.
-fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<&'static str> {
+/// Why the closed forms do not describe an epoch.
+fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<Form> {
     let has_faults = job.devices.iter().any(|device| match &device.kind {
         DeviceKind::Emulated(knobs) => !knobs.faults.is_empty(),
         DeviceKind::Connect { .. } => false,
     });
     match stats.devices.is_empty() {
-        _ if job.ranks > 1 => Some("ranks share the devices"),
-        _ if stats.schedule.device_lost => Some("a device was lost"),
-        _ if stats.schedule.stalls > 0 => Some("a device stalled"),
-        false if has_faults => Some("the job asks for faults"),
+        _ if job.ranks > 1 => Some(Form::SharedDevices),
+        _ if stats.schedule.device_lost => Some(Form::DeviceLost),
+        _ if stats.schedule.stalls > 0 => Some(Form::DeviceStalled),
+        false if has_faults => Some(Form::FaultsInJob),
         _ => None,
     }
 }

@@ -32,7 +32,7 @@ impl InPlace {
         let root = root.map_err(failed)?;
         let text = root.to_str().ok_or_else(|| Error::NotInPlace {
             whence: from.display().to_string(),
-            problem: "its path is not UTF-8; rename it".into(),
+            problem: Message::from("its path is not UTF-8").remedy("rename it"),
         })?;
         let schema = inner.schema().in_place(text);
         Ok(Self { inner, root, schema, last: None })

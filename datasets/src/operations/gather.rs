@@ -41,7 +41,7 @@ pub(super) struct Input {
 
 /// The columns of samples once their content is with them, and which of the further columns those
 /// are: all but the one that says where content lies that stays elsewhere.
-pub(super) fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
+pub fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
     let fields = columns.extra.fields();
     let carried: Vec<usize> =
         (0..fields.len()).filter(|column| !is_place(&fields[*column])).collect();

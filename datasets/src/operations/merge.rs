@@ -156,6 +156,9 @@ pub(super) fn difference(left: &Columns, right: &Columns) -> Option<String> {
         let (left, right) = (left.content_name(), right.content_name());
         return Some(format!("the content's column is `{left}` and `{right}`"));
     }
+    if left.prepared != right.prepared {
+        return Some("they were prepared otherwise".to_owned());
+    }
     let (lefts, rights) = (left.extra.fields(), right.extra.fields());
     for at in 0..lefts.len().max(rights.len()) {
         let words = |field: Option<&arrow_schema::FieldRef>| match field {

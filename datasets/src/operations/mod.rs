@@ -29,6 +29,7 @@ pub use copy::CopySummary;
 pub use copy_options::{CopyOptions, Progress};
 pub use diff::{Changed, DiffOptions, Difference, Keys, Moved, diff};
 pub use error::OperationError;
+pub use gather::carried;
 pub(crate) use gather::is_place;
 pub use merge::{MergeOrder, merge};
 pub use repair::{LabelsFrom, Lost, ManifestState, RepairSummary, RepairTo, repair};

@@ -212,7 +212,7 @@ pub fn pack(
     match written.map_err(cause) {
         Ok(ended) => finish(rows, ended, from, parts_resumed, options),
         // What did not fail by itself can be resumed.
-        Err(error) if can_go_on(&error) => Err(rows.writer.kept(error)),
+        Err(error) if can_resume(&error) => Err(rows.writer.kept(error)),
         Err(error) => {
             rows.writer.discard();
             match error {
@@ -227,7 +227,7 @@ pub fn pack(
 }
 
 /// Whether another try may find what this one did not.
-fn can_go_on(error: &Error) -> bool {
+fn can_resume(error: &Error) -> bool {
     let of_store =
         matches!(error, Error::Remote(RemoteError::Refused { .. } | RemoteError::Cache { .. }));
     of_store || matches!(error, Error::Interrupted | Error::Write { .. })

@@ -44,7 +44,7 @@ pub(super) struct Folder {
 impl Folder {
     pub(super) fn create(path: PathBuf, schema: &SourceSchema) -> Result<Self, Error> {
         if schema.kind == ContentKind::None {
-            let reason = "samples without content are no files; choose another sink";
+            let reason = "samples without content are not files";
             return Err(unheld(SinkKind::Folder, "content", reason));
         }
         for field in schema.extra.fields() {

@@ -175,6 +175,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         kind: ContentKind::Image,
         name: "image".to_owned(),
         extra: gather.schema().clone(),
+        prepared: None,
     };
     let samples = Some(bytes / variant.record_bytes() as u64);
     Ok(Box::new(Gathered::new(
@@ -401,7 +402,7 @@ impl Advance for CifarSource {
         let record = record.map_err(|error| input.unreadable(Some(member.clone()), &error))?;
         let record = record.as_ref();
         if record.len() as u64 != size {
-            let problem = "the file ends within a record; it is cut short, fetch it again";
+            let problem = "the file ends within a record; it is cut short";
             return Err(input.malformed(Some(member), offset, problem));
         }
         let whence = input.whence(Some(member.clone()), offset);

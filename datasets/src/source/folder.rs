@@ -115,6 +115,7 @@ impl Folder {
                 kind,
                 name: name_of(kind).to_owned(),
                 extra: Arc::new(arrow_schema::Schema::empty()),
+                prepared: None,
             },
             size: Size {
                 samples: Some(found.files.len() as u64),

@@ -66,7 +66,7 @@ impl IdxFile {
             let mut length = [0; 4];
             let got = read_up_to(&mut input, &mut length);
             if got.map_err(|error| input.unreadable(None, &error))? < 4 {
-                let problem = "the file ends within its header; fetch it again";
+                let problem = "the file ends within its header";
                 return Err(input.malformed(None, input.position(), problem));
             }
             lengths.push(u64::from(u32::from_be_bytes(length)));
@@ -89,7 +89,7 @@ impl IdxFile {
             return Ok(read);
         }
         let count = self.lengths[0];
-        let problem = format!("the file ends here, its header says {count} items; fetch it again");
+        let problem = format!("the file ends here, its header says {count} items");
         Err(self.input.malformed(Some(format!("item {index}")), offset, problem))
     }
 
@@ -212,6 +212,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
                 kind: ContentKind::Image,
                 name: "image".to_owned(),
                 extra: gather.schema().clone(),
+                prepared: None,
             },
             size: Size { samples: Some(samples), bytes: Some(bytes) },
             sets: sets.into_iter(),

@@ -4,6 +4,7 @@
 
 use super::ContentKind;
 use super::folder::{AUDIO_EXTENSIONS, IMAGE_EXTENSIONS, SIDE_FILES, TEXT_EXTENSIONS};
+use crate::message::Message;
 use meetpoint_format::dataset::schema::KEY_BYTES_MAX;
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -46,23 +47,24 @@ pub(super) fn shown(name: &[u8]) -> String {
 
 /// A relative path without `.` and empty components, or why the name is none that stays below its
 /// folder.
-pub(super) fn relative_path(name: &[u8]) -> Result<String, String> {
+pub(super) fn relative_path(name: &[u8]) -> Result<String, Message> {
     let name = std::str::from_utf8(name).map_err(|_| "its name is not UTF-8, as keys are")?;
     if name.starts_with('/') {
-        return Err("its name is an absolute path; archive it with relative ones".to_owned());
+        let problem = Message::from("its name is an absolute path");
+        return Err(problem.remedy("archive it with relative paths"));
     }
     if name.contains('\0') {
-        return Err("its name has a zero byte in it".to_owned());
+        return Err("its name has a zero byte in it".into());
     }
     if name.split(['/', '\\']).any(|component| component == "..") {
-        return Err("its name leads out of the folder (`..`)".to_owned());
+        return Err("its name leads out of the folder (`..`)".into());
     }
     let components = || name.split('/').filter(|component| !matches!(*component, "" | "."));
     let path = components().collect::<Vec<_>>().join("/");
     match path.len() {
-        0 => Err("it has no name".to_owned()),
+        0 => Err("it has no name".into()),
         bytes if bytes > KEY_BYTES_MAX => {
-            Err(format!("its name has {bytes} bytes, the limit is {KEY_BYTES_MAX}"))
+            Err(format!("its name has {bytes} bytes, the limit is {KEY_BYTES_MAX}").into())
         }
         _ => Ok(path),
     }
@@ -105,7 +107,7 @@ mod tests {
         for bad in ["/a", "..", "a/../b", "a\\..\\b", "", ".", "a\0b", &"x".repeat(4097)] {
             assert!(relative_path(bad.as_bytes()).is_err(), "{bad}");
         }
-        assert!(relative_path(b"a\xff").unwrap_err().contains("UTF-8"));
+        assert!(relative_path(b"a\xff").unwrap_err().to_string().contains("UTF-8"));
         assert_eq!(shown(b"a\xff.jpg"), "a\\xFF.jpg");
     }
 

@@ -4,6 +4,7 @@
 use super::side_files::LABELS_NAME;
 use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
 use crate::Error;
+use crate::message::Message;
 use crate::store::StorePath;
 use std::io::Read;
 
@@ -64,14 +65,13 @@ fn of_folder(folder: &StorePath) -> Result<Vec<String>, Error> {
     };
     let malformed = |problem: String| Error::Malformed {
         whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
-        problem: problem.into(),
+        problem: Message::from(problem).remedy("move it away"),
     };
     let mut text = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > BYTES_MAX {
-        return Err(malformed(format!("more than {BYTES_MAX} bytes; move it away")));
+        return Err(malformed(format!("more than {BYTES_MAX} bytes")));
     }
-    serde_json::from_slice(&text).map_err(|error| {
-        malformed(format!("no JSON list of the names of labels ({error}); move it away"))
-    })
+    serde_json::from_slice(&text)
+        .map_err(|error| malformed(format!("not a JSON list of the names of labels ({error})")))
 }

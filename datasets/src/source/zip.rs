@@ -67,7 +67,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let copy = file.file.try_clone().map_err(failed)?;
     let archive = ZipArchive::from_file(copy, &mut buffer)
-        .map_err(|error| malformed(path, &format!("no ZIP archive: {error}; {REMEDY}")))?;
+        .map_err(|error| malformed(path, &format!("no ZIP archive: {error}; {DAMAGED}")))?;
     let mut found = list(path, &archive, &mut buffer, kind, bytes)?;
     let labels = label(path, &mut found, kind)?;
     let name = match kind {
@@ -81,6 +81,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
             kind,
             name: name.to_owned(),
             extra: Arc::new(arrow_schema::Schema::empty()),
+            prepared: None,
         },
         size: Size {
             samples: Some(found.members.len() as u64),
@@ -95,7 +96,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     }))
 }
 
-const REMEDY: &str = "it is damaged or cut short, fetch or make it again";
+/// What most faults of an archive show.
+const DAMAGED: &str = "it is damaged or cut short";
 
 fn malformed(path: &StorePath, problem: &str) -> Error {
     malformed_at(Whence { file: path.display().to_string(), ..Whence::default() }, problem)
@@ -110,7 +112,7 @@ fn place(path: &StorePath, member: &str, header: u64) -> Whence {
     }
 }
 
-fn malformed_at(whence: Whence, problem: &str) -> Error {
+fn malformed_at(whence: Whence, problem: impl Into<Message>) -> Error {
     Error::Malformed { whence: Box::new(whence), problem: problem.into() }
 }
 
@@ -147,7 +149,7 @@ fn list(
     let mut seen = Seen::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
-        malformed(path, &format!("its directory does not read: {error}; {REMEDY}"))
+        malformed(path, &format!("its directory does not read: {error}; {DAMAGED}"))
     };
     let mut entries = archive.entries(buffer);
     while let Some(entry) = entries.next_entry().map_err(damaged)? {
@@ -169,7 +171,7 @@ fn list(
         let key = match relative_path(name) {
             Ok(key) => key,
             Err(reason) => {
-                found.unreadable.push(left_out(reason.into()));
+                found.unreadable.push(left_out(reason));
                 continue;
             }
         };
@@ -178,7 +180,7 @@ fn list(
             continue;
         }
         if !seen.insert(&key) {
-            let problem = "it is there twice; remove one of them";
+            let problem = Message::from("it is there twice").remedy("remove one of them");
             return Err(malformed_at(place(path, &key, header), problem));
         }
         let is_meant = kind == ContentKind::Bytes || kind_of(extension(&key)) == kind;
@@ -189,7 +191,7 @@ fn list(
             continue;
         }
         if let Some(reason) = why_not(&entry) {
-            found.unreadable.push(left_out(reason.into()));
+            found.unreadable.push(left_out(reason));
             continue;
         }
         found.members.push(Member {
@@ -205,7 +207,7 @@ fn list(
     let promised = archive.entries_hint();
     if promised != count {
         let problem =
-            format!("its directory has {count} members, its end says {promised}; {REMEDY}");
+            format!("its directory has {count} members, its end says {promised}; {DAMAGED}");
         return Err(malformed(path, &problem));
     }
     check_apart(path, &mut found.members, file_bytes)?;
@@ -215,19 +217,20 @@ fn list(
 }
 
 /// Why a member is not read.
-fn why_not(entry: &ZipFileHeaderRecord<'_>) -> Option<String> {
+fn why_not(entry: &ZipFileHeaderRecord<'_>) -> Option<Message> {
     let method = entry.compression_method();
     let (bytes, compressed) = (entry.uncompressed_size_hint(), entry.compressed_size_hint());
     if entry.mode().is_symlink() {
-        Some("a link; zip it without --symlinks".to_owned())
+        Some(Message::from("a link").remedy("zip it without --symlinks"))
     } else if entry.flags().is_encrypted() {
-        Some("it is encrypted; decrypt the archive first".to_owned())
+        Some(Message::from("it is encrypted").remedy("decrypt the archive first"))
     } else if method != CompressionMethod::STORE && method != CompressionMethod::DEFLATE {
-        Some(format!("compressed with {method}; zip it again, stored or deflated"))
+        let problem = Message::from(format!("compressed with {method}"));
+        Some(problem.remedy("zip it again, stored or deflated"))
     } else if bytes > IMAGE_BYTES_MAX {
-        Some(format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}"))
+        Some(format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}").into())
     } else if method == CompressionMethod::STORE && bytes != compressed {
-        Some(format!("stored in {compressed} bytes, but its length is {bytes}"))
+        Some(format!("stored in {compressed} bytes, but its length is {bytes}").into())
     } else {
         None
     }
@@ -239,14 +242,14 @@ fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Res
     let mut end = 0;
     for member in members {
         if member.header < end {
-            let problem = format!("it lies over another member; {REMEDY}");
-            return Err(malformed_at(place(path, &member.key, member.header), &problem));
+            let problem = format!("it lies over another member; {DAMAGED}");
+            return Err(malformed_at(place(path, &member.key, member.header), problem));
         }
         end = member.header.saturating_add(member.compressed_bytes);
         end = end.saturating_add(LOCAL_HEADER_BYTES + 1);
         if end > file_bytes {
-            let problem = format!("it reaches over the end of the file; {REMEDY}");
-            return Err(malformed_at(place(path, &member.key, member.header), &problem));
+            let problem = format!("it reaches over the end of the file; {DAMAGED}");
+            return Err(malformed_at(place(path, &member.key, member.header), problem));
         }
     }
     Ok(())
@@ -351,7 +354,7 @@ impl Source for ZipSource {
                 if let Some(over) = over_budget(&error) {
                     return Err(Error::OverBudget { whence: Box::new(whence), over });
                 }
-                let reason = format!("{error}; {REMEDY}");
+                let reason = format!("{error}; {DAMAGED}");
                 Entry::Unreadable(LeftOut { path: whence.to_string(), reason: reason.into() })
             }
         }))

@@ -1,11 +1,11 @@
 //! Files in memory, for tests.
 
-use super::seam::{FileKind, List, Metadata, Store, Walk, WalkOptions};
-use super::tree::{Node, Tree};
+use super::seam::{FileKind, Metadata};
+use super::tree::{Tree, TreeFiles};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Files by their paths; no name is both a file and a folder.
 #[derive(Debug)]
@@ -22,44 +22,20 @@ impl Memory {
     }
 }
 
-impl Store for Memory {
-    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let (kind, bytes) = match self.tree.find(path)? {
-            Node::File(index) => (FileKind::File, self.files[index].len() as u64),
-            Node::Folder => (FileKind::Folder, 0),
-        };
-        Ok(Metadata { kind, bytes, modified: (0, 0), tag: None })
+impl TreeFiles for Memory {
+    fn tree(&self) -> &Tree {
+        &self.tree
     }
 
-    fn is_link(&self, _: &Path) -> bool {
-        false
+    fn file(&self, index: usize) -> Metadata {
+        let bytes = self.files[index].len() as u64;
+        Metadata { kind: FileKind::File, bytes, modified: (0, 0), tag: None }
     }
 
-    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
-        self.tree.resolve(path)
-    }
-
-    fn list(&self, folder: &Path) -> io::Result<List<'_>> {
-        self.tree.list(folder)
-    }
-
-    fn walk(&self, root: &Path, options: WalkOptions) -> Box<dyn Walk + '_> {
-        Box::new(self.tree.walk(root, options))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<File> {
-        match self.tree.find(path)? {
-            Node::File(index) => {
-                let mut file = File::from(memfd_create("source", MemfdFlags::CLOEXEC)?);
-                file.write_all(&self.files[index])?;
-                file.rewind()?;
-                Ok(file)
-            }
-            Node::Folder => Err(io::ErrorKind::IsADirectory.into()),
-        }
-    }
-
-    fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf> {
-        self.tree.given(beside, path)
+    fn open_file(&self, index: usize) -> io::Result<File> {
+        let mut file = File::from(memfd_create("source", MemfdFlags::CLOEXEC)?);
+        file.write_all(&self.files[index])?;
+        file.rewind()?;
+        Ok(file)
     }
 }

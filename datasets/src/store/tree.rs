@@ -1,14 +1,95 @@
 //! Folders of files that are known by their paths alone: look-ups, listings and walks without a
-//! file system.
+//! file system. A store of such files implements [`TreeFiles`].
 
-use super::seam::{FileKind, Found, List, Listed, Walk, WalkError, WalkOptions};
+use super::seam::{FileKind, Found, List, Listed, Metadata, Store, Walk, WalkError, WalkOptions};
+use crate::Error;
 use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+/// The files of a [`Tree`], by their indices. The tree provides everything about paths, so every
+/// such type is a [`Store`].
+pub trait TreeFiles: Debug + Send + Sync {
+    /// The paths of the files.
+    fn tree(&self) -> &Tree;
+
+    /// What is known of a file without opening it.
+    fn file(&self, index: usize) -> Metadata;
+
+    /// Opens a file.
+    fn open_file(&self, index: usize) -> io::Result<File>;
+
+    /// As [`Store::reserve`], for the files below a folder.
+    fn reserve_files(&self, _folder: &Path, _indices: &[usize]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// As [`Store::check`].
+    fn check_files(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// As [`Store::check_unchanged`].
+    fn check_files_unchanged(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<F: TreeFiles> Store for F {
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        Ok(match self.tree().find(path)? {
+            Node::File(index) => self.file(index),
+            Node::Folder => {
+                Metadata { kind: FileKind::Folder, bytes: 0, modified: (0, 0), tag: None }
+            }
+        })
+    }
+
+    fn is_link(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        self.tree().resolve(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<List<'_>> {
+        self.tree().list(folder)
+    }
+
+    fn walk(&self, root: &Path, options: WalkOptions) -> Box<dyn Walk + '_> {
+        Box::new(self.tree().walk(root, options))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        match self.tree().find(path)? {
+            Node::File(index) => self.open_file(index),
+            Node::Folder => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    fn reserve(&self, folder: &Path) -> io::Result<()> {
+        self.reserve_files(folder, &self.tree().indices_below(folder)?)
+    }
+
+    fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf> {
+        self.tree().given(beside, path)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.check_files()
+    }
+
+    fn check_unchanged(&self) -> Result<(), Error> {
+        self.check_files_unchanged()
+    }
+}
+
 /// What lies at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Node {
+enum Node {
     /// The file of that index.
     File(usize),
     /// A folder, which has files in it or below it.
@@ -16,7 +97,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    pub(super) fn kind(self) -> FileKind {
+    fn kind(self) -> FileKind {
         match self {
             Self::File(_) => FileKind::File,
             Self::Folder => FileKind::Folder,
@@ -26,7 +107,7 @@ impl Node {
 
 /// Files by their paths below a folder, in which no name is both a file and a folder.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub struct Tree {
     /// Path of the folder, as a user names it.
     base: PathBuf,
     /// Paths below it, and indices, ordered by the components of the paths: what lies in a folder
@@ -43,12 +124,12 @@ impl Tree {
     }
 
     /// What lies at a path.
-    pub(super) fn find(&self, path: &Path) -> io::Result<Node> {
+    fn find(&self, path: &Path) -> io::Result<Node> {
         self.node(&self.below(path)?).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// The path without `.` and `..`.
-    pub(super) fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         self.find(path)?;
         let below = self.below(path)?;
         let is_base = below.as_os_str().is_empty();
@@ -56,7 +137,7 @@ impl Tree {
     }
 
     /// The entries of a folder.
-    pub(super) fn list(&self, folder: &Path) -> io::Result<List<'_>> {
+    fn list(&self, folder: &Path) -> io::Result<List<'_>> {
         let below = self.below(folder)?;
         match self.find(folder)? {
             Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
@@ -67,7 +148,7 @@ impl Tree {
     }
 
     /// Walks below a folder, or gives a file alone.
-    pub(super) fn walk(&self, root: &Path, options: WalkOptions) -> TreeWalk<'_> {
+    fn walk(&self, root: &Path, options: WalkOptions) -> TreeWalk<'_> {
         let first = match self.find(root) {
             Ok(node) => Ok((root.to_path_buf(), 0, node)),
             Err(source) => Err(WalkError { path: root.to_path_buf(), source, is_loop: false }),
@@ -76,8 +157,7 @@ impl Tree {
     }
 
     /// The indices of all files below a folder, in their order.
-    #[cfg(feature = "remote")]
-    pub(super) fn indices_below(&self, folder: &Path) -> io::Result<Vec<usize>> {
+    fn indices_below(&self, folder: &Path) -> io::Result<Vec<usize>> {
         let below = self.below(folder)?;
         let first = self.files.partition_point(|(path, _)| *path < below);
         let files = self.files[first..].iter().take_while(|(path, _)| path.starts_with(&below));
@@ -87,7 +167,7 @@ impl Tree {
     }
 
     /// A relative path that a user gave beside another one, where it names something in here.
-    pub(super) fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf> {
+    fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf> {
         let inside = beside.join(path);
         (path.is_relative() && self.find(&inside).is_ok()).then_some(inside)
     }
@@ -138,7 +218,7 @@ impl Tree {
 }
 
 /// A walk below a folder of a tree.
-pub(super) struct TreeWalk<'a> {
+struct TreeWalk<'a> {
     tree: &'a Tree,
     options: WalkOptions,
     /// What is given next, from the end.

@@ -95,6 +95,9 @@ fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Fou
     let Scratch { interrupt, converter, of_file, of_form } = scratch;
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
     let manifest = dataset.manifest();
+    if manifest.prepared().is_some() {
+        return look_at_prepared(dataset, &stored, sample);
+    }
     if manifest.kind() != ContentKind::Image {
         return look_at_other(manifest.kind(), &stored, sample);
     }
@@ -136,6 +139,18 @@ fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Fou
             Ok(Found { bytes, form, is_jpeg, has_entry_points })
         }
     }
+}
+
+/// Looks at one sample that operations have prepared: it has the type that they give.
+fn look_at_prepared(dataset: &Dataset, stored: &[u8], sample: &Sample) -> Result<Found, String> {
+    if sample.entry_points.is_some() {
+        return Err("it has entry points, though it is prepared; prepare it again".to_owned());
+    }
+    dataset
+        .prepared_tensor(sample.index)
+        .map_err(|error| format!("{}; prepare it again", error.what()))?;
+    let (form, is_jpeg, has_entry_points) = (Form::Jpeg, true, false);
+    Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
 /// Looks at one sample that is no image: a text is UTF-8, of others nothing is known.

@@ -89,7 +89,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Parts that can be gone on behind.
+    /// Parts after which a writer can resume.
     pub(super) fn parts(&self) -> u64 {
         self.parts
     }
@@ -107,8 +107,8 @@ impl Journal {
             .map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
-    /// Resumes the one in `folder`: keeps the parts that are whole, removes everything else.
-    pub(super) fn go_on(folder: &Path) -> Result<(Self, Found), Error> {
+    /// Resumes the journal in `folder`: keeps the parts that are whole, removes everything else.
+    pub(super) fn resume(folder: &Path) -> Result<(Self, Found), Error> {
         let path = folder.join(JOURNAL_NAME);
         let failed = |source| Error::Write { path: path.clone(), source };
         let text = read(&path).map_err(failed)?;

@@ -132,8 +132,8 @@ impl Writer {
         destination.clean()?;
         let (mut staging, journal, found) = match remains {
             Some(remains) => {
-                let staging = Staging::go_on(remains)?;
-                let (journal, found) = Journal::go_on(staging.content())?;
+                let staging = Staging::resume(remains)?;
+                let (journal, found) = Journal::resume(staging.content())?;
                 (staging, journal, found)
             }
             None => {
@@ -171,7 +171,7 @@ impl Writer {
     }
 
     /// Adds a row; where a part ends before it, `state` is asked where the caller is, and what it
-    /// says is noted for a writer that goes on behind that part.
+    /// says is noted for a writer that resumes after that part.
     pub fn push_noting(
         &mut self,
         row: Row,
@@ -181,7 +181,7 @@ impl Writer {
     }
 
     /// The folder that it writes in.
-    pub(crate) fn place(&self) -> &Path {
+    pub fn place(&self) -> &Path {
         self.staging.content()
     }
 
@@ -192,10 +192,10 @@ impl Writer {
 
     /// The error that ended it, and what is kept of the dataset. Where no part is whole, nothing is
     /// kept: it would only take room.
-    pub(crate) fn kept(&mut self, error: Error) -> Error {
-        let can_go_on =
+    pub fn kept(&mut self, error: Error) -> Error {
+        let can_resume =
             matches!(error, Error::Write { .. } | Error::Remote(_) | Error::Interrupted);
-        if !self.staging.is_kept() || !can_go_on {
+        if !self.staging.is_kept() || !can_resume {
             return error;
         }
         self.parts.keep();

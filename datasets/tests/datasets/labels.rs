@@ -5,7 +5,7 @@ use arrow_array::{BinaryArray, Float64Array, Int64Array, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use meetpoint_datasets::source::{self, Entry, SourceOptions, UnusedLabel};
 use meetpoint_datasets::{Error, PackOptions, PackSummary};
-use meetpoint_diagnose::Surface;
+use meetpoint_diagnose::{Remedy, Surface};
 use std::sync::Arc;
 
 /// Two images and a table with these rows, as CSV and as JSON Lines.
@@ -94,7 +94,8 @@ fn labels_of_several_types_are_an_error_at_their_line() {
     let error = with_json_labels([",\"label\":1", "\"cat\""]).pack().unwrap_err();
     let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
     assert_eq!(whence.member.as_deref(), Some("row 2"));
-    assert!(problem.to_string().contains("make it the same"), "{problem}");
+    let remedy = Remedy::advice("give all values of the column one type");
+    assert_eq!(problem.advice(), Some(&remedy), "{problem}");
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn stop_after(bench: &Bench, samples: u64, options: &PackOptions) {
     }
 }
 
-fn go_on(bench: &Bench, options: PackOptions) -> Result<PackSummary, Error> {
+fn resume(bench: &Bench, options: PackOptions) -> Result<PackSummary, Error> {
     bench.pack_with(&PackOptions { resume: true, ..options })
 }
 
@@ -153,7 +153,7 @@ fn a_pack_that_is_stopped_leaves_its_parts_only_where_it_may_be_gone_on_with() {
     assert!(partial(&bench).is_none());
     stop_after(&bench, 100, &options());
     assert!(partial(&bench).is_some());
-    let summary = go_on(&bench, options()).unwrap();
+    let summary = resume(&bench, options()).unwrap();
     assert!(summary.parts_resumed > 3);
     assert_eq!(bench.names(), ["in", "out"]);
 }
@@ -177,7 +177,7 @@ fn a_damaged_part_is_not_kept() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&part, bytes).unwrap();
-    let summary = go_on(&bench, options()).unwrap();
+    let summary = resume(&bench, options()).unwrap();
     assert_eq!(summary.parts_resumed, 2);
     assert!(summary.notes[0].contains("part-00002.arrow: its checksum"), "{:?}", summary.notes);
     assert!(meetpoint_datasets::verify(&bench.to(), &mut |_| ()).unwrap().is_sound());
@@ -192,7 +192,7 @@ fn a_journal_that_ends_in_the_middle_of_a_line_loses_that_line_alone() {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     std::fs::write(&journal, &text[..text.len() - 3]).unwrap();
     // The first line says what is written, and the last one is cut off.
-    assert_eq!(go_on(&bench, options()).unwrap().parts_resumed, lines - 2);
+    assert_eq!(resume(&bench, options()).unwrap().parts_resumed, lines - 2);
 }
 
 #[test]
@@ -200,21 +200,21 @@ fn what_was_begun_with_other_options_or_another_source_is_not_gone_on_with() {
     let bench = bench();
     stop_after(&bench, 100, &options());
     let compact = JpegOptions { form: Form::Compact, ..JpegOptions::default() };
-    let error = go_on(&bench, PackOptions { jpeg: compact, ..options() })
+    let error = resume(&bench, PackOptions { jpeg: compact, ..options() })
         .unwrap_err()
         .in_full(Surface::CommandLine);
     assert!(error.contains("--form was \"jpeg\", is \"compact\" now"), "{error}");
     assert!(error.contains("without --resume"), "{error}");
     bench.put("class0/another.jpg", &jpeg(9, 9, 9));
-    let error = go_on(&bench, options()).unwrap_err().in_full(Surface::CommandLine);
+    let error = resume(&bench, options()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("files of the source"), "{error}");
     assert!(partial(&bench).is_some(), "a refusal removes nothing");
 }
 
 #[test]
-fn a_pack_with_nothing_to_go_on_with_begins() {
+fn a_pack_with_nothing_to_resume_begins() {
     let bench = bench();
-    assert_eq!(go_on(&bench, options()).unwrap().parts_resumed, 0);
+    assert_eq!(resume(&bench, options()).unwrap().parts_resumed, 0);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn what_holds_a_strange_file_or_has_lost_its_journal_is_refused_and_stays() {
     let place = partial(&bench).unwrap();
     let strange = place.join("notes.txt");
     std::fs::write(&strange, "mine").unwrap();
-    let error = go_on(&bench, options()).unwrap_err();
+    let error = resume(&bench, options()).unwrap_err();
     assert!(
         matches!(&error, Error::ResumeForeign { entry, path }
             if entry == "notes.txt" && path.display().to_string().contains(".partial-")),
@@ -236,13 +236,13 @@ fn what_holds_a_strange_file_or_has_lost_its_journal_is_refused_and_stays() {
     std::fs::remove_dir_all(bench.to()).unwrap();
     std::fs::remove_file(&strange).unwrap();
     std::fs::write(place.join("journal.jsonl"), "{}\n").unwrap();
-    let error = go_on(&bench, options()).unwrap_err().in_full(Surface::CommandLine);
+    let error = resume(&bench, options()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("its journal does not read"), "{error}");
     assert!(place.join("part-00000.arrow").exists(), "a refusal removes nothing");
 }
 
 #[test]
-fn only_one_pack_at_a_time_may_go_on_to_a_destination() {
+fn only_one_pack_at_a_time_may_resume_a_destination() {
     let bench = bench();
     let mut refused = Vec::new();
     let beside = |refused: &mut Vec<String>| {

@@ -75,7 +75,12 @@ fn memory(
     };
     let items: Vec<Item> = samples.into_iter().enumerate().map(item).collect();
     Memory {
-        schema: SourceSchema { kind: ContentKind::Image, name: "image".to_owned(), extra: schema },
+        schema: SourceSchema {
+            kind: ContentKind::Image,
+            name: "image".to_owned(),
+            extra: schema,
+            prepared: None,
+        },
         items: items.into_iter(),
         labels: labels.iter().map(|name| (*name).to_owned()).collect(),
     }

@@ -38,7 +38,7 @@ fn a_shuffle_goes_on_wherever_it_was_stopped() {
 }
 
 #[test]
-fn another_operation_does_not_go_on() {
+fn another_operation_does_not_resume() {
     let place = Place::new();
     let from = place.write_some("a", 60);
     let to = place.path("b");

@@ -52,7 +52,7 @@ fn extra() -> SchemaRef {
 }
 
 pub(crate) fn columns() -> Columns {
-    Columns { kind: ContentKind::Bytes, name: "data".to_owned(), extra: extra() }
+    Columns { kind: ContentKind::Bytes, name: "data".to_owned(), extra: extra(), prepared: None }
 }
 
 /// A folder for datasets.

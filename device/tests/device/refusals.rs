@@ -102,7 +102,7 @@ fn a_dataset_outside_the_roots_is_denied_whether_it_is_there_or_not() {
         let mut sentences = Vec::new();
         for path in [outside, "/nowhere".into(), link, traversal, sibling, PathBuf::new()] {
             let path = path.display().to_string();
-            let status = refusal(&device, |load| load.dataset = path.clone().into()).await;
+            let status = refusal(&device, |load| load.datasets = vec![path.clone().into()]).await;
             assert_eq!(status.code(), Code::PermissionDenied, "{path}: {status}");
             sentences.push(status.message().replacen(&path, "", 1));
         }
@@ -110,7 +110,7 @@ fn a_dataset_outside_the_roots_is_denied_whether_it_is_there_or_not() {
         assert_eq!(sentences.len(), 1, "{sentences:?}");
         // The root itself is not a dataset, which may be revealed.
         let root = device.folder.path().join("root").display().to_string();
-        let status = refusal(&device, |load| load.dataset = root.into()).await;
+        let status = refusal(&device, |load| load.datasets = vec![root.into()]).await;
         assert_eq!(status.code(), Code::FailedPrecondition, "{status}");
         assert!(status.message().contains("dataset.json"), "{status}");
     });

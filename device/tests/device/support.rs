@@ -317,7 +317,7 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
         device: 0,
         devices: 1,
         part_holders: Vec::new(),
-        dataset: device.dataset().into_os_string().into_encoded_bytes(),
+        datasets: vec![device.dataset().into_os_string().into_encoded_bytes()],
         manifest_sha256: Sha256::digest(&manifest).to_vec(),
         recipe_toml: RECIPE.to_owned(),
         recipe_hash: Recipe::from_toml(RECIPE).unwrap().hash().0.to_vec(),

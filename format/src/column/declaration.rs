@@ -2,7 +2,7 @@
 
 use super::limits::{AXES_MAX, COLUMNS_MAX};
 use super::{ColumnError, ElementType};
-use crate::recipe::{SoftLabels, TensorSpec};
+use crate::recipe::{IMAGE_COLUMN, Images, OWN_COLUMNS, Recipe, SoftLabels, TensorSpec};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -99,6 +99,8 @@ impl fmt::Display for ColumnKind {
 pub enum ColumnSource {
     /// The content of the sample, prepared by the recipe.
     Image,
+    /// A view of it, by its index among those of the recipe.
+    View(usize),
     /// The label: an index into the dataset's label names, -1 where the sample has none; or a row
     /// of float32.
     Label,
@@ -110,6 +112,16 @@ pub enum ColumnSource {
     Further(usize),
     /// Such a column that the recipe moves with the image.
     Target(usize),
+}
+
+impl ColumnSource {
+    /// Whether the values are pictures that the recipe prepares.
+    pub fn is_picture(self) -> bool {
+        match self {
+            Self::Image | Self::View(_) => true,
+            Self::Label | Self::Key | Self::Sample | Self::Further(_) | Self::Target(_) => false,
+        }
+    }
 }
 
 /// One column of a batch.
@@ -125,19 +137,25 @@ pub struct Column {
 
 impl Column {
     /// Name of the column with the images that the recipe prepares.
-    pub const IMAGE: &'static str = "image";
+    pub const IMAGE: &'static str = IMAGE_COLUMN;
     /// Name of the column with labels.
-    pub const LABEL: &'static str = "label";
+    pub const LABEL: &'static str = OWN_COLUMNS[0];
     /// Name of the column with keys.
-    pub const KEY: &'static str = "key";
+    pub const KEY: &'static str = OWN_COLUMNS[1];
     /// Name of the column with the numbers of the samples.
-    pub const SAMPLE: &'static str = "sample";
+    pub const SAMPLE: &'static str = OWN_COLUMNS[2];
 
-    /// The images that a recipe prepares.
+    /// The images of a recipe that makes one picture of each sample.
     pub fn image(spec: &TensorSpec) -> Self {
         let [_, axes @ ..] = spec.batch_shape(1);
         let kind = ColumnKind::Tensor { element: spec.dtype.into(), shape: axes.to_vec() };
         Self { name: Self::IMAGE.to_owned(), kind, source: ColumnSource::Image }
+    }
+
+    /// What a recipe makes of the picture of a sample, in pictures of `spec`.
+    pub fn images(images: &Images, spec: &TensorSpec, source: ColumnSource) -> Self {
+        let kind = ColumnKind::Tensor { element: spec.dtype.into(), shape: images.axes(spec) };
+        Self { name: images.column.clone(), kind, source }
     }
 
     /// Labels: int64, -1 where a sample has none.
@@ -174,6 +192,14 @@ impl Default for ColumnNames {
     /// Images and labels.
     fn default() -> Self {
         Self([Column::IMAGE, Column::LABEL].map(str::to_owned).into())
+    }
+}
+
+impl ColumnNames {
+    /// The columns of a batch where none are named: all pictures of a recipe, and labels.
+    pub fn of(recipe: &Recipe) -> Self {
+        let images = recipe.images().iter().map(|images| images.column.as_str());
+        images.chain([Column::LABEL]).map(str::to_owned).collect::<Vec<_>>().into()
     }
 }
 
@@ -252,6 +278,12 @@ impl BatchColumns {
     /// Index of the column with a source.
     pub fn position_of(&self, source: ColumnSource) -> Option<usize> {
         self.columns.iter().position(|column| column.source == source)
+    }
+
+    /// Indices of the columns with pictures that the recipe prepares, in order.
+    pub fn pictures(&self) -> impl Iterator<Item = usize> {
+        let sources = self.columns.iter().map(|column| column.source).enumerate();
+        sources.filter(|(_, source)| source.is_picture()).map(|(index, _)| index)
     }
 
     /// Whether a column has values of variable length.

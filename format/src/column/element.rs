@@ -100,6 +100,7 @@ impl From<Dtype> for ElementType {
     fn from(dtype: Dtype) -> Self {
         match dtype {
             Dtype::Uint8 => Self::Uint8,
+            Dtype::Uint16 => Self::Uint16,
             Dtype::Float16 => Self::Float16,
             Dtype::Float32 => Self::Float32,
         }

@@ -44,6 +44,22 @@ pub enum ColumnError {
         /// As named.
         name: String,
     },
+    /// A view of the recipe that has the name of a column of the dataset.
+    #[error(
+        "column {name:?} is ambiguous: it names a view of the recipe, and a column of the dataset"
+    )]
+    ViewAmbiguous {
+        /// As named.
+        name: String,
+    },
+    /// The image of a sample, where the recipe gives views.
+    #[error("there is no column {name:?}: the recipe gives the views {}", views.join(", "))]
+    Views {
+        /// As named.
+        name: String,
+        /// Columns of the views.
+        views: Vec<String>,
+    },
     /// A column whose type has no form in a batch.
     #[error(
         "column {name:?} has type {found}, which has no form in a batch ({why}); batches hold \
@@ -102,6 +118,8 @@ impl ColumnError {
             Self::Unknown { name, .. }
             | Self::Twice { name }
             | Self::Ambiguous { name }
+            | Self::ViewAmbiguous { name }
+            | Self::Views { name, .. }
             | Self::Type { name, .. }
             | Self::Target { name, .. }
             | Self::NotFiltered { name, .. }
@@ -117,7 +135,8 @@ impl Diagnose for ColumnError {
             Self::TooMany { .. } => "too_many_columns",
             Self::Unknown { .. } => "unknown_column",
             Self::Twice { .. } => "column_twice",
-            Self::Ambiguous { .. } => "column_ambiguous",
+            Self::Ambiguous { .. } | Self::ViewAmbiguous { .. } => "column_ambiguous",
+            Self::Views { .. } => "column_of_views",
             Self::Type { .. } => "column_type",
             Self::Target { .. } => "target_type",
             Self::NotFiltered { .. } => "column_not_filtered",
@@ -140,6 +159,8 @@ impl Diagnose for ColumnError {
             Self::Ambiguous { .. } => {
                 "rename the column of the dataset in its source, and pack again".into()
             }
+            Self::ViewAmbiguous { .. } => "give the view of the recipe another name".into(),
+            Self::Views { views, .. } => format!("choose columns of {}", views.join(", ")).into(),
             Self::Target { .. } => Remedy::advice("correct the target in the recipe")
                 .or("convert the column and pack again"),
             Self::NotFiltered { name, .. } => {

@@ -4,7 +4,7 @@
 //! column of variable length. Host and device compute it alike, so a slot whose table differs from
 //! it is refused: overlaps, gaps and extents outside of the payload cannot be expressed.
 
-use super::{BatchColumns, ColumnSource};
+use super::BatchColumns;
 
 /// Alignment in bytes of a column, relative to the payload.
 pub const COLUMN_ALIGNMENT: u64 = 64;
@@ -48,7 +48,7 @@ impl BatchLayout {
         for group in 0..3 {
             for (index, column) in all.iter().enumerate() {
                 let own = match (column.source, column.kind.is_variable()) {
-                    (ColumnSource::Image, _) => 0,
+                    (source, _) if source.is_picture() => 0,
                     (_, false) => 1,
                     (_, true) => 2,
                 };

@@ -14,15 +14,21 @@ impl BatchColumns {
     /// The columns with these names, in this order: `image` (or the name that the dataset gives its
     /// content), `label`, `key`, `sample`, or a further column of the dataset.
     ///
-    /// `spec` is the recipe's result. Columns that are targets of the recipe hold what it makes of
-    /// them, and labels what its operations on batches make of them.
+    /// With views, the names of the views take the place of `image`.
+    ///
+    /// `spec` is the recipe's result, or that of its first view. Columns that are targets of the
+    /// recipe hold what it makes of them, and labels what its operations on batches make of them.
+    ///
+    /// # Panics
+    ///
+    /// Where a view has no fixed shape.
     pub fn select(
         names: &[String],
         dataset: &Columns,
         (recipe, spec): (&Recipe, &TensorSpec),
     ) -> Result<Self, ColumnError> {
         if names.is_empty() {
-            return Err(ColumnError::Empty { available: available(dataset) });
+            return Err(ColumnError::Empty { available: available(dataset, recipe) });
         }
         if names.len() > COLUMNS_MAX {
             return Err(ColumnError::TooMany { count: names.len() });
@@ -40,18 +46,20 @@ impl BatchColumns {
         (recipe, spec): (&Recipe, &TensorSpec),
     ) -> Result<Vec<TargetColumn>, ColumnError> {
         needed(self, recipe, spec, |name| {
-            let index = further(name, dataset)?;
+            let index = further(name, dataset, recipe)?;
             Ok((index, kind_of(&dataset.extra.fields()[index])?))
         })
     }
 }
 
 /// Names that can be selected.
-fn available(dataset: &Columns) -> Vec<String> {
-    let own = [Column::IMAGE, Column::LABEL, Column::KEY, Column::SAMPLE].map(str::to_owned);
+fn available(dataset: &Columns, recipe: &Recipe) -> Vec<String> {
+    let own = [Column::LABEL, Column::KEY, Column::SAMPLE].map(str::to_owned);
+    let images = recipe.images().iter().map(|images| images.column.clone());
+    let mut names: Vec<String> = images.chain(own).collect();
     let further = dataset.extra.fields().iter().map(|field| field.name().clone());
-    let mut names = own.to_vec();
-    names.extend(further.filter(|name| !own.contains(name)));
+    let further: Vec<String> = further.filter(|name| !names.contains(name)).collect();
+    names.extend(further);
     names
 }
 
@@ -60,22 +68,20 @@ fn column(
     dataset: &Columns,
     (recipe, spec): (&Recipe, &TensorSpec),
 ) -> Result<Column, ColumnError> {
-    let with_name = |column: Column| Column { name: name.to_owned(), ..column };
     let fields = dataset.extra.fields();
+    if let Some(column) = images(name, dataset, (recipe, spec))? {
+        return Ok(column);
+    }
     match name {
-        Column::IMAGE => return Ok(Column::image(spec)),
         Column::LABEL => return Ok(recipe.labels().map_or_else(Column::label, Column::soft_label)),
         Column::KEY => return Ok(Column::key()),
         Column::SAMPLE if fields.iter().any(|field| field.name() == name) => {
             return Err(ColumnError::Ambiguous { name: name.to_owned() });
         }
         Column::SAMPLE => return Ok(Column::sample()),
-        content if content == dataset.content_name() => {
-            return Ok(with_name(Column::image(spec)));
-        }
         _ => {}
     }
-    let index = further(name, dataset)?;
+    let index = further(name, dataset, recipe)?;
     let stored = kind_of(&fields[index])?;
     let name = name.to_owned();
     match recipe.targets().iter().find(|target| target.column == name) {
@@ -87,11 +93,37 @@ fn column(
     }
 }
 
+/// The column with the pictures of a recipe, or of one of its views, if it has this name.
+fn images(
+    name: &str,
+    dataset: &Columns,
+    (recipe, spec): (&Recipe, &TensorSpec),
+) -> Result<Option<Column>, ColumnError> {
+    let is_content = name == Column::IMAGE || name == dataset.content_name();
+    if recipe.views().is_empty() {
+        let column = Column::images(&recipe.images()[0], spec, ColumnSource::Image);
+        return Ok(is_content.then(|| Column { name: name.to_owned(), ..column }));
+    }
+    let Some(index) = recipe.images().iter().position(|images| images.column == name) else {
+        let views = || recipe.views().iter().map(|view| view.column.clone()).collect();
+        return match is_content {
+            true => Err(ColumnError::Views { name: name.to_owned(), views: views() }),
+            false => Ok(None),
+        };
+    };
+    if dataset.extra.fields().iter().any(|field| field.name() == name) {
+        return Err(ColumnError::ViewAmbiguous { name: name.to_owned() });
+    }
+    let images = &recipe.images()[index];
+    let spec = images.spec().expect("who selects has checked that views have a fixed shape");
+    Ok(Some(Column::images(images, &spec, ColumnSource::View(index))))
+}
+
 /// The index of a further column.
-fn further(name: &str, dataset: &Columns) -> Result<usize, ColumnError> {
+fn further(name: &str, dataset: &Columns, recipe: &Recipe) -> Result<usize, ColumnError> {
     let found = dataset.extra.fields().iter().position(|field| field.name() == name);
     found.ok_or_else(|| {
-        let available = available(dataset);
+        let available = available(dataset, recipe);
         let known: Vec<&str> = available.iter().map(String::as_str).collect();
         let nearest = nearest(name, &known).map(str::to_owned);
         ColumnError::Unknown { name: name.to_owned(), nearest, available }

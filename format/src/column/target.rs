@@ -52,7 +52,7 @@ pub(super) fn needed(
             }
             TargetKind::Mask(_) | TargetKind::Saliency(_) | TargetKind::Keypoints(_) => false,
         };
-        let has_images = columns.position_of(ColumnSource::Image).is_some();
+        let has_images = columns.pictures().next().is_some();
         match own.or(filtered.first().copied()) {
             Some(index) if !has_images => {
                 let name = columns.as_slice()[index].name.clone();

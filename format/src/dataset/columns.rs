@@ -1,8 +1,9 @@
 //! The columns of the samples of a dataset: their content, and any further columns.
 
+use super::Prepared;
 use super::schema::{
     CRC32C, ENTRY_POINTS, EXTRA_COLUMNS_MAX, FORMAT, FORMAT_KEY, IMAGE, KEY, KIND_KEY, LABEL,
-    LABELS_KEY, NESTING_MAX, VERSION, VERSION_KEY,
+    LABELS_KEY, NESTING_MAX, PREPARED_KEY, VERSION, VERSION_KEY,
 };
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, UnionMode};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,11 @@ impl ContentKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Image, Self::Audio, Self::Text, Self::Bytes, Self::None];
 
+    /// What the content of prepared samples is: pictures where they are JPEGs, else arrays.
+    pub fn of_prepared(prepared: &Prepared) -> Self {
+        if prepared.jpeg_quality.is_some() { Self::Image } else { Self::Bytes }
+    }
+
     /// The name in the manifest and in the metadata of the column.
     pub fn name(self) -> &'static str {
         match self {
@@ -54,12 +60,16 @@ pub struct Columns {
     /// [`KIND_KEY`], names of its integers under [`LABELS_KEY`] (a JSON list of strings). Metadata
     /// of the schema as a whole is not kept.
     pub extra: SchemaRef,
+    /// Which operations of a recipe were executed before samples were stored; `None` where the
+    /// content is unchanged.
+    pub prepared: Option<Prepared>,
 }
 
 impl Columns {
     /// Images without further columns: what versions 1 and 2 hold.
     pub fn images() -> Self {
-        Self { kind: ContentKind::Image, name: IMAGE.to_owned(), extra: Arc::new(Schema::empty()) }
+        let extra = Arc::new(Schema::empty());
+        Self { kind: ContentKind::Image, name: IMAGE.to_owned(), extra, prepared: None }
     }
 
     /// Whether there are columns beside those of every dataset.
@@ -83,7 +93,12 @@ impl Columns {
             (FORMAT_KEY.to_owned(), FORMAT.to_owned()),
             (VERSION_KEY.to_owned(), VERSION.to_string()),
         ]);
-        let kind = BTreeMap::from([(KIND_KEY.to_owned(), self.kind.name().to_owned())]);
+        let mut kind = BTreeMap::from([(KIND_KEY.to_owned(), self.kind.name().to_owned())]);
+        if let Some(prepared) = &self.prepared {
+            let text = serde_json::to_string(prepared);
+            let text = text.expect("strings and integers always serialise");
+            kind.insert(PREPARED_KEY.to_owned(), text);
+        }
         let content = Field::new(self.content_name(), DataType::LargeBinary, false);
         let mut fields: Vec<FieldRef> = vec![
             Arc::new(Field::new(KEY, DataType::Utf8, false)),
@@ -102,6 +117,14 @@ impl Columns {
         if fields.len() > EXTRA_COLUMNS_MAX {
             let found = fields.len();
             return Err(format!("{found} further columns, the limit is {EXTRA_COLUMNS_MAX}"));
+        }
+        if let Some(prepared) = &self.prepared {
+            prepared.beginning()?;
+            let wanted = ContentKind::of_prepared(prepared);
+            if wanted != self.kind {
+                let (kind, wanted) = (self.kind.name(), wanted.name());
+                return Err(format!("the content is {kind}, prepared samples are {wanted}"));
+            }
         }
         let mut names = HashSet::from([KEY, LABEL, CRC32C, ENTRY_POINTS]);
         let own = [self.content_name()].into_iter();
@@ -169,6 +192,10 @@ pub struct ContentEntry {
     pub kind: ContentKind,
     /// Name of its column.
     pub column: String,
+    /// Which operations of a recipe were executed before it was stored; absent where it is
+    /// unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<Prepared>,
 }
 
 /// How many nodes and buffers a column of a type has in a record batch, those of its children

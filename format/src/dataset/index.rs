@@ -148,7 +148,8 @@ impl Index {
         let (entry_points_granted, entry_points_kept) = Default::default();
         let stored = columns.unwrap_or_else(|| {
             let name = manifest.content_name().to_owned();
-            Arc::new(Columns { kind: manifest.kind(), name, ..Columns::images() })
+            let prepared = manifest.prepared().cloned();
+            Arc::new(Columns { kind: manifest.kind(), name, prepared, ..Columns::images() })
         });
         let columns = match stored.root() {
             Some(_) => Arc::new(stored.without_place()),

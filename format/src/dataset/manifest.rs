@@ -2,7 +2,8 @@
 
 use super::schema::{FORMAT, IMAGE, IMAGE_BYTES_MAX, VERSION, VERSIONS_READ, versions_read};
 use super::{
-    ColumnEntry, Columns, ContentEntry, ContentKind, DatasetError, Form, PLACE_COLUMN, Stored,
+    ColumnEntry, Columns, ContentEntry, ContentKind, DatasetError, Form, PLACE_COLUMN, Prepared,
+    Stored,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -103,10 +104,11 @@ impl Manifest {
     pub fn new(columns: &Columns, provenance: Provenance) -> Self {
         let column = columns.content_name().to_owned();
         let fields = columns.extra.fields().iter();
+        let prepared = columns.prepared.clone();
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
-            content: Some(ContentEntry { kind: columns.kind, column }),
+            content: Some(ContentEntry { kind: columns.kind, column, prepared }),
             columns: Some(fields.map(|field| ColumnEntry::of(field)).collect()),
             samples: 0,
             image_bytes: 0,
@@ -128,6 +130,11 @@ impl Manifest {
         self.content.as_ref().map_or(IMAGE, |content| &content.column)
     }
 
+    /// Which operations of a recipe were executed before samples were stored.
+    pub fn prepared(&self) -> Option<&Prepared> {
+        self.content.as_ref().and_then(|content| content.prepared.as_ref())
+    }
+
     /// Whether the content is not in the parts but stays in files elsewhere.
     pub fn is_in_place(&self) -> bool {
         let last = self.columns.as_ref().and_then(|columns| columns.last());
@@ -142,6 +149,9 @@ impl Manifest {
             return Some(format!(
                 "its content is `{found}` ({kind}), dataset.json says `{expected}` ({said})"
             ));
+        }
+        if self.prepared() != columns.prepared.as_ref() {
+            return Some("its samples were prepared otherwise than dataset.json says".to_owned());
         }
         let listed = self.columns.as_deref().unwrap_or_default();
         let found: Vec<_> = columns.extra.fields().iter().map(|f| ColumnEntry::of(f)).collect();
@@ -222,6 +232,7 @@ impl Manifest {
         let members = [
             ("content", self.content.is_some(), true),
             ("columns", self.columns.is_some(), true),
+            ("content.prepared", self.prepared().is_some(), false),
             ("provenance.time", self.provenance.time.is_some(), false),
             ("provenance.recipe", self.provenance.recipe.is_some(), false),
         ];
@@ -231,6 +242,14 @@ impl Manifest {
             }
             if !is_there && is_needed && self.version > 2 {
                 return Err(format!("missing member `{name}`"));
+            }
+        }
+        if let Some(prepared) = self.prepared() {
+            prepared.beginning()?;
+            let wanted = ContentKind::of_prepared(prepared);
+            if wanted != self.kind() {
+                let (kind, wanted) = (self.kind().name(), wanted.name());
+                return Err(format!("the content is {kind}, prepared samples are {wanted}"));
             }
         }
         if self.kind() == ContentKind::None && self.image_bytes > 0 {

@@ -6,7 +6,8 @@
 //! `docs/dataset-format.md` describes it for other languages.
 //!
 //! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which
-//! form, as it says), [`schema`] (names and limits), [`Columns`] (the columns of samples),
+//! form, as it says), [`Prepared`] (which operations were executed before), [`schema`] (names and
+//! limits), [`Columns`] (the columns of samples),
 //! [`PartEncoder`] (rows to the bytes of a part), [`PartLayout`] (the footer of a part),
 //! [`RecordBatchMetadata`] (everything of a record batch but its images and further columns),
 //! [`ExtraTable`] (where further columns lie, and what is in them), [`Index`] (where a sample's
@@ -24,6 +25,7 @@ mod manifest;
 mod message;
 mod part_bytes;
 mod part_schema;
+mod prepared;
 mod record_batch;
 mod row;
 pub mod schema;
@@ -40,6 +42,7 @@ pub use manifest::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartEntry, Provenance, SELF_SHA256, part_name,
 };
 pub use part_bytes::PartBytes;
+pub use prepared::{Codec, Prepared, PreparedError, decode_sample, encode_sample};
 pub use record_batch::{BufferRole, EntryPointTable, EntryPoints, RecordBatchMetadata, RowTable};
 pub use row::Row;
 pub use stored::{EntryPointSpacing, EntryPointsStored, Form, Kept, Stored};

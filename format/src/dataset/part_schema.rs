@@ -1,9 +1,10 @@
 //! Compares the schema in a part's footer with that of its version.
 
+use super::Prepared;
 use super::columns::{Columns, ContentKind};
 use super::schema::{
-    CRC32C, ENTRY_POINTS, FORMAT, FORMAT_KEY, IMAGE, KEY, KIND_KEY, LABEL, VERSION_KEY,
-    VERSIONS_READ, versions_read,
+    CRC32C, ENTRY_POINTS, FORMAT, FORMAT_KEY, IMAGE, KEY, KIND_KEY, LABEL, PREPARED_KEY,
+    VERSION_KEY, VERSIONS_READ, versions_read,
 };
 use arrow_schema::Schema;
 use std::sync::Arc;
@@ -60,8 +61,11 @@ pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<(u32, Columns), Stri
 fn further(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
     let fields = found.fields().ok_or("schema has no columns")?;
     let content = fields.get(1);
-    let mut pairs = content.custom_metadata().into_iter().flatten().rev();
-    let said = pairs.find(|pair| pair.key() == Some(KIND_KEY)).and_then(|pair| pair.value());
+    let pair = |key: &str| {
+        let mut pairs = content.custom_metadata().into_iter().flatten().rev();
+        pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value())
+    };
+    let said = pair(KIND_KEY);
     let kind = ContentKind::ALL.into_iter().find(|kind| Some(kind.name()) == said);
     let kind = kind.ok_or_else(|| {
         let said = said.unwrap_or_default();
@@ -77,7 +81,9 @@ fn further(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
         }
     };
     let name = content.name().unwrap_or_default().to_owned();
-    let columns = Columns { kind, name, extra: Arc::new(extra) };
+    let prepared = pair(PREPARED_KEY).map(serde_json::from_str::<Prepared>).transpose();
+    let prepared = prepared.map_err(|error| format!("`{PREPARED_KEY}` of column 1: {error}"))?;
+    let columns = Columns { kind, name, extra: Arc::new(extra), prepared };
     columns.check()?;
     Ok(columns)
 }

@@ -18,6 +18,10 @@ pub const KIND_KEY: &str = "meetpoint.kind";
 /// Key of a column's metadata that names its integers: a JSON list of strings.
 pub const LABELS_KEY: &str = "meetpoint.labels";
 
+/// Key of the content's metadata that says which operations of a recipe were executed before: JSON
+/// with the members of [`Prepared`](super::Prepared).
+pub const PREPARED_KEY: &str = "meetpoint.prepared";
+
 /// Relative path of the source file, `/`-separated, UTF-8. Unique in a dataset. (`Utf8`)
 pub const KEY: &str = "key";
 /// The encoded image: a file, or the coefficient form of a JPEG; from version 3 on, where the

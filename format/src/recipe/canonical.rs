@@ -2,20 +2,27 @@
 
 use super::targets::KIND;
 use super::value::{Described, Value, quoted};
-use super::{Operation, RecipeHash, Target};
+use super::{Operation, Recipe, RecipeHash, Target, View};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// Precedes the canonical form in the hashed bytes; changes when the form does.
 const HASH_PREFIX: &str = "meetpoint recipe 1\n";
 
-/// The recipe as TOML, one table per operation and one per target.
-pub(super) fn to_toml(operations: &[Operation], targets: &[Target]) -> String {
+/// The recipe as TOML, one table per operation, view and target.
+pub(super) fn to_toml(recipe: &Recipe) -> String {
     let mut text = String::new();
-    for operation in operations {
+    for operation in recipe.operations() {
         write_table("operation", &operation.describe(), &mut text);
     }
-    for Target { column, kind } in targets {
+    for View { column, count, operations } in recipe.views() {
+        write!(text, "\n[[views]]\ncolumn = {}\ncount = {count}\n", quoted(column))
+            .expect("a string takes every write");
+        for operation in operations {
+            write_table("views.operations", &operation.describe(), &mut text);
+        }
+    }
+    for Target { column, kind } in recipe.targets() {
         let described = kind.describe();
         let name = described.name;
         write!(text, "\n[targets.{}]\n{KIND} = \"{name}\"\n", quoted(column))
@@ -47,25 +54,42 @@ fn write_keys(described: &Described, text: &mut String) {
     }
 }
 
-/// The canonical form: JSON, keys sorted, no white space. Without targets, it is the array of the
-/// operations alone.
-pub(super) fn json(operations: &[Operation], targets: &[Target]) -> String {
-    let operations: Vec<String> =
-        operations.iter().map(|operation| operation.describe().to_json()).collect();
-    let operations = format!("[{}]", operations.join(","));
-    if targets.is_empty() {
-        return operations;
+/// The canonical form: JSON, keys sorted, no white space. Without views and targets, it is the
+/// array of the operations alone.
+pub(super) fn json(recipe: &Recipe) -> String {
+    let own = array(recipe.operations());
+    if recipe.targets().is_empty() && recipe.views().is_empty() {
+        return own;
     }
+    let mut members = vec![format!("\"operations\":{own}")];
     let member = |Target { column, kind }: &Target| {
         format!("{}:{}", quoted(column), kind.describe().to_json_with(KIND))
     };
-    let targets: Vec<String> = targets.iter().map(member).collect();
-    format!("{{\"operations\":{operations},\"targets\":{{{}}}}}", targets.join(","))
+    let targets: Vec<String> = recipe.targets().iter().map(member).collect();
+    if !targets.is_empty() {
+        members.push(format!("\"targets\":{{{}}}", targets.join(",")));
+    }
+    let view = |View { column, count, operations }: &View| {
+        let (column, operations) = (quoted(column), array(operations));
+        format!("{{\"column\":{column},\"count\":{count},\"operations\":{operations}}}")
+    };
+    let views: Vec<String> = recipe.views().iter().map(view).collect();
+    if !views.is_empty() {
+        members.push(format!("\"views\":[{}]", views.join(",")));
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+/// The array of some operations.
+fn array(operations: &[Operation]) -> String {
+    let operations: Vec<String> =
+        operations.iter().map(|operation| operation.describe().to_json()).collect();
+    format!("[{}]", operations.join(","))
 }
 
 /// SHA-256 over the prefix and the canonical form.
-pub(super) fn hash(operations: &[Operation], targets: &[Target]) -> RecipeHash {
-    let form = json(operations, targets);
+pub(super) fn hash(recipe: &Recipe) -> RecipeHash {
+    let form = json(recipe);
     let digest = Sha256::new().chain_update(HASH_PREFIX).chain_update(form).finalize();
     RecipeHash(digest.into())
 }

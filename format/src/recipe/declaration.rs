@@ -83,7 +83,7 @@ pub enum Place {
     Decode,
     /// While rows are decoded, resized and stored: crops, resizes and flips, in one pass.
     Geometry,
-    /// On a whole picture in memory, uint8, all channels of a pixel together.
+    /// On a whole picture in memory, all channels of a pixel together.
     Pixels,
     /// From a whole picture in memory to another, which may have another size.
     Picture,
@@ -104,7 +104,7 @@ pub enum Place {
 pub enum ValueKind {
     /// The bytes of a file.
     Encoded,
-    /// A uint8 picture of any size, which every operation on pictures can take.
+    /// A picture of any size.
     Image,
     /// Elements of a type and order of axes.
     Tensor,
@@ -131,18 +131,29 @@ pub struct Takes {
     pub kind: ValueKind,
     /// Element types.
     pub dtypes: &'static [&'static str],
+    /// Numbers of channels.
+    pub channels: &'static [u32],
 }
 
 impl Takes {
     /// The bytes of a file.
-    pub const ENCODED: Self = Self { kind: ValueKind::Encoded, dtypes: &[] };
-    /// A picture.
-    pub const IMAGE: Self = Self { kind: ValueKind::Image, dtypes: &["uint8"] };
+    pub const ENCODED: Self = Self { kind: ValueKind::Encoded, dtypes: &[], channels: &[] };
+    /// A picture of 8 bits, RGB or grey.
+    pub const IMAGE: Self = Self { kind: ValueKind::Image, dtypes: &["uint8"], channels: &[1, 3] };
+    /// A picture of any mode.
+    pub const ANY_IMAGE: Self = Self {
+        kind: ValueKind::Image,
+        dtypes: &["uint8", "uint16", "float32"],
+        channels: &[1, 3, 4],
+    };
     /// A tensor of any element type.
-    pub const TENSOR: Self =
-        Self { kind: ValueKind::Tensor, dtypes: &["uint8", "float16", "float32"] };
+    pub const TENSOR: Self = Self {
+        kind: ValueKind::Tensor,
+        dtypes: &["uint8", "uint16", "float16", "float32"],
+        channels: &[1, 3, 4],
+    };
     /// A tensor of a float type.
-    pub const FLOATS: Self = Self { kind: ValueKind::Tensor, dtypes: &["float16", "float32"] };
+    pub const FLOATS: Self = Self { dtypes: &["float16", "float32"], ..Self::TENSOR };
     /// A batch of any element type.
     pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::TENSOR };
 }

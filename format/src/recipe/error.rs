@@ -29,6 +29,13 @@ pub enum Subject {
     Recipe,
     /// An operation.
     Operation(OperationPlace),
+    /// A view.
+    View {
+        /// Its index, from 0, in the recipe.
+        index: usize,
+        /// Its column.
+        column: Box<str>,
+    },
     /// A target.
     Target {
         /// Its column.
@@ -46,11 +53,16 @@ pub struct OperationPlace {
     pub path: Vec<usize>,
     /// Its name, then that of the one that contains it, and so on.
     pub names: Vec<String>,
+    /// Index, from 0, and column of the view whose operation it is; `None` for a common one.
+    pub view: Option<(usize, Box<str>)>,
 }
 
 impl fmt::Display for OperationPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path: Vec<String> = self.path.iter().map(|index| (index + 1).to_string()).collect();
+        if let Some((_, column)) = &self.view {
+            write!(f, "view {column:?}, ")?;
+        }
         write!(f, "operation {} ({})", path.join("."), self.names.join(" in "))
     }
 }
@@ -62,6 +74,7 @@ impl RecipeError {
         match &self.subject {
             Subject::Recipe => problem.clone(),
             Subject::Operation(operation) => format!("{operation}: {problem}"),
+            Subject::View { column, .. } => format!("view {column:?}: {problem}"),
             Subject::Target { column, kind } => format!("target {column:?} ({kind}): {problem}"),
         }
     }
@@ -105,12 +118,17 @@ impl Fault {
     /// The fault of the operation at `index` of a recipe or of the operation that contains it.
     pub(super) fn of_operation(self, index: usize, name: &str) -> Problem {
         let (path, names) = (vec![index], vec![name.to_owned()]);
-        self.of(Subject::Operation(OperationPlace { path, names }))
+        self.of(Subject::Operation(OperationPlace { path, names, view: None }))
     }
 
     /// The fault of the target of a column.
     pub(super) fn of_target(self, column: &str, kind: &str) -> Problem {
         self.of(Subject::Target { column: column.into(), kind: kind.into() })
+    }
+
+    /// The fault of a view.
+    pub(super) fn of_view(self, index: usize, column: &str) -> Problem {
+        self.of(Subject::View { index, column: column.into() })
     }
 
     fn of(self, subject: Subject) -> Problem {
@@ -142,6 +160,17 @@ impl Problem {
         if let Subject::Operation(place) = &mut self.subject {
             place.path.insert(0, index);
             place.names.push(name.to_owned());
+        }
+        self
+    }
+
+    /// The same of a recipe that consists of `common` operations and those of a view.
+    pub(super) fn in_view(mut self, common: usize, index: usize, column: &str) -> Self {
+        if let Subject::Operation(place) = &mut self.subject
+            && place.path[0] >= common
+        {
+            place.path[0] -= common;
+            place.view = Some((index, column.into()));
         }
         self
     }

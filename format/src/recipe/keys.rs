@@ -17,6 +17,8 @@ pub(super) struct Keys<'t> {
     text: &'t str,
     /// The column, for a table of `targets`.
     pub(super) target: Option<&'t str>,
+    /// Index and column of the view, for an operation of one.
+    view: Option<(usize, &'t str)>,
     index: usize,
     /// Index and name of the operations that contain this one, the outermost first.
     outer: Vec<(usize, &'t str)>,
@@ -35,7 +37,19 @@ impl<'t> Keys<'t> {
         start: usize,
         entries: &'t DeTable<'t>,
     ) -> Result<Self, RecipeError> {
-        Self { text, target: None, index, outer: vec![], start, name: "?", entries }.named()
+        Self { text, target: None, view: None, index, outer: vec![], start, name: "?", entries }
+            .named()
+    }
+
+    /// The table of an operation of a view, which has an index and a column.
+    pub(super) fn of_view(
+        text: &'t str,
+        view: (usize, &'t str),
+        (index, start): (usize, usize),
+        entries: &'t DeTable<'t>,
+    ) -> Result<Self, RecipeError> {
+        let view = Some(view);
+        Self { text, target: None, view, index, outer: vec![], start, name: "?", entries }.named()
     }
 
     /// The table of a column's target, which has a kind.
@@ -46,7 +60,8 @@ impl<'t> Keys<'t> {
         entries: &'t DeTable<'t>,
     ) -> Result<Self, RecipeError> {
         let target = Some(column);
-        Self { text, target, index: 0, outer: vec![], start, name: "?", entries }.named()
+        Self { text, target, view: None, index: 0, outer: vec![], start, name: "?", entries }
+            .named()
     }
 
     /// The key whose value says what the table describes.
@@ -75,11 +90,7 @@ impl<'t> Keys<'t> {
             let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
             let guess = nearest(self.name, &known).map(|near| format!("did you mean \"{near}\"? "));
             let remedy = format!("{}known are {}", guess.unwrap_or_default(), known.join(", "));
-            let problem = match self.name {
-                "five_crop" | "ten_crop" => "several views per sample are not supported yet",
-                _ => "unknown operation",
-            };
-            return Err(self.fault(self.offset_of("name"), problem, &remedy));
+            return Err(self.fault(self.offset_of("name"), "unknown operation", &remedy));
         };
         let keys = self.values(declaration.keys)?.into();
         Ok(Described { name: declaration.name, keys })
@@ -156,7 +167,8 @@ impl<'t> Keys<'t> {
             };
             let start = table.span().start;
             let (text, outer) = (self.text, outer.clone());
-            Self { text, target: None, index, outer, start, name: "?", entries }.named()
+            let view = self.view;
+            Self { text, target: None, view, index, outer, start, name: "?", entries }.named()
         };
         tables.iter().enumerate().map(read).collect()
     }
@@ -264,7 +276,7 @@ impl<'t> Keys<'t> {
                 }
                 _ => self.numbers(key, value, Some(counts)),
             },
-            Kind::PerChannel => self.numbers(key, value, Some(&[1, 3])),
+            Kind::PerChannel => self.numbers(key, value, Some(&[1, 3, 4])),
             Kind::Weights => self.numbers(key, value, None),
             Kind::Names => {
                 let DeValue::Array(elements) = found else { return wrong_type() };
@@ -338,9 +350,12 @@ impl<'t> Keys<'t> {
             None => fault.of_operation(self.index, self.name),
         };
         let outer = self.outer.iter().rev();
-        outer
-            .fold(problem, |problem, (index, name)| problem.inside(*index, name))
-            .at(Some(line_and_column(self.text, offset)))
+        let problem = outer.fold(problem, |problem, (index, name)| problem.inside(*index, name));
+        match self.view {
+            Some((index, column)) => problem.in_view(0, index, column),
+            None => problem,
+        }
+        .at(Some(line_and_column(self.text, offset)))
     }
 
     fn missing(&self, key: &str, remedy: &str) -> RecipeError {

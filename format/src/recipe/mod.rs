@@ -30,11 +30,13 @@
 //!
 //! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
 //! says of itself), `sample_type` (what is between two operations), `operations` (the registry, one
-//! file for each operation), `targets` (masks, boxes and points), `keys` and `parse` (from TOML),
-//! `validate` (possible orders), `canonical` (the hashed form), `schema` (the declarations for
-//! others).
+//! file for each operation), `targets` (masks, boxes and points), `views` (several pictures of one
+//! sample), `keys` and `parse` (from TOML), `validate` (possible orders), `cut` (what can be
+//! prepared once), `canonical` (the hashed form), `schema` (the declarations for others), `shipped`
+//! (recipes that come with the program).
 
 mod canonical;
+mod cut;
 mod declaration;
 mod error;
 mod keys;
@@ -42,13 +44,16 @@ mod operations;
 mod parse;
 mod sample_type;
 mod schema;
+mod shipped;
 mod targets;
 #[cfg(test)]
 mod tests;
 mod validate;
 mod value;
+mod views;
 mod vocabulary;
 
+pub use cut::CutRefusal;
 pub use declaration::{
     Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Presence, Property,
     RandomParameter, Takes, TargetDeclaration, ValueKind, WholeSize,
@@ -59,14 +64,18 @@ pub use sample_type::{PIXELS_MAX, SampleType, SoftLabels, TensorSpec};
 pub use schema::{
     Schema, TextTable, keys_table, operations_table, schema, target_keys_table, targets_table,
 };
+pub use shipped::{
+    Change, ChangeError, SHIPPED, ShippedRecipe, UnknownRecipe, find_shipped, is_recipe_path,
+};
 pub use targets::{
     Boxes, Keypoints, Mask, Saliency, TARGET_DECLARATIONS, TARGETS_MAX, Target, TargetKind,
 };
 pub use value::{Described, Value};
+pub use views::{IMAGE_COLUMN, Images, OWN_COLUMNS, VIEW_COUNT_MAX, VIEWS_MAX, View};
 pub use vocabulary::{
-    AugmentPolicy, BoxFormat, CutBox, DecodeMode, Dtype, ErasingMode, Fill, Interpolation, Layout,
-    MaskType, MixMode, MixPartner, OnError, OutsidePoint, Padding, PaddingMode, PerChannel, Scale,
-    Size, TimmInterpolation, WarpInterpolation,
+    AugmentPolicy, BoxFormat, ColorSpace, CutBox, DecodeMode, Dtype, ErasingMode, Fill,
+    Interpolation, Layout, MaskType, MixMode, MixPartner, OnError, OutsidePoint, Padding,
+    PaddingMode, PerChannel, Scale, Size, TimmInterpolation, WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.
@@ -85,14 +94,29 @@ impl std::fmt::Debug for RecipeHash {
     }
 }
 
-/// A checked sequence of operations, and the targets that they move with the picture.
+/// A checked sequence of operations, the views that follow them, and the targets that they move
+/// with the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     operations: Vec<Operation>,
+    views: Vec<View>,
+    /// The columns that they give, one for each view.
+    images: Vec<Images>,
     /// In alphabetical order of their columns.
     targets: Vec<Target>,
-    /// Type of a prepared sample.
+    /// Type of a sample after the operations.
     result: SampleType,
+}
+
+/// What a recipe consists of.
+#[derive(Debug, Clone, Default)]
+pub struct RecipeParts {
+    /// The operations, common to all views.
+    pub operations: Vec<Operation>,
+    /// The views, in the order in which their pictures are numbered.
+    pub views: Vec<View>,
+    /// The targets, in any order.
+    pub targets: Vec<Target>,
 }
 
 impl Recipe {
@@ -117,26 +141,43 @@ impl Recipe {
     /// Checks operations and targets made in code.
     pub fn with_targets(
         operations: Vec<Operation>,
-        mut targets: Vec<Target>,
+        targets: Vec<Target>,
     ) -> Result<Self, RecipeError> {
-        targets.sort_by(|one, other| one.column.cmp(&other.column));
-        Self::checked(operations, targets).map_err(|problem| problem.at(None))
+        Self::from_parts(RecipeParts { operations, targets, ..RecipeParts::default() })
     }
 
-    fn checked(operations: Vec<Operation>, targets: Vec<Target>) -> Result<Self, error::Problem> {
+    /// Checks operations, views and targets made in code.
+    pub fn from_parts(mut parts: RecipeParts) -> Result<Self, RecipeError> {
+        parts.targets.sort_by(|one, other| one.column.cmp(&other.column));
+        Self::checked(parts).map_err(|problem| problem.at(None))
+    }
+
+    fn checked(parts: RecipeParts) -> Result<Self, error::Problem> {
+        let RecipeParts { operations, views, targets } = parts;
         let result = validate::check(&operations)?;
         targets::check(&operations, &targets)?;
-        Ok(Self { operations, targets, result })
+        let images = views::check(&operations, result, &views, &targets)?;
+        Ok(Self { operations, views, images, targets, result })
     }
 
     /// The recipe as TOML that [`Recipe::from_toml`] reads back to an equal recipe.
     pub fn to_toml(&self) -> String {
-        canonical::to_toml(&self.operations, &self.targets)
+        canonical::to_toml(self)
     }
 
-    /// The operations in order.
+    /// The operations in order; where there are views, those before them.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
+    }
+
+    /// The views; none where the recipe gives one column.
+    pub fn views(&self) -> &[View] {
+        &self.views
+    }
+
+    /// What the recipe makes of the picture of a sample: a column for each view, or one.
+    pub fn images(&self) -> &[Images] {
+        &self.images
     }
 
     /// The targets, in alphabetical order of their columns.
@@ -158,27 +199,33 @@ impl Recipe {
     /// The canonical form: JSON with sorted keys, every default spelled out; docs/formats.md has
     /// the grammar.
     pub fn canonical(&self) -> String {
-        canonical::json(&self.operations, &self.targets)
+        canonical::json(self)
     }
 
     /// Hash of the canonical form (not of the text: comments and spelling of defaults don't count).
     pub fn hash(&self) -> RecipeHash {
-        canonical::hash(&self.operations, &self.targets)
+        canonical::hash(self)
     }
 
     /// Whether no operation has random parameters.
     pub fn is_deterministic(&self) -> bool {
-        self.operations.iter().all(|operation| !operation.is_random())
+        let of_views = self.views.iter().flat_map(|view| &view.operations);
+        self.operations.iter().chain(of_views).all(|operation| !operation.is_random())
     }
 
-    /// Shape, type and layout of every sample, when it does not depend on the picture.
-    ///
-    /// Batches can be made only of recipes for which this is `Some`.
+    /// Whether each sample becomes one picture, without a name of its own.
+    pub fn gives_one_picture(&self) -> bool {
+        self.views.is_empty() && self.result.pictures == 1
+    }
+
+    /// Shape, type and layout of every sample, when it does not depend on the picture; `None` also
+    /// where a sample becomes several pictures, of which [`Self::images`] says more.
     pub fn output(&self) -> Option<TensorSpec> {
-        self.result.size.map(|size| self.result.tensor(size))
+        let size = self.result.size.filter(|_| self.gives_one_picture());
+        size.map(|size| self.result.tensor(size))
     }
 
-    /// Type of a prepared sample.
+    /// Type of a sample after the operations; where there are views, before those.
     pub fn result(&self) -> SampleType {
         self.result
     }

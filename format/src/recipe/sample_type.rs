@@ -1,7 +1,7 @@
 //! The type of a sample between two operations, and how a prepared sample lies in memory.
 
 use super::declaration::ValueKind;
-use super::{Dtype, Layout};
+use super::{ColorSpace, Dtype, Layout};
 
 /// Most pixels of a picture, before, between and after operations: the limit of the kernels.
 pub const PIXELS_MAX: u64 = 1 << 28;
@@ -16,7 +16,7 @@ pub struct TensorSpec {
     pub height: u32,
     /// Columns.
     pub width: u32,
-    /// Channels: 3, or 1 of a grey picture.
+    /// Channels: 1, 3 or 4.
     pub channels: u32,
     /// Element type.
     pub dtype: Dtype,
@@ -51,12 +51,16 @@ pub struct SampleType {
     pub kind: ValueKind,
     /// Height and width in pixels; `None` where they depend on the picture.
     pub size: Option<(u32, u32)>,
-    /// Channels: 3, or 1 of a grey picture.
+    /// Channels: 1, 3 or 4.
     pub channels: u32,
     /// Element type.
     pub dtype: Dtype,
     /// Order of the axes, where an operation has set it.
     pub layout: Option<Layout>,
+    /// Colour space, where an operation has converted to one.
+    pub space: Option<ColorSpace>,
+    /// Pictures of a sample, all of this type: more than 1 behind an operation that gives several.
+    pub pictures: u32,
     /// What labels become, where an operation on batches has said it.
     pub labels: Option<SoftLabels>,
 }
@@ -69,6 +73,8 @@ impl SampleType {
         channels: CHANNELS,
         dtype: Dtype::Uint8,
         layout: None,
+        space: None,
+        pictures: 1,
         labels: None,
     };
 

@@ -74,7 +74,9 @@ fn keys(declared: impl Iterator<Item = (&'static str, &'static [Key])>) -> TextT
 
 fn takes(declaration: &Declaration) -> String {
     let types = declaration.takes.iter().map(|it| {
-        if it.kind == Takes::TENSOR.kind && *it != Takes::TENSOR {
+        if *it == Takes::ANY_IMAGE {
+            format!("{} of any mode", it.kind.name())
+        } else if it.kind == Takes::TENSOR.kind && *it != Takes::TENSOR {
             format!("{} of {}", it.kind.name(), it.dtypes.join(" or "))
         } else {
             it.kind.name().to_owned()

@@ -79,12 +79,37 @@ fn follow(
     if !is_on_batches || declaration.place == Place::Batch {
         check_input(declaration.takes, sample, giver).map_err(of_operation)?;
     }
+    if let Some(space) = sample.space.filter(|_| declaration.place == Place::Pixels) {
+        let name = space.name();
+        let problem = format!("takes RGB or grey and cannot follow `convert_color` to {name}");
+        return Err(of_operation(Fault::new(problem, "move it up, before `convert_color`")));
+    }
     check_content(operation, sample, giver)
         .map_err(|problem| problem.inside(index, declaration.name))?;
+    check_pictures(operation, sample).map_err(of_operation)?;
     operation.follow(sample).map_err(of_operation)?;
+    sample.pictures *= operation.pictures();
     sample.kind = if is_on_batches { ValueKind::Batch } else { declaration.gives.kind };
     sample.size = operation.size(sample.size);
     check_pixels(declaration.keys, sample).map_err(of_operation)
+}
+
+/// Checks an operation that makes several pictures of one, and one on batches, on a sample that may
+/// be several pictures already.
+fn check_pictures(operation: &Operation, sample: &SampleType) -> Result<(), Fault> {
+    let name = operation.name();
+    match sample.pictures {
+        1 => Ok(()),
+        count if operation.is_on_batches() => {
+            let problem = format!("takes one picture for each sample, and there are {count} here");
+            Err(Fault::new(problem, format!("remove `{name}`, or what makes several pictures")))
+        }
+        count if operation.pictures() > 1 => {
+            let problem = format!("takes one picture, and there are {count} here");
+            Err(Fault::new(problem, "keep one of the operations that make several pictures"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks the operations that an operation contains: each takes an image and gives one with as many
@@ -121,6 +146,12 @@ fn check_content(
                 input.channels, sample.channels
             );
             Fault::new(problem, "use an operation that leaves the number of channels as it is")
+        } else if sample.space != input.space {
+            let problem = "changes the colour space, but may not be executed";
+            Fault::new(problem, format!("move it behind `{outer}`"))
+        } else if sample.pictures != input.pictures {
+            let problem = format!("gives {} pictures, but may not be executed", sample.pictures);
+            Fault::new(problem, format!("move it behind `{outer}`"))
         } else {
             continue;
         };
@@ -194,7 +225,11 @@ fn is_interval(bounds: Bounds, ends: &[f64]) -> bool {
 fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), Fault> {
     let dtype = sample.dtype.name();
     let of_kind = takes.iter().find(|it| it.kind == sample.kind);
-    if of_kind.is_some_and(|it| it.kind == ValueKind::Encoded || it.dtypes.contains(&dtype)) {
+    let is_taken = |it: &Takes| {
+        let is_typed = it.dtypes.contains(&dtype) && it.channels.contains(&sample.channels);
+        it.kind == ValueKind::Encoded || is_typed
+    };
+    if of_kind.is_some_and(is_taken) {
         return Ok(());
     }
     let wants = |kind| takes.iter().any(|it| it.kind == kind);
@@ -216,6 +251,9 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
         let problem = format!("takes an image and cannot follow `{giver}`, which gives a tensor");
         return Err(Fault::new(problem, format!("move it up, before `{giver}`")));
     }
+    if let Some(wanted) = of_kind.filter(|it| it.kind == ValueKind::Image) {
+        return Err(wrong_image(wanted, sample, giver));
+    }
     let dtypes: Vec<&str> = takes.iter().flat_map(|it| it.dtypes).copied().collect();
     let problem =
         format!("takes a tensor of {}, but the values are {dtype} here", dtypes.join(" or "));
@@ -223,6 +261,18 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
         problem,
         "put `to_dtype` to float32 before it, with `scale` where values are to be from 0 to 1",
     ))
+}
+
+/// Refuses an image of another element type, or of other channels.
+fn wrong_image(wanted: &Takes, sample: &SampleType, giver: &str) -> Fault {
+    let channels: Vec<String> = wanted.channels.iter().map(u32::to_string).collect();
+    let (wanted, channels) = (wanted.dtypes.join(" or "), channels.join(" or "));
+    let (found, count) = (sample.dtype.name(), sample.channels);
+    let problem = format!(
+        "takes an image of {wanted} with {channels} channels and cannot follow `{giver}`, which \
+         gives an image of {found} with {count}"
+    );
+    Fault::new(problem, "leave it out, or set `mode` of `decode` to \"rgb\" or \"gray\"")
 }
 
 /// Checks the number of pixels of a result, where it is the same for every picture.

@@ -25,7 +25,7 @@ macro_rules! named {
     };
 }
 
-named!(Dtype { Uint8 = "uint8", Float16 = "float16", Float32 = "float32" });
+named!(Dtype { Uint8 = "uint8", Uint16 = "uint16", Float16 = "float16", Float32 = "float32" });
 named!(Layout { Nhwc = "NHWC", Nchw = "NCHW" });
 named!(Interpolation {
     Bilinear = "bilinear",
@@ -51,7 +51,15 @@ named!(OutsidePoint { Clamp = "clamp", Keep = "keep", Zero = "zero" });
 named!(MixMode { Batch = "batch", Elem = "elem", Pair = "pair" });
 named!(MixPartner { Previous = "previous", Mirrored = "mirrored" });
 named!(CutBox { Torchvision = "torchvision", Timm = "timm_1.0.31" });
-named!(DecodeMode { Rgb = "rgb", Gray = "gray" });
+named!(ColorSpace { Hsv = "hsv", Hls = "hls", Lab = "lab", Ycrcb = "ycrcb" });
+named!(DecodeMode {
+    Rgb = "rgb",
+    Gray = "gray",
+    Rgba = "rgba",
+    Gray16 = "gray16",
+    Rgb16 = "rgb16",
+    Float = "float",
+});
 named!(OnError { Fail = "fail", Lenient = "lenient" });
 
 /// Element type of a tensor.
@@ -60,6 +68,8 @@ named!(OnError { Fail = "fail", Lenient = "lenient" });
 pub enum Dtype {
     /// Unsigned byte, 0..=255.
     Uint8,
+    /// Unsigned, 0..=65535: pictures of 16 bits.
+    Uint16,
     /// IEEE 754 binary16.
     Float16,
     /// IEEE 754 binary32.
@@ -71,13 +81,22 @@ impl Dtype {
     pub fn bytes(self) -> usize {
         match self {
             Self::Uint8 => 1,
-            Self::Float16 => 2,
+            Self::Uint16 | Self::Float16 => 2,
             Self::Float32 => 4,
+        }
+    }
+
+    /// The largest value of an integer type, by which values are scaled to 1; `None` for floats.
+    pub fn largest(self) -> Option<u32> {
+        match self {
+            Self::Uint8 => Some(255),
+            Self::Uint16 => Some(65535),
+            Self::Float16 | Self::Float32 => None,
         }
     }
 }
 
-/// How uint8 values become values of a float type.
+/// How values of an integer type, whose largest is 255 or 65535, become values of a float type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
     /// 255 stays 255.0: `false` in a recipe, and the default, as in torchvision.
@@ -176,17 +195,20 @@ pub enum Fill {
     Every(u8),
     /// Red, green and blue.
     Rgb([u8; 3]),
+    /// Red, green, blue and alpha.
+    Rgba([u8; 4]),
 }
 
 impl Fill {
     /// Black.
     pub const BLACK: Self = Self::Every(0);
 
-    /// Red, green and blue.
-    pub fn rgb(self) -> [u8; 3] {
+    /// Red, green, blue and alpha, of which a picture has the first ones.
+    pub fn rgba(self) -> [u8; 4] {
         match self {
-            Self::Every(value) => [value; 3],
-            Self::Rgb(colour) => colour,
+            Self::Every(value) => [value; 4],
+            Self::Rgb([red, green, blue]) => [red, green, blue, 255],
+            Self::Rgba(colour) => colour,
         }
     }
 }
@@ -304,6 +326,8 @@ pub enum PerChannel {
     Grey([f64; 1]),
     /// Of a picture with red, green and blue.
     Rgb([f64; 3]),
+    /// Of a picture with red, green, blue and alpha.
+    Rgba([f64; 4]),
 }
 
 impl PerChannel {
@@ -312,6 +336,7 @@ impl PerChannel {
         match self {
             Self::Grey(numbers) => numbers,
             Self::Rgb(numbers) => numbers,
+            Self::Rgba(numbers) => numbers,
         }
     }
 
@@ -320,6 +345,7 @@ impl PerChannel {
         match self {
             Self::Grey([number]) => *number,
             Self::Rgb(numbers) => numbers[channel],
+            Self::Rgba(numbers) => numbers[channel],
         }
     }
 
@@ -328,6 +354,7 @@ impl PerChannel {
         match *numbers {
             [grey] => Some(Self::Grey([grey])),
             [red, green, blue] => Some(Self::Rgb([red, green, blue])),
+            [red, green, blue, alpha] => Some(Self::Rgba([red, green, blue, alpha])),
             _ => None,
         }
     }
@@ -360,6 +387,19 @@ pub enum MaskType {
     Uint16,
 }
 
+/// A colour space of [`super::ConvertColor`], as OpenCV computes it on uint8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColorSpace {
+    /// Hue from 0 to 179, saturation, value.
+    Hsv,
+    /// Hue from 0 to 179, lightness, saturation.
+    Hls,
+    /// L* times 2.55, a* and b* plus 128, of sRGB with the white point D65.
+    Lab,
+    /// Y', and Cr and Cb around 128.
+    Ycrcb,
+}
+
 /// Channels of a decoded picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DecodeMode {
@@ -368,14 +408,45 @@ pub enum DecodeMode {
     Rgb,
     /// One grey channel: libjpeg's grayscale output of a JPEG, Pillow's `convert("L")` of others.
     Gray,
+    /// Red, green, blue and alpha, which is 255 in files without alpha.
+    Rgba,
+    /// One grey channel of 16 bits.
+    Gray16,
+    /// Red, green and blue of 16 bits each.
+    Rgb16,
+    /// One channel of float32.
+    Float,
 }
 
 impl DecodeMode {
     /// Channels of the picture.
     pub fn channels(self) -> u32 {
         match self {
-            Self::Rgb => 3,
-            Self::Gray => 1,
+            Self::Rgb | Self::Rgb16 => 3,
+            Self::Gray | Self::Gray16 | Self::Float => 1,
+            Self::Rgba => 4,
+        }
+    }
+
+    /// Element type of the picture.
+    pub fn dtype(self) -> Dtype {
+        match self {
+            Self::Rgb | Self::Gray | Self::Rgba => Dtype::Uint8,
+            Self::Gray16 | Self::Rgb16 => Dtype::Uint16,
+            Self::Float => Dtype::Float32,
+        }
+    }
+
+    /// Bytes of a pixel.
+    pub fn pixel_bytes(self) -> usize {
+        self.channels() as usize * self.dtype().bytes()
+    }
+
+    /// Whether a pixel is something else than three bytes, or three equal ones.
+    pub fn is_wide(self) -> bool {
+        match self {
+            Self::Rgb | Self::Gray => false,
+            Self::Rgba | Self::Gray16 | Self::Rgb16 | Self::Float => true,
         }
     }
 }

@@ -12,6 +12,9 @@ pub trait SampleColumns {
     /// Number of samples.
     fn samples(&self) -> u64;
 
+    /// Samples of each dataset, where several are served as one; else the number of samples.
+    fn datasets(&self) -> Vec<u64>;
+
     /// Names and types of the columns, those that samplers cannot use included.
     fn columns(&self) -> Vec<(String, ColumnType)>;
 

@@ -2,6 +2,9 @@
 
 use crate::random::{DRAW_DOMAIN, halves, join, philox4x32_10};
 
+/// Positions whose samples are found together.
+const CHUNK: usize = 64;
+
 /// Cumulative weights of samples, with a guide to where a search begins: 16 bytes for each sample.
 ///
 /// The guide has as many entries as there are samples: entry g is the first sample whose cumulative
@@ -42,24 +45,47 @@ impl Cumulative {
         self.sums.last().copied().unwrap_or(0)
     }
 
-    /// The sample of 64 random bits: the first whose cumulative weight exceeds
-    /// bits · total / 2^64, rounded down.
-    pub(super) fn find(&self, bits: u64) -> u64 {
-        let scaled = |to: u64| ((u128::from(bits) * u128::from(to)) >> 64) as u64;
-        let value = scaled(self.total());
-        let cell = scaled(self.guide.len() as u64) as usize;
-        let first = self.guide[cell];
-        // Values of this cell are no greater than the least of the next.
-        let end = self.guide.get(cell + 1).map_or(self.sums.len(), |next| *next + 1);
-        first as u64 + self.sums[first..end].partition_point(|sum| *sum <= value) as u64
+    /// The samples at the positions from `first` on, each by 64 random bits keyed by (seed, epoch,
+    /// device, position): the first sample whose cumulative weight exceeds bits · total / 2^64,
+    /// rounded down.
+    pub(super) fn draw(&self, first: u64, (seed, epoch, device): (u64, u32, u16), out: &mut [u64]) {
+        for (chunk, start) in out.chunks_mut(CHUNK).zip((first..).step_by(CHUNK)) {
+            let mut bits = [0; CHUNK];
+            for (bits, position) in bits.iter_mut().zip(start..).take(chunk.len()) {
+                let [low, high] = halves(position);
+                let counter = [low, high, epoch, DRAW_DOMAIN | u32::from(device)];
+                let [a, b, ..] = philox4x32_10(counter, halves(seed));
+                *bits = join(a, b);
+            }
+            self.find(&bits[..chunk.len()], chunk);
+        }
     }
 
-    /// The sample at a position, by 64 random bits keyed by (seed, epoch, device, position).
-    pub(super) fn draw(&self, position: u64, seed: u64, epoch: u32, device: u16) -> u64 {
-        let [low, high] = halves(position);
-        let counter = [low, high, epoch, DRAW_DOMAIN | u32::from(device)];
-        let [a, b, ..] = philox4x32_10(counter, halves(seed));
-        self.find(join(a, b))
+    /// The samples of at most [`CHUNK`] values of 64 random bits. Tables are larger than caches, so
+    /// each step is taken for all of them: their reads are then under way together.
+    fn find(&self, bits: &[u64], samples: &mut [u64]) {
+        let scaled = |bits: u64, to: u64| ((u128::from(bits) * u128::from(to)) >> 64) as u64;
+        let (total, cells) = (self.total(), self.guide.len());
+        let mut ranges = [(0, 0); CHUNK];
+        for (range, bits) in ranges.iter_mut().zip(bits) {
+            let cell = scaled(*bits, cells as u64) as usize;
+            // Values of this cell are no greater than the least of the next.
+            let next = self.guide[(cell + 1).min(cells - 1)];
+            let end = if cell + 1 < cells { next + 1 } else { self.sums.len() };
+            *range = (self.guide[cell], end);
+        }
+        let mut sums = [0; CHUNK];
+        for (sum, (first, _)) in sums.iter_mut().zip(&ranges[..bits.len()]) {
+            *sum = self.sums[*first];
+        }
+        for (at, (sample, bits)) in samples.iter_mut().zip(bits).enumerate() {
+            let (value, (first, end)) = (scaled(*bits, total), ranges[at]);
+            *sample = first as u64;
+            if sums[at] <= value {
+                let others = &self.sums[first + 1..end];
+                *sample += 1 + others.partition_point(|sum| *sum <= value) as u64;
+            }
+        }
     }
 }
 
@@ -78,14 +104,17 @@ mod tests {
             let total: u64 = weights.iter().sum();
             let cumulative = Cumulative::new(weights.iter().copied());
             prop_assert_eq!(cumulative.total(), total);
-            for bits in bits.into_iter().chain([0, u64::MAX]) {
+            let bits: Vec<u64> = bits.into_iter().chain([0, u64::MAX]).collect();
+            let mut found = vec![0; bits.len()];
+            cumulative.find(&bits, &mut found);
+            for (bits, found) in bits.into_iter().zip(found) {
                 let mut value = ((u128::from(bits) * u128::from(total)) >> 64) as u64;
                 let mut expected = 0;
                 while value >= weights[expected] {
                     value -= weights[expected];
                     expected += 1;
                 }
-                prop_assert_eq!(cumulative.find(bits), expected as u64);
+                prop_assert_eq!(found, expected as u64);
             }
         }
     }

@@ -47,6 +47,10 @@ pub enum Takes {
     Indices,
     /// A list with a weight for each sample, or the name of a column with them.
     Weights,
+    /// A list with a weight for each dataset.
+    DatasetWeights,
+    /// One of these words.
+    Word(&'static [&'static str]),
 }
 
 /// The value of an option.
@@ -56,7 +60,7 @@ pub enum Value {
     Whole(u64),
     /// True or false.
     Flag(bool),
-    /// The name of a column, or an expression.
+    /// The name of a column, an expression, or a word.
     Text(String),
     /// Sample numbers.
     Wholes(Arc<[u64]>),
@@ -72,16 +76,19 @@ impl Takes {
             (Self::Whole { least, most }, Value::Whole(number)) => (least..=most).contains(number),
             (Self::Column | Self::Expression, Value::Text(text)) => !text.is_empty(),
             (Self::Weights, Value::Text(text)) => !text.is_empty(),
+            (Self::Word(words), Value::Text(text)) => words.contains(&text.as_str()),
             (Self::Flag, Value::Flag(_))
             | (Self::Indices, Value::Wholes(_))
-            | (Self::Weights, Value::Numbers(_)) => true,
+            | (Self::Weights | Self::DatasetWeights, Value::Numbers(_)) => true,
             (
                 Self::Whole { .. }
                 | Self::Flag
                 | Self::Column
                 | Self::Expression
                 | Self::Indices
-                | Self::Weights,
+                | Self::Weights
+                | Self::DatasetWeights
+                | Self::Word(_),
                 Value::Whole(_)
                 | Value::Flag(_)
                 | Value::Text(_)
@@ -103,6 +110,11 @@ impl fmt::Display for Takes {
             Self::Indices => f.write_str("a list of sample numbers, counted from 0"),
             Self::Weights => {
                 f.write_str("a list with a weight for each sample, or the name of a column")
+            }
+            Self::DatasetWeights => f.write_str("a list with a weight for each dataset"),
+            Self::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+                write!(f, "one of {}", words.join(", "))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Why a sampler cannot be used: a typed cause, with the option that it concerns and the remedy.
 
 use super::{DECLARATIONS, declaration_of};
-use meetpoint_diagnose::{Command, Diagnose, Remedy, nearest};
+use meetpoint_diagnose::{Diagnose, Remedy, nearest};
 use std::fmt;
 
 /// A sampler whose options are wrong, or do not fit the dataset.
@@ -13,8 +13,30 @@ pub enum SamplerError {
         /// As given.
         name: String,
     },
-    /// Several datasets in one loader.
-    Mixture,
+    /// Not one weight per dataset.
+    DatasetWeights {
+        /// Weights given.
+        weights: usize,
+        /// Datasets of the loader.
+        datasets: usize,
+    },
+    /// The weight of a dataset is negative, infinite or not a number.
+    DatasetWeight {
+        /// Which, counted from 0.
+        dataset: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// A dataset with a positive weight that has no samples.
+    NothingToMix {
+        /// Which, counted from 0.
+        dataset: usize,
+    },
+    /// A length, where another stopping rule says when an epoch ends.
+    LengthAndStop {
+        /// The stopping rule.
+        stop: &'static str,
+    },
     /// The sampler has no such option.
     UnknownOption {
         /// Name of the sampler.
@@ -141,29 +163,33 @@ pub enum LengthLimit {
     PositiveWeights,
     /// Each sample occurs at most `repeats` times.
     Repeats,
+    /// A mixture has at most as many positions as can be interleaved.
+    Mixture,
 }
 
 impl SamplerError {
     /// For a name that no sampler has.
     pub fn unknown(name: &str) -> Self {
-        match name {
-            "mixture" => Self::Mixture,
-            name => Self::UnknownName { name: name.to_owned() },
-        }
+        Self::UnknownName { name: name.to_owned() }
     }
 
     /// The option that it concerns; `None`: the name of the sampler.
     pub fn option(&self) -> Option<&str> {
         match self {
-            Self::UnknownName { .. } | Self::Mixture => None,
+            Self::UnknownName { .. } => None,
             Self::UnknownOption { option, .. } => Some(option),
             Self::Missing { option, .. }
             | Self::Value { option, .. }
             | Self::UnknownColumn { option, .. }
             | Self::ColumnType { option, .. }
             | Self::NoValue { option, .. } => Some(option),
-            Self::Weight { .. } | Self::NoWeight | Self::WeightsLength { .. } => Some("weights"),
-            Self::Length { .. } => Some("length"),
+            Self::Weight { .. }
+            | Self::NoWeight
+            | Self::WeightsLength { .. }
+            | Self::DatasetWeights { .. }
+            | Self::DatasetWeight { .. }
+            | Self::NothingToMix { .. } => Some("weights"),
+            Self::Length { .. } | Self::LengthAndStop { .. } => Some("length"),
             Self::Index { .. } | Self::NoIndices => Some("indices"),
             Self::Expression { .. } | Self::Overflow { .. } | Self::NothingSelected { .. } => {
                 Some("where")
@@ -178,7 +204,13 @@ impl SamplerError {
                 let known: Vec<&str> = DECLARATIONS.iter().map(|it| it.name).collect();
                 one_of("sampler", name, &known)
             }
-            Self::Mixture => return Remedy::run(Command::Merge),
+            Self::DatasetWeights { datasets, .. } => {
+                format!("give {datasets}, one per dataset, in the order of the datasets")
+            }
+            Self::NothingToMix { .. } => "set its weight to 0, or leave the dataset out".to_owned(),
+            Self::LengthAndStop { .. } => {
+                "leave `length` out, or set `stop` to \"size\"".to_owned()
+            }
             Self::UnknownOption { sampler, option } => {
                 let options = declaration_of(sampler).map_or(&[][..], |it| it.options);
                 match options {
@@ -195,8 +227,10 @@ impl SamplerError {
                 let takes = takes.map_or_else(|| "another value".to_owned(), |it| it.to_string());
                 format!("set `{option}` to {takes}")
             }
-            Self::Weight { .. } => "set it to a finite number of at least 0".to_owned(),
-            Self::NoWeight => "give a weight above 0 to at least one sample".to_owned(),
+            Self::Weight { .. } | Self::DatasetWeight { .. } => {
+                "set it to a finite number of at least 0".to_owned()
+            }
+            Self::NoWeight => "set at least one weight to a number above 0".to_owned(),
             Self::WeightsLength { samples, .. } => format!("give {samples}, one per sample"),
             Self::Length { most, .. } => {
                 format!("set `length` to a whole number from 1 to {most}")
@@ -238,8 +272,17 @@ impl fmt::Display for SamplerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownName { name } => write!(f, "there is no sampler {name:?}"),
-            Self::Mixture => {
-                write!(f, "a \"mixture\" of several datasets in one loader is not supported yet")
+            Self::DatasetWeights { weights, datasets } => {
+                write!(f, "the number of weights is {weights}, and that of datasets {datasets}")
+            }
+            Self::DatasetWeight { dataset, value } => {
+                write!(f, "the weight of dataset {dataset} is {value}")
+            }
+            Self::NothingToMix { dataset } => {
+                write!(f, "dataset {dataset} has a weight above 0 and no samples")
+            }
+            Self::LengthAndStop { stop } => {
+                write!(f, "`length` is set, and `stop` is {stop:?}, which sets the length")
             }
             Self::UnknownOption { sampler, option } => {
                 write!(f, "sampler {sampler:?} has no option `{option}`")
@@ -263,6 +306,7 @@ impl fmt::Display for SamplerError {
                         "without replacement a sample of positive weight occurs at most once"
                     }
                     LengthLimit::Repeats => "a sample occurs at most `repeats` times",
+                    LengthLimit::Mixture => "a mixture has at most 2^47 positions",
                 };
                 write!(f, "`length` is {length}, and {limit}")
             }
@@ -298,7 +342,10 @@ impl Diagnose for SamplerError {
     fn cause(&self) -> &'static str {
         match self {
             Self::UnknownName { .. } => "unknown_sampler",
-            Self::Mixture => "mixture",
+            Self::DatasetWeights { .. }
+            | Self::DatasetWeight { .. }
+            | Self::NothingToMix { .. } => "dataset_weights",
+            Self::LengthAndStop { .. } => "length_and_stop",
             Self::UnknownOption { .. } => "unknown_sampler_option",
             Self::Missing { .. } => "sampler_option_missing",
             Self::Value { .. } => "sampler_option",

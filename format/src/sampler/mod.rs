@@ -9,7 +9,7 @@
 //! one file per sampler, `column_type` and `columns` (what samplers read of a dataset),
 //! `expression` (filters), `rule` and `sampling` (what a sampler amounts to), `weights` (integers
 //! from weights), `cumulative` and `race` (draws with and without replacement), `shares` (positions
-//! per device), `positions` (random access).
+//! per device), `positions` (random access), `mixed` (random access to several datasets).
 
 mod class_balanced;
 mod column_type;
@@ -20,6 +20,8 @@ mod error;
 mod expression;
 mod filter;
 mod indices;
+mod mixed;
+mod mixture;
 mod positions;
 mod race;
 mod repeated;
@@ -40,9 +42,10 @@ pub use error::{LengthLimit, SamplerError};
 pub use expression::{Arithmetic, Comparison, Expression, Node, Term};
 pub use filter::Filter;
 pub use indices::Indices;
+pub use mixture::{DATASETS_MAX, Mixture, Stop};
 pub use positions::{EpochOrder, Positions};
 pub use repeated::Repeated;
-pub use rule::Rule;
+pub use rule::{DatasetShare, Rule};
 pub use sampling::Sampling;
 pub use sequential::Sequential;
 pub use shuffled::Shuffled;
@@ -145,6 +148,7 @@ samplers! {
     Weighted,
     ClassBalanced,
     Repeated,
+    Mixture,
 }
 
 impl Sampler {

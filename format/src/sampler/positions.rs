@@ -1,6 +1,7 @@
 //! Random access: from a position of an epoch to the sample, for all samples or those of a device.
 
 use super::cumulative::Cumulative;
+use super::mixed::{Mixed, MixedOrder};
 use super::race::race;
 use super::rule::Rule;
 use super::sampling::Sampling;
@@ -12,6 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Epochs whose sorted samples are cached: the one that is consumed, and the one that devices begin
 /// before it ends.
 const EPOCHS_CACHED: usize = 2;
+
+/// Positions whose samples are found together.
+const CHUNK: usize = 64;
 
 /// What of a sampler's positions is the same in every epoch. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -49,6 +53,7 @@ enum Draws {
         held: u64,
         repeats: u64,
     },
+    Mixed(Arc<Mixed>),
 }
 
 /// Samples and their positive weights, with the results of the latest epochs.
@@ -76,6 +81,8 @@ enum DeviceOrder {
     Drawn { cumulative: Arc<Cumulative>, seed: u64, epoch: u32, device: u16 },
     /// Numbers among the samples that the device holds, each several times in succession.
     Repeated(Order, u64),
+    /// Numbers among the samples that the device holds.
+    Mixed(Arc<Mixed>, MixedOrder),
 }
 
 impl Positions {
@@ -125,6 +132,10 @@ impl Positions {
                     .iter()
                     .map(|held| Draws::Repeated { held: held.samples(), repeats: *repeats });
                 lengths.into_iter().zip(draws).collect::<Vec<_>>()
+            }
+            Rule::Mixture { datasets, shuffle } => {
+                let mixed = Mixed::of_devices(held, datasets, *shuffle, seed).into_iter();
+                mixed.map(|(length, mixed)| (length, Draws::Mixed(Arc::new(mixed)))).collect()
             }
         };
         let mut before = 0;
@@ -186,6 +197,9 @@ impl OfDevice {
             Draws::Repeated { held, repeats } => {
                 DeviceOrder::Repeated(order(*held, true), *repeats)
             }
+            Draws::Mixed(mixed) => {
+                DeviceOrder::Mixed(Arc::clone(mixed), mixed.order(seed, epoch, device))
+            }
         }
     }
 }
@@ -193,19 +207,81 @@ impl OfDevice {
 impl EpochOrder {
     /// The sample at a position of a device. Panics beyond its last.
     pub(crate) fn sample_at(&self, device: u16, position: u64) -> u64 {
-        let held = |n: u64| self.holders.held(device).map_or(n, |held| held.sample(n));
+        let mut sample = [0];
+        self.fill(device, position, &mut sample);
+        sample[0]
+    }
+
+    /// The samples at so many positions of a device from one on. Panics beyond its last.
+    pub(crate) fn samples_from(&self, device: u16, first: u64, count: u32) -> Samples<'_> {
+        let (left, chunk) = (count.into(), [0; CHUNK]);
+        Samples { order: self, device, next: first, left, chunk, taken: 0, filled: 0 }
+    }
+
+    fn fill(&self, device: u16, first: u64, out: &mut [u64]) {
+        let positions = |out: &mut [u64]| out.iter_mut().zip(first..).for_each(|(it, n)| *it = n);
         match &self.devices[usize::from(device)] {
-            DeviceOrder::Held(order) => held(order.sample_at(position)),
+            DeviceOrder::Held(order) => {
+                positions(out);
+                order.samples_at(out);
+            }
             DeviceOrder::Listed(order, list) => {
-                let at =
-                    usize::try_from(order.sample_at(position)).expect("below the list's length");
-                list[at]
+                positions(out);
+                order.samples_at(out);
+                let listed = |at: u64| list[usize::try_from(at).expect("below the list's length")];
+                // What is listed are samples of the dataset.
+                return out.iter_mut().for_each(|value| *value = listed(*value));
             }
             DeviceOrder::Drawn { cumulative, seed, epoch, device } => {
-                held(cumulative.draw(position, *seed, *epoch, *device))
+                cumulative.draw(first, (*seed, *epoch, *device), out);
             }
-            DeviceOrder::Repeated(order, repeats) => held(order.sample_at(position / repeats)),
+            DeviceOrder::Repeated(order, repeats) => {
+                let (mut n, mut times) = (first / repeats, first % repeats);
+                for value in &mut *out {
+                    *value = n;
+                    times += 1;
+                    if times == *repeats {
+                        (n, times) = (n + 1, 0);
+                    }
+                }
+                order.samples_at(out);
+            }
+            DeviceOrder::Mixed(mixed, order) => mixed.fill(order, first, out),
         }
+        if let Some(held) = self.holders.held(device) {
+            out.iter_mut().for_each(|value| *value = held.sample(*value));
+        }
+    }
+}
+
+/// The samples at successive positions, a chunk of which is found at a time.
+pub(crate) struct Samples<'o> {
+    order: &'o EpochOrder,
+    device: u16,
+    /// The position after those of the chunk.
+    next: u64,
+    /// Positions from it on.
+    left: u64,
+    chunk: [u64; CHUNK],
+    taken: usize,
+    filled: usize,
+}
+
+impl Iterator for Samples<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if self.taken == self.filled {
+            self.filled = self.left.min(CHUNK as u64) as usize;
+            let chunk = &mut self.chunk[..self.filled];
+            self.order.fill(self.device, self.next, chunk);
+            self.taken = 0;
+            self.next += self.filled as u64;
+            self.left -= self.filled as u64;
+        }
+        let sample = self.chunk[..self.filled].get(self.taken)?;
+        self.taken += 1;
+        Some(*sample)
     }
 }
 

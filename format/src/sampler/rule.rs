@@ -38,4 +38,27 @@ pub enum Rule {
         /// Positions of an epoch, at most samples · repeats.
         length: u64,
     },
+    /// Several datasets, evenly interleaved.
+    Mixture {
+        /// Of each dataset, in their order.
+        datasets: Arc<[DatasetShare]>,
+        /// In an order of its own in each epoch; otherwise in that of the dataset.
+        shuffle: bool,
+    },
+}
+
+/// A dataset's part of a mixture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatasetShare {
+    /// Samples that it has.
+    pub samples: u64,
+    /// Its positions of an epoch. Where there are more than samples, it begins again.
+    pub length: u64,
+}
+
+impl DatasetShare {
+    /// How often a sample of it occurs at most.
+    pub(super) fn passes(&self) -> u64 {
+        if self.samples == 0 { 0 } else { self.length.div_ceil(self.samples) }
+    }
 }

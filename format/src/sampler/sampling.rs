@@ -39,6 +39,7 @@ impl Sampling {
             Rule::Listed { list, .. } => is_repeated(list, samples),
             Rule::WithReplacement { .. } => true,
             Rule::Repeated { repeats, .. } => *repeats > 1,
+            Rule::Mixture { datasets, .. } => datasets.iter().any(|it| it.passes() > 1),
         };
         let checksum = checksum(&sampler.to_string(), samples, &rule);
         Self { sampler, samples, rule, has_repeats, checksum }
@@ -78,6 +79,7 @@ impl Sampling {
             Rule::WithReplacement { length, .. }
             | Rule::WithoutReplacement { length, .. }
             | Rule::Repeated { length, .. } => *length,
+            Rule::Mixture { datasets, .. } => datasets.iter().map(|it| it.length).sum(),
         }
     }
 
@@ -105,12 +107,17 @@ fn is_repeated(list: &[u64], samples: u64) -> bool {
 
 /// Numbers are hashed as 8 bytes each, low byte first.
 fn checksum(description: &str, samples: u64, rule: &Rule) -> [u8; 32] {
+    let shares: Vec<u64>;
     let (table, length): (&[u64], u64) = match rule {
         Rule::Every { .. } => (&[], samples),
         Rule::Listed { list, .. } => (list, list.len() as u64),
         Rule::WithReplacement { weights, length }
         | Rule::WithoutReplacement { weights, length } => (weights, *length),
         Rule::Repeated { length, .. } => (&[], *length),
+        Rule::Mixture { datasets, .. } => {
+            shares = datasets.iter().flat_map(|it| [it.samples, it.length]).collect();
+            (&shares, datasets.iter().map(|it| it.length).sum())
+        }
     };
     let mut hash = Sha256::new();
     hash.update((description.len() as u64).to_le_bytes());

@@ -66,10 +66,11 @@ pub mod load_part {
 pub struct LoadRequest {
     #[prost(uint32, tag = "1")]
     pub protocol_version: u32,
-    /// Absolute path of the dataset's folder, in the bytes of the file system.
-    #[prost(bytes = "vec", tag = "2")]
-    pub dataset: ::prost::alloc::vec::Vec<u8>,
-    /// SHA-256 of dataset.json.
+    /// Absolute paths of the dataset's folders, in the bytes of the file system: one, or several that
+    /// are served as one dataset.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub datasets: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+    /// SHA-256 of dataset.json; of several folders, that of the SHA-256 of each.
     #[prost(bytes = "vec", tag = "3")]
     pub manifest_sha256: ::prost::alloc::vec::Vec<u8>,
     #[prost(string, tag = "4")]

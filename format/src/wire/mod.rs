@@ -19,7 +19,7 @@ pub use generated::*;
 pub use sampler::{SAMPLER_BYTES_MAX, SamplerMessageError, sampler_data};
 
 /// Version of the device link. Host and device must have the same.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// Longest time without a message while a device has work, in milliseconds.
 pub const PROGRESS_INTERVAL_MS: u64 = 200;

@@ -50,7 +50,8 @@ def key_of(seed):
 
 
 class Draws:
-    def __init__(self, seed, epoch, sample, operation):
+    def __init__(self, seed, epoch, sample, operation, view=0):
+        self.view = view
         self.seed, self.epoch, self.sample, self.operation = seed, epoch, sample, operation
         self.count = 0
 
@@ -59,7 +60,7 @@ class Draws:
         self.count += 1
         counter = (
             self.sample & MASK,
-            self.sample >> 32,
+            (self.sample >> 32) ^ (self.view << 16),
             self.epoch,
             (self.operation << 24) + block,
         )
@@ -80,7 +81,7 @@ class Draws:
                 return upper
 
 
-def order(length, seed, epoch, device=0):
+def order(length, seed, epoch, device=0, domain=0, stream=0):
     """The samples of an epoch, position by position."""
     side = math.isqrt(length - 1) + 1
 
@@ -88,7 +89,8 @@ def order(length, seed, epoch, device=0):
         left, right = divmod(value, side)
         for round_number in range(12):
             low, high, _, _ = philox(
-                (right, round_number, epoch, (255 << 24) + device), key_of(seed)
+                (right, stream + round_number, epoch, (255 << 24) + (domain << 16) + device),
+                key_of(seed),
             )
             offset = ((low + (high << 32)) * side) >> 64
             left, right = right, (left + offset) % side
@@ -165,6 +167,36 @@ def interleave(counts, seed):
             ((j + phase) / batches, group, turns[j % len(turns)]) for j in range(batches)
         ]
     return [device for _, _, device in sorted(line)]
+
+
+def mixture(seed, epoch, stop, length, datasets, weights):
+    """The samples of an epoch of a mixture, counted over all datasets."""
+    weights = [Fraction(weight) for weight in weights]
+    shares = [at for at, weight in enumerate(weights) if weight > 0]
+    if stop == "size":
+        exact = [length * weight / sum(weights) for weight in weights]
+        lengths = [math.floor(share) for share in exact]
+        by_remainder = sorted(shares, key=lambda at: (lengths[at] - exact[at], at))
+        for at in by_remainder[: length - sum(lengths)]:
+            lengths[at] += 1
+    else:
+        choose, bound = (min, min) if stop == "first_exhausted" else (max, max)
+        ending = choose(shares, key=lambda at: datasets[at] / weights[at])
+        nearest = [
+            math.floor(datasets[ending] * weight / weights[ending] + Fraction(1, 2))
+            for weight in weights
+        ]
+        lengths = [
+            bound(near, have) if weight else 0
+            for near, have, weight in zip(nearest, datasets, weights)
+        ]
+    taken = [0] * len(datasets)
+    for dataset in interleave(lengths, seed):
+        turn, sample = divmod(taken[dataset], datasets[dataset])
+        stream = (dataset << 4) + (turn << 16)
+        sample_at = order(datasets[dataset], seed, epoch, domain=5, stream=stream)
+        taken[dataset] += 1
+        yield sum(datasets[:dataset]) + sample_at(sample)
 
 
 def batching(seed, epoch, size, drop_last, rank, ranks, devices, *parts):
@@ -326,6 +358,9 @@ def main():
         key = f"{seed} {epoch} {sample} {operation}"
         draws = Draws(seed, epoch, sample, operation)
         print("words", key, ":", *(draws.word() for _ in range(10)))
+        for view in [1, 7, 4095] if sample < 2**48 else []:
+            draws = Draws(seed, epoch, sample, operation, view)
+            print("view_words", key, view, ":", *(draws.word() for _ in range(10)))
         draws = Draws(seed, epoch, sample, operation)
         print("uniform", key, ":", *(struct.pack(">d", draws.uniform()).hex() for _ in range(5)))
         draws = Draws(seed, epoch, sample, operation)
@@ -362,6 +397,13 @@ def main():
         devices = interleave(counts, seed)
         assert all(devices.count(device) == count for device, count in enumerate(counts))
         print("interleave", seed, *counts, ":", *(f"{i}={d}" for i, d in enumerate(devices)))
+    for seed, epoch, stop, length, datasets, weights in [
+        (42, 0, "first_exhausted", 0, (7, 30), (1, 3)),
+        (7, 2, "all_exhausted", 0, (5, 40, 11), (0.5, 1, 0)),
+        (2**63 + 1, MASK, "size", 50, (9, 4, 20, 4), (3, 3, 1, 2)),
+    ]:
+        key = [seed, epoch, stop, length, *datasets, *weights]
+        print("mixture", *key, ":", *mixture(seed, epoch, stop, length, datasets, weights))
     for key in [
         (42, 0, 3, 0, 0, 1, 1, 7, 4),
         (42, 1, 4, 0, 2, 4, 1, 30, 40),

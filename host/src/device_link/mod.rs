@@ -186,14 +186,15 @@ fn open(
 ) -> Result<(Arc<Session>, DeviceInfo, Inbound), Error> {
     let stop = &setup.stop;
     let spool = Spool::create(&setup.spool, setup.limits)?;
-    let dataset = absolute(setup.job.dataset.path())?;
+    let paths: Vec<&Path> = setup.job.dataset.paths().collect();
+    let datasets = absolute(&paths)?;
     let socket = match &setup.source {
         DeviceSource::Connect { socket } => socket.clone(),
         DeviceSource::Lost { why } => {
             return Err(Error::DeviceLost { device: DeviceName::OfRank, why: why.clone() });
         }
         DeviceSource::Spawn(spawn) => {
-            process.insert(DeviceProcess::start(spawn, &dataset, 1)?).socket().to_path_buf()
+            process.insert(DeviceProcess::start(spawn, &datasets, 1)?).socket().to_path_buf()
         }
     };
     let mut has_answered = false;
@@ -208,7 +209,7 @@ fn open(
         let handed =
             fd_channel::hand_over(&socket, token, file, CALL_LIMIT, &mut || stop.is_stopped());
         handed.map_err(|error| not_handed_over(&socket, &error))?;
-        let request = load_request(setup, &dataset, &spool);
+        let request = load_request(setup, &datasets, &spool);
         let (session, outbound) = Session::new(setup.device, spool);
         let lists = sampler_data(setup.job.batching.sampling().sampler());
         connection.load(request, lists, setup.batches, setup.held).await?;
@@ -266,7 +267,7 @@ async fn first_connection<'a>(
     }
 }
 
-fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest {
+fn load_request(setup: &LinkSetup, datasets: &[PathBuf], spool: &Spool) -> LoadRequest {
     let Job { dataset: opened, recipe, batching, columns, .. } = &setup.job;
     let (cut, rank, sampling) = (batching.cut(), batching.rank(), batching.sampling());
     let limits = spool.limits();
@@ -276,7 +277,7 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
     };
     LoadRequest {
         protocol_version: PROTOCOL_VERSION,
-        dataset: dataset.as_os_str().as_bytes().to_vec(),
+        datasets: datasets.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
         manifest_sha256: opened.manifest_sha256().to_vec(),
         recipe_toml: recipe.to_toml(),
         recipe_hash: recipe.hash().0.to_vec(),
@@ -298,11 +299,15 @@ fn load_request(setup: &LinkSetup, dataset: &Path, spool: &Spool) -> LoadRequest
     }
 }
 
-/// The dataset's folder as the device, in whatever folder it runs, finds it too.
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    path.canonicalize().map_err(|source| {
-        meetpoint_prepare::Error::Open { path: path.to_path_buf(), source }.into()
-    })
+/// The dataset's folders as the device, in whatever folder it runs, finds them too.
+fn absolute<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
+    let absolute = |path: &P| {
+        path.as_ref().canonicalize().map_err(|source| {
+            let path = path.as_ref().to_path_buf();
+            meetpoint_prepare::Error::Open { path, source }.into()
+        })
+    };
+    paths.iter().map(absolute).collect()
 }
 
 /// Why a device did not take the spool.

@@ -5,7 +5,7 @@ use super::spawn::DeviceProcess;
 use super::{absolute, first_connection};
 use crate::config::DeviceSource;
 use crate::{DeviceName, Error, SpawnDevice, StopHandle};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
@@ -22,15 +22,15 @@ impl SharedDevice {
     /// Starts a device for so many hosts and waits, within limits, until it answers.
     pub fn start(
         spawn: &SpawnDevice,
-        dataset: &Path,
+        datasets: &[PathBuf],
         hosts: u32,
         stop: &StopHandle,
     ) -> Result<Self, Error> {
-        let (spawn, dataset, stop) = (spawn.clone(), absolute(dataset)?, stop.clone());
+        let (spawn, datasets, stop) = (spawn.clone(), absolute(datasets)?, stop.clone());
         let (answer, answered) = sync_channel(1);
         let (end, ending) = channel();
         // A device ends with the thread that started it, so this one lasts as long as it.
-        let body = move || keep(&spawn, &dataset, hosts, &stop, &answer, &ending);
+        let body = move || keep(&spawn, &datasets, hosts, &stop, &answer, &ending);
         let keeper = std::thread::Builder::new().name("shared-device".to_owned()).spawn(body);
         let keeper = keeper.map_err(Error::Thread)?;
         // The thread bounds each of its own waits.
@@ -56,13 +56,13 @@ impl Drop for SharedDevice {
 
 fn keep(
     spawn: &SpawnDevice,
-    dataset: &Path,
+    datasets: &[PathBuf],
     hosts: u32,
     stop: &StopHandle,
     answer: &SyncSender<Result<PathBuf, Error>>,
     ending: &Receiver<()>,
 ) {
-    let opened = open(spawn, dataset, hosts, stop);
+    let opened = open(spawn, datasets, hosts, stop);
     let (mut process, socket) = match opened {
         Ok((process, socket)) => (process, Ok(socket)),
         Err(error) => {
@@ -80,11 +80,11 @@ fn keep(
 /// Starts it and makes sure that it listens.
 fn open(
     spawn: &SpawnDevice,
-    dataset: &Path,
+    datasets: &[PathBuf],
     hosts: u32,
     stop: &StopHandle,
 ) -> Result<(DeviceProcess, PathBuf), Error> {
-    let mut process = DeviceProcess::start(spawn, dataset, hosts)?;
+    let mut process = DeviceProcess::start(spawn, datasets, hosts)?;
     let socket = process.socket().to_path_buf();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let described = runtime.map_err(Error::Thread)?.block_on(async {

@@ -38,20 +38,28 @@ pub(crate) struct DeviceProcess {
 }
 
 impl DeviceProcess {
-    /// Starts `program arguments… --socket S --root DATASET --once --parent PID`, and `--hosts N`
-    /// for more than one.
-    pub(crate) fn start(spawn: &SpawnDevice, dataset: &Path, hosts: u32) -> Result<Self, Error> {
+    /// Starts `program arguments… --socket S --root DATASET --once --parent PID`, with a `--root`
+    /// for each dataset, and `--hosts N` for more than one.
+    pub(crate) fn start<P: AsRef<Path>>(
+        spawn: &SpawnDevice,
+        datasets: &[P],
+        hosts: u32,
+    ) -> Result<Self, Error> {
         let failed = |source| Error::DeviceStart { program: spawn.program.clone(), source };
         let folder = socket_folder()?;
         let socket = folder.path().join("device.sock");
         let mut command = Command::new(&spawn.program);
         command.args(&spawn.arguments).arg("--socket").arg(&socket);
-        command.arg("--root").arg(dataset).arg("--once");
+        command.arg("--once");
+        for dataset in datasets {
+            command.arg("--root").arg(dataset.as_ref());
+        }
         // A dataset in place has its content elsewhere. One that does not open here is refused by
         // the device, in its words.
-        let opened = meetpoint_prepare::Dataset::open(dataset);
-        if let Some(root) = opened.ok().as_ref().and_then(|dataset| dataset.content_root()) {
-            command.arg("--root").arg(root);
+        if let Ok(opened) = meetpoint_prepare::Dataset::open_all(datasets) {
+            for root in opened.content_roots() {
+                command.arg("--root").arg(root);
+            }
         }
         command.arg("--parent").arg(std::process::id().to_string());
         if hosts > 1 {
@@ -216,7 +224,7 @@ mod tests {
     #[test]
     fn a_program_that_ends_is_reported_with_its_last_words() {
         let spawn = shell("echo first >&2; echo error: no such knob >&2; exit 3");
-        let mut process = DeviceProcess::start(&spawn, Path::new("/data"), 1).unwrap();
+        let mut process = DeviceProcess::start(&spawn, &["/data"], 1).unwrap();
         assert!(process.wait(Duration::from_secs(60)).is_some());
         let error = process.check_alive(false).unwrap_err();
         assert!(matches!(error, Error::DeviceEnded { .. }));
@@ -234,7 +242,7 @@ mod tests {
             ("exit 0", false, false),
             ("exit 0", true, true),
         ] {
-            let mut process = DeviceProcess::start(&shell(script), Path::new("/data"), 1).unwrap();
+            let mut process = DeviceProcess::start(&shell(script), &["/data"], 1).unwrap();
             assert!(process.wait(Duration::from_secs(60)).is_some());
             let error = process.check_alive(has_answered).unwrap_err();
             assert_eq!(error.is_loss(), is_loss, "{script}: {error}");
@@ -244,14 +252,14 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_an_error_that_names_it() {
         let spawn = SpawnDevice { program: "/no/such/program".into(), arguments: vec![] };
-        let error = DeviceProcess::start(&spawn, Path::new("/data"), 1).unwrap_err().to_string();
+        let error = DeviceProcess::start(&spawn, &["/data"], 1).unwrap_err().to_string();
         assert!(error.contains("/no/such/program"), "{error}");
     }
 
     #[test]
     fn a_process_that_does_not_go_is_killed_and_its_folder_removed() {
         let spawn = shell("trap '' TERM; while :; do sleep 1; done");
-        let mut process = DeviceProcess::start(&spawn, Path::new("/data"), 1).unwrap();
+        let mut process = DeviceProcess::start(&spawn, &["/data"], 1).unwrap();
         let folder = process.socket().parent().unwrap().to_path_buf();
         assert!(folder.is_dir());
         let stop = StopHandle::new();

@@ -179,7 +179,7 @@ impl JobFile {
             Remedy::advice("correct the path, which starts at the job file's folder")
                 .or_run(Command::Pack)
         };
-        let dataset = Dataset::open(&self.dataset).map_err(|error| match error {
+        let dataset = Dataset::open_all(self.dataset.as_slice()).map_err(|error| match error {
             PrepareError::Open { path, source } => {
                 let problem = format!("failed to open dataset {}: {source}", path.display());
                 self.fault("dataset", problem, remedy()).into()
@@ -192,7 +192,7 @@ impl JobFile {
         })?;
         let samples = dataset.len();
         if samples == 0 {
-            return Err(Error::EmptyDataset { dataset: self.dataset.clone() });
+            return Err(Error::EmptyDataset { dataset: self.dataset.name() });
         }
         let sampling = Sampling::of(&self.sampler, &dataset);
         let sampling = Arc::new(sampling.map_err(|error| self.locate(error.into()))?);
@@ -201,7 +201,7 @@ impl JobFile {
             let problem = format!(
                 "a batch of {batch_size} is more than the {samples} samples of an epoch of dataset \
                  {} under sampler {:?}",
-                self.dataset.display(),
+                self.dataset,
                 self.sampler.name()
             );
             return Err(self
@@ -237,7 +237,7 @@ impl JobFile {
             return Ok(Holders::all_alike());
         }
         let spread = dataset.spread(devices, &self.part_holders());
-        spread.map_err(|source| Error::Holders { dataset: self.dataset.clone(), source })
+        spread.map_err(|source| Error::Holders { dataset: self.dataset.name(), source })
     }
 
     /// Every part of the dataset is at one device.

@@ -25,7 +25,7 @@ use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampler;
-use meetpoint_prepare::{Action, OnError};
+use meetpoint_prepare::{Action, DatasetPaths, OnError};
 use meetpoint_scheduler::{AnyStrategy, Record, StrategyName, StrategyOptions};
 use meetpoint_storage::files::read_text;
 use meetpoint_storage::{EngineKind, open_files_limit};
@@ -40,11 +40,11 @@ use std::time::Duration;
 pub struct JobFile {
     /// Where it was read from.
     pub path: PathBuf,
-    /// Folder of the dataset.
-    pub dataset: PathBuf,
+    /// Folder of the dataset, or several that are served as one.
+    pub dataset: DatasetPaths,
     /// What is done to every sample.
     pub recipe: Arc<Recipe>,
-    /// The columns of a batch, in order. Default: `image` and `label`.
+    /// The columns of a batch, in order. Default: `image`, or the views of the recipe, and `label`.
     pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
@@ -161,6 +161,12 @@ impl JobFile {
     pub fn replace_sampler(&mut self, sampler: Sampler) {
         self.sampler = sampler;
         self.marks.forget("sampler");
+    }
+
+    /// Replaces the dataset; errors about it then name no place in the file.
+    pub fn replace_dataset(&mut self, dataset: DatasetPaths) {
+        self.dataset = dataset;
+        self.marks.forget("dataset");
     }
 
     /// A loader's configuration for one strategy of this job; `devices` is where the job's devices

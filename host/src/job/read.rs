@@ -6,12 +6,14 @@ use super::values::{BYTES, TIME, positive_time, required};
 use super::{AcceleratorJob, Choice, JobError, JobFile, devices, recipe, sampler, strategy};
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
 use meetpoint_format::column::ColumnNames;
+use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bytes, parse_duration};
-use meetpoint_prepare::Action;
+use meetpoint_prepare::{Action, DatasetPaths};
 use meetpoint_storage::EngineKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// Most samples in a batch.
 const BATCH_SIZE_MAX: u32 = 1 << 24;
@@ -67,7 +69,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     table.allow(&KEYS.into_iter().chain(strategy::keys()).collect::<Vec<_>>())?;
     table.text("description", "a text; it is for readers only")?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let dataset = required(&table, "dataset", "the path of a packed dataset")?;
+    let dataset = dataset(&table, folder)?;
     let batch_size = table.whole("batch_size", 1..=u64::from(BATCH_SIZE_MAX))?;
     let missing = || table.missing("batch_size", "the number of samples in a batch");
     let batch_size = batch_size.ok_or_else(missing)?;
@@ -76,11 +78,12 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     let (strategy, replay) = strategy::choice(&table, !devices.is_empty())?;
     let on_error = Action::ALL.map(|action| (action.as_str(), action));
     let choices = [("tail", Choice::Tail), ("saving", Choice::Saving)];
+    let recipe = recipe::read(&table, folder)?;
     Ok(JobFile {
         path: path.to_path_buf(),
-        dataset: folder.join(dataset),
-        recipe: recipe::read(&table, folder)?,
-        columns: columns(&table)?,
+        dataset,
+        columns: columns(&table, &recipe)?,
+        recipe,
         batch_size: u32::try_from(batch_size).expect("at most BATCH_SIZE_MAX"),
         epochs: table.small("epochs", 1..=u32::MAX, 1)?,
         seed: table.whole("seed", 0..=u64::MAX)?.unwrap_or(0),
@@ -117,10 +120,23 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     })
 }
 
-fn columns(table: &Table<'_>) -> Result<ColumnNames, JobError> {
+/// A path, or a list of them.
+fn dataset(table: &Table<'_>, folder: &Path) -> Result<DatasetPaths, JobError> {
+    let what = "the path of a packed dataset, or a list of them";
+    if !matches!(table.value("dataset").map(Spanned::get_ref), Some(DeValue::Array(_))) {
+        return Ok(folder.join(required(table, "dataset", what)?).into());
+    }
+    let paths = table.texts("dataset", what)?.unwrap_or_default();
+    if paths.is_empty() || paths.iter().any(String::is_empty) {
+        return Err(table.wrong_at("dataset", what));
+    }
+    Ok(paths.into_iter().map(|path| folder.join(path)).collect::<Vec<_>>().into())
+}
+
+fn columns(table: &Table<'_>, recipe: &Recipe) -> Result<ColumnNames, JobError> {
     let what = "a list of names of columns, such as [\"image\", \"label\"]";
     match table.texts("columns", what)? {
-        None => Ok(ColumnNames::default()),
+        None => Ok(ColumnNames::of(recipe)),
         Some(names) if names.is_empty() => Err(table.fault_at(
             "columns",
             "`columns` is an empty list, and a batch needs a column",

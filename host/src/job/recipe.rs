@@ -1,18 +1,19 @@
-//! The recipe of a job: a file that it names, or `[[recipe.operation]]` tables of its own and
-//! those of its targets.
+//! The recipe of a job: a file or a shipped recipe that it names, or `[[recipe.operation]]` tables
+//! of its own and those of its targets.
 
 use super::JobError;
 use super::table::{Source, Table};
-use meetpoint_diagnose::Diagnose;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::recipe::{Recipe, RecipeError};
-use meetpoint_storage::files::read_text;
-use std::path::{Path, PathBuf};
+use meetpoint_prepare::{RecipeFileError, read_recipe};
+use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// What a `recipe` key must look like.
-const REMEDY: &str = "the path of a recipe file, or [[recipe.operation]] tables";
+const REMEDY: &str =
+    "the path of a recipe file, the name of a shipped recipe, or [[recipe.operation]] tables";
 
 /// Reads the recipe of a job file; relative paths start at `folder`.
 pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Arc<Recipe>, JobError> {
@@ -20,25 +21,37 @@ pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Arc<Recipe>, JobE
         return Err(table.missing("recipe", REMEDY));
     };
     match value.get_ref() {
-        DeValue::String(path) => from_file(table, folder.join(path.as_ref())),
+        DeValue::String(name) => from_file(table, Path::new(name.as_ref()), folder),
         DeValue::Table(_) => from_tables(table),
         _ => Err(table.wrong_at("recipe", REMEDY)),
     }
     .map(Arc::new)
 }
 
-fn from_file(table: &Table<'_>, path: PathBuf) -> Result<Recipe, JobError> {
-    let text = read_text(&path).map_err(|error| {
-        let offset = table.value("recipe").map_or(0, |value| value.span().start);
-        let problem = format!("failed to read recipe {}: {error}", path.display());
-        table.source.fault(offset, problem, "correct the path; it is relative to the job file")
-    })?;
-    Recipe::from_toml(&text).map_err(|error| JobError {
-        file: path,
-        place: error.place,
-        cause: error.cause(),
-        problem: error.located(),
-        remedy: error.remedy.into(),
+fn from_file(table: &Table<'_>, name: &Path, folder: &Path) -> Result<Recipe, JobError> {
+    read_recipe(name, folder).map_err(|error| {
+        let cause = error.cause();
+        let remedy = error.remedy();
+        match error {
+            RecipeFileError::Recipe { path, source } => JobError {
+                file: path,
+                place: source.place,
+                cause,
+                problem: source.located(),
+                remedy: source.remedy.into(),
+            },
+            error => {
+                let offset = table.value("recipe").map_or(0, |value| value.span().start);
+                let correct = || Remedy::advice("correct the path; it is relative to the job file");
+                let remedy = match &error {
+                    RecipeFileError::NotRead { .. } => correct(),
+                    RecipeFileError::Unknown { .. }
+                    | RecipeFileError::Ambiguous { .. }
+                    | RecipeFileError::Recipe { .. } => remedy.unwrap_or_else(correct),
+                };
+                table.source.fault(offset, error.to_string(), remedy)
+            }
+        }
     })
 }
 
@@ -53,11 +66,11 @@ struct Line {
     value_column: usize,
 }
 
-/// Writes the operations and targets out, one key a line, lets the recipe's own parser read them,
-/// and puts what it finds fault with back to where that stands in the job file.
+/// Writes the operations, views and targets out, one key a line, lets the recipe's own parser read
+/// them, and puts what it finds fault with back to where that stands in the job file.
 fn from_tables(table: &Table<'_>) -> Result<Recipe, JobError> {
     let recipe = table.table("recipe")?.expect("it was seen to be a table");
-    recipe.allow(&["operation", "targets"])?;
+    recipe.allow(&["operation", "views", "targets"])?;
     let lines = write_out(&recipe)?;
     let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
     Recipe::from_toml(&text).map_err(|error| put_back(&table.source, &lines, error))
@@ -66,17 +79,17 @@ fn from_tables(table: &Table<'_>) -> Result<Recipe, JobError> {
 fn write_out(recipe: &Table<'_>) -> Result<Vec<Line>, JobError> {
     let mut lines = Vec::new();
     let source = recipe.source.text;
-    let remedy = "tables: [[recipe.operation]], with two brackets";
-    if let Some(operations) = recipe.value("operation") {
-        let DeValue::Array(operations) = operations.get_ref() else {
-            return Err(recipe.wrong_at("operation", remedy));
+    for key in ["operation", "views"] {
+        let remedy = &format!("tables: [[recipe.{key}]], with two brackets");
+        let Some(tables) = recipe.value(key) else { continue };
+        let DeValue::Array(tables) = tables.get_ref() else {
+            return Err(recipe.wrong_at(key, remedy));
         };
-        for operation in operations {
-            let DeValue::Table(entries) = operation.get_ref() else {
-                return Err(recipe.wrong_at("operation", remedy));
+        for table in tables {
+            let DeValue::Table(entries) = table.get_ref() else {
+                return Err(recipe.wrong_at(key, remedy));
             };
-            let header = "[[operation]]".to_owned();
-            write_table(header, operation.span().start, entries, source, &mut lines);
+            write_table(format!("[[{key}]]"), table.span().start, entries, source, &mut lines);
         }
     }
     let remedy = "tables: [recipe.targets.COLUMN]";

@@ -63,19 +63,26 @@ fn value(takes: Takes, given: &DeValue<'_>) -> Option<Value> {
     match (takes, given) {
         (Takes::Whole { .. }, whole) => u64_of(whole).map(Value::Whole),
         (Takes::Flag, DeValue::Boolean(flag)) => Some(Value::Flag(*flag)),
-        (Takes::Column | Takes::Expression | Takes::Weights, DeValue::String(text)) => {
-            Some(Value::Text(text.as_ref().to_owned()))
-        }
+        (
+            Takes::Column | Takes::Expression | Takes::Weights | Takes::Word(_),
+            DeValue::String(text),
+        ) => Some(Value::Text(text.as_ref().to_owned())),
         (Takes::Indices, DeValue::Array(list)) => {
             let list: Option<Vec<u64>> = list.iter().map(|it| u64_of(it.get_ref())).collect();
             list.map(|list| Value::Wholes(list.into()))
         }
-        (Takes::Weights, DeValue::Array(list)) => {
+        (Takes::Weights | Takes::DatasetWeights, DeValue::Array(list)) => {
             let list: Option<Vec<f64>> = list.iter().map(f64_of).collect();
             list.map(|list| Value::Numbers(list.into()))
         }
         (
-            Takes::Flag | Takes::Column | Takes::Expression | Takes::Indices | Takes::Weights,
+            Takes::Flag
+            | Takes::Column
+            | Takes::Expression
+            | Takes::Indices
+            | Takes::Weights
+            | Takes::DatasetWeights
+            | Takes::Word(_),
             DeValue::String(_)
             | DeValue::Integer(_)
             | DeValue::Float(_)

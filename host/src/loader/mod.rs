@@ -27,7 +27,7 @@ use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use meetpoint_format::column::{BatchColumns, BatchLayout};
-use meetpoint_format::recipe::TensorSpec;
+use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::{DecodeMemory, Job};
@@ -42,11 +42,33 @@ const FETCHERS_MAX: usize = 8;
 /// A dataset, a recipe and everything that turns them into batches.
 ///
 /// Dropping it stops its threads, ends the link and the device process, and leaves nothing.
+///
+/// ```
+/// use meetpoint_format::recipe::Recipe;
+/// use meetpoint_host::{Loader, LoaderConfig};
+/// use std::sync::Arc;
+///
+/// let recipe =
+///     "operation = [{name = 'decode'}, {name = 'center_crop', size = 8}]";
+/// let recipe = Arc::new(Recipe::from_toml(recipe)?);
+/// let dataset = "../datasets/tests/golden/version-3";
+/// let config = LoaderConfig { workers: 2, ..LoaderConfig::new(dataset, recipe, 4) };
+/// let mut loader = Loader::open(config)?;
+/// let mut epoch = loader.start_epoch(0)?;
+/// let mut samples = 0;
+/// while let Some(batch) = epoch.next_batch()? {
+///     assert_eq!(batch.shape()[1..], [8, 8, 3]);
+///     samples += batch.shape()[0];
+/// }
+/// assert_eq!((samples, epoch.finish().samples), (6, 6));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Loader {
     config: LoaderConfig,
     job: Job,
-    spec: TensorSpec,
+    /// Axes and element type of the first column of pictures that the recipe gives.
+    picture: (Vec<u32>, Dtype),
     columns: Arc<BatchColumns>,
     batch_bytes_max: u64,
     batches: u32,
@@ -81,7 +103,8 @@ impl Loader {
     pub fn open(config: LoaderConfig) -> Result<Self, Error> {
         settings::check(&config)?;
         let job = settings::open_job(&config)?;
-        let spec = job.recipe.output().ok_or(meetpoint_prepare::Error::NoFixedShape)?;
+        let spec = meetpoint_prepare::fixed_shape(&job.recipe)?;
+        let picture = (job.recipe.images()[0].axes(&spec), spec.dtype);
         let batches = settings::count_batches(&job)?;
         let samples = u64::from(config.batch_size).min(job.batching.positions());
         let columns = Arc::new(job.batch_columns()?);
@@ -100,7 +123,7 @@ impl Loader {
             Arc::new(Driver::new(config.stop.clone(), config.place_timeout, config.run_ahead));
         let mut loader = Self {
             job,
-            spec,
+            picture,
             columns,
             batch_bytes_max: batch_bytes,
             batches,
@@ -238,11 +261,6 @@ impl Loader {
         self.batch_bytes_max
     }
 
-    /// Shape, type and layout of the image of one sample.
-    pub fn spec(&self) -> TensorSpec {
-        self.spec
-    }
-
     /// Its configuration.
     pub fn config(&self) -> &LoaderConfig {
         &self.config
@@ -370,8 +388,8 @@ impl Loader {
             index: batch.0,
             epoch,
             source,
-            shape: self.spec.batch_shape(len),
-            dtype: self.spec.dtype,
+            shape: [&[len], &self.picture.0[..]].concat(),
+            dtype: self.picture.1,
             contents: ready.contents,
             memory,
             table: ready.table,

@@ -80,9 +80,9 @@ fn check_memory(config: &LoaderConfig, limit: MemoryLimit) -> Result<(), Error> 
 }
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
-    let dataset = Arc::new(Dataset::open(&config.dataset)?);
+    let dataset = Arc::new(Dataset::open_all(config.dataset.as_slice())?);
     if dataset.is_empty() {
-        return Err(Error::EmptyDataset { dataset: config.dataset.clone() });
+        return Err(Error::EmptyDataset { dataset: config.dataset.name() });
     }
     let sampling = Arc::new(Sampling::of(&config.sampler, &*dataset)?);
     let cut = Cut { batch_size: config.batch_size, drop_last: config.drop_last, seed: config.seed };
@@ -100,7 +100,7 @@ fn holders(config: &LoaderConfig, dataset: &Dataset) -> Result<Holders, Error> {
         return Ok(Holders::all_alike());
     }
     let parts = dataset.manifest().parts.len();
-    let path = || config.dataset.clone();
+    let path = || config.dataset.name();
     if parts < devices {
         return Err(Error::TooFewParts { parts, devices, dataset: path() });
     }
@@ -113,7 +113,7 @@ fn holders(config: &LoaderConfig, dataset: &Dataset) -> Result<Holders, Error> {
 fn check_size(config: &LoaderConfig, sampling: &Sampling) -> Result<(), Error> {
     let (batch_size, samples) = (config.batch_size, sampling.length());
     if u64::from(batch_size) > samples {
-        let dataset = config.dataset.clone();
+        let dataset = config.dataset.name();
         return Err(Error::BatchLargerThanDataset { batch_size, samples, dataset });
     }
     Ok(())

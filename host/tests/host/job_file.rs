@@ -9,7 +9,7 @@ use meetpoint_host::{
 };
 use meetpoint_scheduler::{AnyStrategy, Auto, Goal, Mte, Order, Split, Tail, Windowed, Wrr};
 use meetpoint_storage::EngineKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 const RECIPE: &str = "
@@ -42,7 +42,7 @@ fn place_and_text(lines: &str) -> (Option<(usize, usize)>, String) {
 #[test]
 fn a_short_job_gets_the_documented_defaults() {
     let job = parse(&format!("dataset = \"set\"\nbatch_size = 64\n{RECIPE}")).unwrap();
-    assert_eq!(job.dataset, PathBuf::from("jobs/set"));
+    assert_eq!(job.dataset, "jobs/set".into());
     assert_eq!((job.batch_size, job.epochs, job.seed), (64, 1, 0));
     assert_eq!(job.sampler, Sampler::from(Shuffled));
     assert!(!job.drop_last && job.verify);
@@ -97,7 +97,7 @@ fn a_full_job_says_everything() {
     assert_eq!(job.accelerator, AcceleratorJob::Emulated { step: Duration::from_millis(20) });
     let source = DeviceSource::Connect { socket: "s".into() };
     let config = job.loader_config(job.strategy, vec![source.clone()], StopHandle::new());
-    assert_eq!(config.dataset, PathBuf::from("/data/set"));
+    assert_eq!(config.dataset, "/data/set".into());
     assert_eq!((config.workers, config.prefetch, config.read_depth), (2, 4, 8));
     assert_eq!(config.memory_budget_bytes, 3 << 29);
     assert_eq!(config.seed, u64::MAX);
@@ -414,7 +414,7 @@ fn a_recipe_file_is_found_beside_the_job_and_its_faults_are_its_own() {
         "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"center_crop\"\nsize = 8\n";
     std::fs::write(folder.path().join("r.toml"), good).unwrap();
     let job = JobFile::load(&job).unwrap();
-    assert_eq!(job.dataset, folder.path().join("set"));
+    assert_eq!(job.dataset, folder.path().join("set").into());
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod devices;
 mod explain;
 mod host_alone;
 mod job_file;
+mod mixtures;
+mod preparers;
 mod ranks;
 mod run_ahead;
 mod samplers;

@@ -2,7 +2,7 @@
 //!
 //! `docs/formats.md` has each definition. In reading order: [`Change`], `blend` (brightness,
 //! contrast, saturation, sharpness) with [`luma`] and `smooth`, `hue`, `tables` (each value by
-//! itself), `box_blur` (Pillow's) and `gaussian` (torchvision's blur).
+//! itself), `box_blur` (Pillow's) and `gaussian` (torchvision's blur), `spaces` (OpenCV's).
 
 mod blend;
 mod box_blur;
@@ -10,9 +10,11 @@ mod gaussian;
 mod hue;
 pub(crate) mod luma;
 mod smooth;
+mod spaces;
 mod tables;
 
 pub(crate) use gaussian::buffer_bytes as blur_buffer_bytes;
+pub(crate) use spaces::Converter;
 
 use crate::Error;
 use crate::pixels::Pixels;

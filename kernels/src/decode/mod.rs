@@ -13,6 +13,7 @@ mod other;
 #[cfg(test)]
 mod tests;
 mod tiff;
+mod wide;
 
 #[cfg(test)]
 pub(crate) use tests::golden_files;
@@ -182,7 +183,7 @@ impl Decoder {
     }
 
     /// Frees the memory for whole pictures, which is otherwise reused.
-    pub(crate) fn free_pictures(&mut self) {
+    pub fn free_pictures(&mut self) {
         self.picture = Picture::default();
         self.scratch = Vec::new();
         self.tiff = TiffDecoder::default();
@@ -352,8 +353,12 @@ pub(crate) fn on_damage(on_error: OnError) -> OnDamage {
 /// The colours that a decoder gives, by a recipe's key.
 pub(crate) fn output_colour(mode: DecodeMode) -> OutputColour {
     match mode {
-        DecodeMode::Rgb => OutputColour::Rgb,
         DecodeMode::Gray => OutputColour::Grey,
+        DecodeMode::Rgb
+        | DecodeMode::Rgba
+        | DecodeMode::Gray16
+        | DecodeMode::Rgb16
+        | DecodeMode::Float => OutputColour::Rgb,
     }
 }
 

@@ -13,6 +13,7 @@ use super::{ImageFormat, PIXELS_MAX, Picture};
 use crate::{Error, Interrupt, contain_panic};
 use image::codecs::{bmp, gif, png, webp};
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
+use meetpoint_format::recipe::DecodeMode;
 
 /// Longest side; no format here needs more, and areas are limited on their own.
 const SIDE_MAX: u32 = 1 << 20;
@@ -125,16 +126,80 @@ fn limits(pixels: u64) -> Limits {
     limits
 }
 
+/// Decodes the whole picture to the bytes of its pixels, in a mode that is no RGB or grey of bytes.
+pub(super) fn decode_wide(
+    format: ImageFormat,
+    (encoded, interrupt): (&[u8], &Interrupt),
+    mode: DecodeMode,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let moved = if format == ImageFormat::Bmp { bmp_behind_palette(encoded) } else { None };
+    let encoded = moved.as_deref().unwrap_or(encoded);
+    let colours = contained(format, || {
+        let (decoder, pixels) = begin(format, (encoded, interrupt))?;
+        let colours = decoder.color_type();
+        scratch.clear();
+        scratch.resize(pixels as usize * usize::from(colours.bytes_per_pixel()), 0);
+        decoder.read_image_boxed(scratch)?;
+        Ok(colours)
+    })?;
+    out.clear();
+    let pixels = scratch.chunks_exact(usize::from(colours.bytes_per_pixel()));
+    let word = |pair: &[u8]| u16::from_ne_bytes([pair[0], pair[1]]).to_le_bytes();
+    match (mode, colours) {
+        (DecodeMode::Rgba, _) => {
+            let is_grey_png = is_grey_png(format, encoded);
+            let bytes = usize::from(colours.bytes_per_pixel());
+            let mut rgb = vec![0; scratch.len() / bytes * 3];
+            contained(format, || to_rgb(colours, is_grey_png, scratch, &mut rgb))?;
+            let alpha: &dyn Fn(&[u8]) -> u8 = match colours {
+                ColorType::La8 | ColorType::Rgba8 => &|p| p[p.len() - 1],
+                ColorType::La16 | ColorType::Rgba16 => &|p| word(&p[p.len() - 2..])[1],
+                _ => &|_| 255,
+            };
+            for (rgb, pixel) in rgb.as_chunks::<3>().0.iter().zip(pixels) {
+                out.extend([rgb[0], rgb[1], rgb[2], alpha(pixel)]);
+            }
+            Ok(())
+        }
+        (DecodeMode::Gray16, ColorType::L16 | ColorType::La16) => {
+            out.extend(pixels.flat_map(word));
+            Ok(())
+        }
+        (DecodeMode::Rgb16, ColorType::Rgb16 | ColorType::Rgba16) => {
+            out.extend(pixels.flat_map(|p| [word(p), word(&p[2..]), word(&p[4..])]).flatten());
+            Ok(())
+        }
+        (_, colours) => {
+            let channels = colours.channel_count();
+            let bits = colours.bits_per_pixel() / u16::from(channels);
+            let plural = if channels == 1 { "" } else { "s" };
+            Err(format.not_of_mode(format_args!("{channels} channel{plural} of {bits} bits"), mode))
+        }
+    }
+}
+
+/// Opens a file within the limits of its size; returns its decoder and its number of pixels.
+fn begin<'a>(
+    format: ImageFormat,
+    (encoded, interrupt): (&'a [u8], &'a Interrupt),
+) -> ImageResult<(Box<dyn ImageDecoder + 'a>, u64)> {
+    let mut decoder = open(format, Input::new(encoded, interrupt))?;
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    decoder.set_limits(limits(pixels))?;
+    Ok((decoder, pixels))
+}
+
 fn read(
     format: ImageFormat,
     (encoded, interrupt): (&[u8], &Interrupt),
     scratch: &mut Vec<u8>,
     out: &mut Picture,
 ) -> ImageResult<()> {
-    let mut decoder = open(format, Input::new(encoded, interrupt))?;
+    let (decoder, _) = begin(format, (encoded, interrupt))?;
     let (width, height) = decoder.dimensions();
-    let pixels = u64::from(width) * u64::from(height);
-    decoder.set_limits(limits(pixels))?;
     let colours = decoder.color_type();
     out.set_size(width, height);
     if colours == ColorType::Rgb8 {
@@ -144,8 +209,12 @@ fn read(
     scratch.clear();
     scratch.resize(out.pixels.len() / 3 * bytes, 0);
     decoder.read_image_boxed(scratch)?;
-    let is_grey_png = format == ImageFormat::Png && encoded.get(PNG_COLOUR_TYPE) == Some(&0);
-    to_rgb(colours, is_grey_png, scratch, &mut out.pixels)
+    to_rgb(colours, is_grey_png(format, encoded), scratch, &mut out.pixels)
+}
+
+/// Whether a file is a PNG without colours and without an alpha channel.
+fn is_grey_png(format: ImageFormat, encoded: &[u8]) -> bool {
+    format == ImageFormat::Png && encoded.get(PNG_COLOUR_TYPE) == Some(&0)
 }
 
 /// Where the header of a PNG tells grey (0) from colours and from grey with an alpha channel.

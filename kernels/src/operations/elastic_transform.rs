@@ -217,7 +217,7 @@ impl PictureOperation for ElasticTransform {
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let Self { interpolation, fill, .. } = *self;
-        let fill = pixels.fill(fill.rgb());
+        let fill = pixels.fill(fill.rgba());
         let is_nearest = pixels.is_nearest();
         let mut moves = Moves::drawn(self, pixels.size(), draws);
         pixels.replace(pixels.size(), |from, y, out| {

@@ -218,3 +218,35 @@ fn a_turn_about_a_point_as_far_as_a_recipe_allows_has_a_side_of_each() {
         }
     }
 }
+
+#[test]
+fn crops_of_one_picture_equal_those_of_torchvision() {
+    let lines = golden::lines(include_str!("../../tests/golden/crops_of_one.txt"));
+    for (words, expected) in &lines {
+        let [width, height, to_height, to_width]: [u32; 4] =
+            [1, 2, 3, 4].map(|at| golden::number(words[at]));
+        let keys = match words[0] {
+            "five" => "name = 'five_crop'",
+            "ten" => "name = 'ten_crop'",
+            "vertical" => "name = 'ten_crop'\nvertical_flip = true",
+            other => panic!("no crops {other}"),
+        };
+        let recipe = recipe(&[&format!("{keys}\nsize = [{to_height}, {to_width}]")]);
+        let file = png("noise", width, width, height);
+        for cpu in golden::instruction_sets() {
+            let mut preparer = SamplePreparer::new(&recipe, cpu);
+            let id = SampleId { seed: 7, epoch: 2, sample: 0 };
+            let pictures = match preparer.prepare_tensors((&file).into(), id) {
+                Ok(columns) => columns.into_iter().flatten().collect::<Vec<_>>(),
+                Err(Error::DoesNotFit(_)) => {
+                    assert_eq!(expected[0], "small", "{words:?}");
+                    continue;
+                }
+                Err(error) => panic!("{words:?}: {error}"),
+            };
+            let hash = |it: &Tensor| golden::sha256(&it.data)[..16].to_owned();
+            assert_eq!(pictures.iter().map(hash).collect::<Vec<_>>(), *expected, "{words:?}");
+        }
+    }
+    assert_eq!(lines.len(), 90);
+}

@@ -30,8 +30,10 @@ mod blurs;
 mod center_crop;
 mod choice;
 mod color_jitter;
+mod convert_color;
 mod cut_mix;
 mod elastic_transform;
+mod five_crop;
 mod gaussian_noise;
 #[cfg(test)]
 mod geometry_tests;
@@ -67,6 +69,7 @@ mod timm_mixup;
 mod timm_rand_augment;
 mod to_dtype;
 
+use crate::colour::Converter;
 use crate::finished::FinishedTensor;
 use crate::mixing::MixedBatch;
 use crate::pixels::Pixels;
@@ -79,6 +82,7 @@ use meetpoint_format::recipe::{Decode, Grayscale, Operation, Place};
 use std::fmt::Debug;
 
 pub(crate) use choice::Choice;
+use five_crop::OneCrop;
 
 /// Why an operation does not join a stage.
 #[derive(Debug)]
@@ -137,6 +141,11 @@ pub(crate) trait PictureOperation: Debug + Send + Sync {
 
     /// Replaces the picture by one of that size. `draws` is at its beginning again.
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;
+
+    /// Whether it mixes pixels of a picture of a size, in Pillow with their alpha.
+    fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
+        false
+    }
 
     /// Moves points of a picture of a size as [`Self::apply`] moves its pixels. `draws` is at its
     /// beginning again.
@@ -241,17 +250,18 @@ pub(crate) fn names(operations: &[Operation]) -> Vec<&'static str> {
     operations.iter().flat_map(with_content).collect()
 }
 
-/// Adds operations as they are executed: each, at its number, before those that it contains.
-pub(crate) fn add_steps(operations: &[Operation], steps: &mut Vec<Step>) {
+/// Adds operations as they are executed: each, at its number, before those that it contains. An
+/// operation that makes several pictures of one makes the one with the index `picture`.
+pub(crate) fn add_steps(operations: &[Operation], picture: u32, steps: &mut Vec<Step>) {
     for operation in operations {
         let number = steps.len();
-        let step = of(operation);
+        let step = of(operation, picture);
         debug_assert_eq!(step.place(), operation.declaration().place, "{}", operation.name());
         steps.push(step);
         let mut numbers = Vec::new();
         for inner in operation.content() {
             numbers.push(u8::try_from(steps.len()).expect("a recipe has at most 255 operations"));
-            add_steps(std::slice::from_ref(inner), steps);
+            add_steps(std::slice::from_ref(inner), picture, steps);
         }
         let after = steps.len();
         if let Step::Choice { content, end, .. } = &mut steps[number] {
@@ -268,7 +278,7 @@ pub(crate) fn grey_before(operations: &[Operation]) -> Vec<bool> {
         if let Operation::Decode(decode) = operation {
             is_grey = decode.mode.channels() == 1;
         }
-        grey.resize(grey.len() + count(operation), is_grey);
+        grey.resize(grey.len() + numbers_of(std::slice::from_ref(operation)), is_grey);
         if let Operation::Grayscale(Grayscale { num_output_channels }) = operation {
             is_grey = *num_output_channels == 1;
         }
@@ -277,9 +287,9 @@ pub(crate) fn grey_before(operations: &[Operation]) -> Vec<bool> {
     grey
 }
 
-/// An operation and those that it contains, counted.
-fn count(operation: &Operation) -> usize {
-    1 + operation.content().iter().map(count).sum::<usize>()
+/// How many numbers these operations take: one each, and those that they contain.
+pub fn numbers_of(operations: &[Operation]) -> usize {
+    operations.iter().map(|operation| 1 + numbers_of(operation.content())).sum()
 }
 
 /// An operation that contains others, whose numbers are not known yet.
@@ -288,7 +298,7 @@ fn choice(choice: impl Choice + 'static) -> Step {
 }
 
 /// The registry.
-fn of(operation: &Operation) -> Step {
+fn of(operation: &Operation, picture: u32) -> Step {
     match *operation {
         Operation::Decode(it) => Step::Decode(it),
         Operation::Resize(it) => Step::Geometry(Box::new(it)),
@@ -299,6 +309,8 @@ fn of(operation: &Operation) -> Step {
         Operation::RandomCrop(it) => Step::Geometry(Box::new(it)),
         Operation::RandomResizedCrop(it) => Step::Geometry(Box::new(it)),
         Operation::RandomIouCrop(ref it) => Step::Geometry(Box::new(it.clone())),
+        Operation::FiveCrop(it) => Step::Geometry(Box::new(OneCrop::of_five(it, picture))),
+        Operation::TenCrop(it) => Step::Geometry(Box::new(OneCrop::of_ten(it, picture))),
         Operation::Pad(it) => Step::Geometry(Box::new(it)),
         Operation::RandomZoomOut(it) => Step::Geometry(Box::new(it)),
         Operation::RandomHorizontalFlip(it) => Step::Geometry(Box::new(it)),
@@ -309,6 +321,7 @@ fn of(operation: &Operation) -> Step {
         Operation::ElasticTransform(it) => Step::Picture(Box::new(it)),
         Operation::Grayscale(it) => Step::Pixels(Box::new(it)),
         Operation::RandomGrayscale(it) => Step::Pixels(Box::new(it)),
+        Operation::ConvertColor(it) => Step::Pixels(Box::new(Converter::new(it.space))),
         Operation::ColorJitter(it) => Step::Pixels(Box::new(it)),
         Operation::RandomPhotometricDistort(it) => Step::Pixels(Box::new(it)),
         Operation::RandomChannelPermutation(it) => Step::Pixels(Box::new(it)),

@@ -6,7 +6,11 @@ use meetpoint_format::recipe::Normalize;
 
 impl ElementOperation for Normalize {
     fn fold(&self, table: &mut ElementTable) {
-        let [mean, std] = [self.mean, self.std].map(|it| [0, 1, 2].map(|at| it.channel(at) as f32));
+        // Channels that the picture does not have take those of its last.
+        let [mean, std] = [self.mean, self.std].map(|it| {
+            let numbers = it.as_slice();
+            [0, 1, 2, 3].map(|channel: usize| numbers[channel.min(numbers.len() - 1)] as f32)
+        });
         table.normalize(mean, std);
     }
 }

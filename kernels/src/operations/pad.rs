@@ -16,7 +16,7 @@ impl Geometry for Pad {
         let none = Padding { left: 0, top: 0, right: 0, bottom: 0 };
         Ok(match self.padding_mode {
             _ if self.padding == none => Fit::Here,
-            PaddingMode::Constant => stage.pad(self.padding, self.fill.rgb()),
+            PaddingMode::Constant => stage.pad(self.padding, self.fill.rgba()),
             PaddingMode::Edge | PaddingMode::Reflect | PaddingMode::Symmetric => Fit::Whole,
         })
     }
@@ -55,5 +55,5 @@ impl PictureOperation for Pad {
 fn frame(pad: &Pad, (width, height): (u32, u32)) -> Frame {
     let &Pad { padding, fill, padding_mode: mode } = pad;
     let (height, width) = padding.around((height, width));
-    Frame { mode, fill: fill.rgb(), padding, at: (0, 0), size: (width, height) }
+    Frame { mode, fill: fill.rgba(), padding, at: (0, 0), size: (width, height) }
 }

@@ -200,7 +200,7 @@ impl Step {
 pub(super) fn warp(map: [f64; 6], style: Style, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let Style { interpolation, fill } = style;
     let map = Map::Affine(map);
-    Warp { size: pixels.size(), map, interpolation, fill: fill.rgb() }.apply(pixels)
+    Warp { size: pixels.size(), map, interpolation, fill: fill.rgba() }.apply(pixels)
 }
 
 /// Pillow's `Image.rotate` by an angle in degrees.

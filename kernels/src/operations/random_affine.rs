@@ -6,7 +6,7 @@ use crate::pixels::Pixels;
 use crate::points::Points;
 use crate::warp::{Map, Warp};
 use meetpoint_format::random::Draws;
-use meetpoint_format::recipe::RandomAffine;
+use meetpoint_format::recipe::{RandomAffine, WarpInterpolation};
 
 /// A warp, and the samples along each side of its pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +78,7 @@ fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> Drawn {
         size: result,
         map: Map::Affine(parameters.map(at, center, grow)),
         interpolation: affine.interpolation,
-        fill: affine.fill.rgb(),
+        fill: affine.fill.rgba(),
     };
     let most = RandomAffine::SUPERSAMPLING_MAX;
     let samples = affine.supersampling.unwrap_or_else(|| {
@@ -96,6 +96,10 @@ impl PictureOperation for RandomAffine {
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let Drawn { warp, samples } = drawn(self, pixels.size(), draws);
         warp.apply_sampled(samples, pixels)
+    }
+
+    fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
+        self.interpolation != WarpInterpolation::Nearest
     }
 
     fn move_points(

@@ -37,9 +37,9 @@ impl Geometry for RandomCrop {
             && part.x - left + part.width <= width
             && part.y - top + part.height <= height;
         Ok(match self.padding_mode {
-            PaddingMode::Constant => stage.cut(padding, part, self.fill.rgb()),
+            PaddingMode::Constant => stage.cut(padding, part, self.fill.rgba()),
             PaddingMode::Edge | PaddingMode::Reflect | PaddingMode::Symmetric if is_inside => {
-                stage.cut(padding, part, [0; 3])
+                stage.cut(padding, part, [0; 4])
             }
             PaddingMode::Edge | PaddingMode::Reflect | PaddingMode::Symmetric => Fit::Whole,
         })
@@ -76,6 +76,6 @@ fn frame(crop: &RandomCrop, size: (u32, u32), draws: &mut Draws) -> Frame {
     let fitted = drawn(crop, (height, width), draws);
     let (padding, part) = fitted.expect("an operation that does not fit is not executed");
     let Region { x, y, width, height } = part;
-    let (mode, fill) = (crop.padding_mode, crop.fill.rgb());
+    let (mode, fill) = (crop.padding_mode, crop.fill.rgba());
     Frame { mode, fill, padding, at: (x, y), size: (width, height) }
 }

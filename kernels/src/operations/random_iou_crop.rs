@@ -84,7 +84,7 @@ impl Geometry for RandomIouCrop {
         };
         let Some(region) = drawn(self, stage.size(), &boxes, draws) else { return Ok(Fit::Here) };
         let none = Padding { left: 0, top: 0, right: 0, bottom: 0 };
-        let fit = stage.cut(none, region, [0; 3]);
+        let fit = stage.cut(none, region, [0; 4]);
         if fit == Fit::Here {
             let is_kept = |it: &Option<Corners>| it.is_some_and(|it| is_centred_in(region, it));
             points.drop_boxes(|index| !is_kept(&boxes[index]));

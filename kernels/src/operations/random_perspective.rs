@@ -6,7 +6,7 @@ use crate::pixels::Pixels;
 use crate::points::Points;
 use crate::warp::{Map, Warp};
 use meetpoint_format::random::Draws;
-use meetpoint_format::recipe::RandomPerspective;
+use meetpoint_format::recipe::{RandomPerspective, WarpInterpolation};
 
 /// Column and row.
 type Point = (u32, u32);
@@ -80,7 +80,11 @@ impl PictureOperation for RandomPerspective {
         let size = pixels.size();
         let Some(map) = map(self, size, draws) else { return Ok(()) };
         let &Self { interpolation, fill, .. } = self;
-        Warp { size, map: Map::Perspective(map), interpolation, fill: fill.rgb() }.apply(pixels)
+        Warp { size, map: Map::Perspective(map), interpolation, fill: fill.rgba() }.apply(pixels)
+    }
+
+    fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
+        self.interpolation != WarpInterpolation::Nearest
     }
 
     fn move_points(

@@ -31,7 +31,7 @@ fn rounded(number: f64) -> f64 {
 /// The warp of a picture of a size by an angle; `None`: it stays as it is.
 pub(super) fn warp(rotation: &RandomRotation, angle: f64, size: (u32, u32)) -> Option<Warp> {
     let &RandomRotation { interpolation, expand, center, fill, .. } = rotation;
-    let fill = fill.rgb();
+    let fill = fill.rgba();
     let (columns, rows) = (f64::from(size.0), f64::from(size.1));
     let is_whole_turn = |degrees: f64| center.is_none() && angle == degrees;
     // Quarter turns move whole pixels, which nearest does exactly.
@@ -91,6 +91,11 @@ impl PictureOperation for RandomRotation {
             Some(warp) => warp.apply(pixels),
             None => Ok(()),
         }
+    }
+
+    fn mixes_pixels(&self, size: (u32, u32), draws: &mut Draws) -> bool {
+        let warp = warp(self, angle(self, draws), size);
+        warp.is_some_and(|warp| warp.interpolation != WarpInterpolation::Nearest)
     }
 
     fn move_points(

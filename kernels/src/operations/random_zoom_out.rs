@@ -22,7 +22,7 @@ impl Geometry for RandomZoomOut {
         let left = before(across);
         let top = before(down);
         let padding = Padding { left, top, right: across - left, bottom: down - top };
-        Ok(stage.pad(padding, self.fill.rgb()))
+        Ok(stage.pad(padding, self.fill.rgba()))
     }
 
     fn size_key(&self) -> &'static str {

@@ -309,6 +309,41 @@ impl Coefficients {
     }
 }
 
+/// The first input position and the weights, not rounded, of each output position in `window`.
+pub(super) fn exact(
+    filter: Filter,
+    whole: u32,
+    (from, to): (f32, f32),
+    length: u32,
+    window: Range<u32>,
+) -> Vec<(usize, Vec<f64>)> {
+    let shape: fn(f64) -> f64 = match filter.interpolation {
+        Interpolation::Bilinear => triangle,
+        Interpolation::Bicubic => cubic,
+        Interpolation::Box => flat,
+        Interpolation::Hamming => hamming,
+        Interpolation::Lanczos => lanczos,
+        Interpolation::Nearest => panic!("the nearest pixel has no weights"),
+    };
+    let scale = f64::from(to - from) / f64::from(length);
+    let filter_scale = if filter.antialias { scale.max(1.0) } else { 1.0 };
+    let (support, inverse) = (filter.support() * filter_scale, 1.0 / filter_scale);
+    let run = |output: u32| {
+        let center = f64::from(from) + (f64::from(output) + 0.5) * scale;
+        // Casts cut towards zero and stop at the ends of their range, as wanted here.
+        let first = ((center - support + 0.5) as u32).min(whole - 1);
+        let end = ((center + support + 0.5) as u32).min(whole);
+        let taps = (first..end).map(|tap| shape((f64::from(tap) - center + 0.5) * inverse));
+        let mut weights: Vec<f64> = taps.collect();
+        let sum: f64 = weights.iter().fold(0.0, |sum, weight| sum + weight);
+        if sum != 0.0 {
+            weights.iter_mut().for_each(|weight| *weight /= sum);
+        }
+        (first as usize, weights)
+    };
+    window.map(run).collect()
+}
+
 /// Bound of a weight in fixed point, which no filter comes near: vectors have room for it.
 pub(super) const WEIGHT_MAX: i32 = (1 << 26) - 1;
 

@@ -8,9 +8,9 @@
 //! `Resample.c` of Pillow's libImaging, and `Geometry.c` for the nearest pixel.
 //!
 //! In reading order: [`Resize`] (what is wanted), `coefficients` and `axis` (what each axis does),
-//! [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the arithmetic), and
-//! `avx2`, which machines with AVX-512 take as well; on AArch64 the compiler makes vectors of the
-//! portable loops.
+//! [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the arithmetic),
+//! `exact` (the same for numbers that a byte does not hold), and `avx2`, which machines with
+//! AVX-512 take as well; on AArch64 the compiler makes vectors of the portable loops.
 //!
 //! Memory that a resizer keeps: for each wanted row and column its weights, and a ring of as many
 //! rows as the filter spans plus 16, each as wide as what the pass along the columns takes in: at
@@ -21,6 +21,7 @@
 mod avx2;
 mod axis;
 mod coefficients;
+mod exact;
 mod feed;
 mod line;
 mod passes;
@@ -30,6 +31,7 @@ mod ring;
 mod tests;
 
 pub use coefficients::Filter;
+pub(crate) use exact::{Rounding, resize_numbers};
 
 use crate::planes::{Row, Stripe};
 use crate::{Cpu, Interrupt, Region};

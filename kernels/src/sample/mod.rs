@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`SamplePreparer`], `plan` (which operations share a stage), `turn` (Exif
 //! orientation), `resume` (a recipe from an operation in the middle on), `targets` (what
-//! moves with the picture).
+//! moves with the picture), `views` (several pictures of one sample).
 
 #[cfg(test)]
 mod mode_tests;
@@ -12,6 +12,10 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod turn;
+#[cfg(test)]
+mod view_tests;
+mod views;
+mod wide;
 
 use crate::canvas::{Canvas, Target};
 use crate::decode::{
@@ -28,11 +32,13 @@ use crate::targets::{Memory, Prepared, TargetSpec};
 use crate::tensor::{ElementTable, TensorWriter};
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::{DrawKey, Draws};
-use meetpoint_format::recipe::{Decode, Recipe, SampleType, TensorSpec};
+use meetpoint_format::recipe::{Decode, Operation, Recipe, SampleType, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
 pub(crate) use plan::choose;
-use plan::for_each_stage;
+use plan::{Ends, for_each_stage};
 use turn::Turn;
+use views::Views;
+use wide::WidePicture;
 
 /// Which sample, for its random parameters: equal ids give equal tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +51,82 @@ pub struct SampleId {
     pub sample: u64,
 }
 
-impl SampleId {
+/// The random numbers of one picture of a sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Streams {
+    id: SampleId,
+    /// Number of the picture among all views, for operations from `own` on.
+    view: u16,
+    own: usize,
+}
+
+impl From<SampleId> for Streams {
+    /// Those of a recipe without views.
+    fn from(id: SampleId) -> Self {
+        Self { id, view: 0, own: 0 }
+    }
+}
+
+impl Streams {
     /// The stream of random numbers of the operation of a number.
     pub(crate) fn draws(self, operation: usize) -> Draws {
+        let view = if operation < self.own { 0 } else { self.view };
         let operation = u32::try_from(operation).expect("a recipe has at most 255 operations");
-        let Self { seed, epoch, sample } = self;
-        Draws::new(DrawKey { seed, epoch, sample, operation })
+        let SampleId { seed, epoch, sample } = self.id;
+        Draws::of_view(DrawKey { seed, epoch, sample, operation }, view)
     }
+}
+
+/// The operations that make one picture, ready to be executed.
+#[derive(Debug)]
+struct Program {
+    /// The operations by their numbers: each before those that it contains.
+    steps: Vec<Step>,
+    /// Their names.
+    names: Vec<&'static str>,
+    /// For each operation, whether it gets a picture of one channel, as [`grey_before`].
+    grey: Vec<bool>,
+    /// Type of a prepared sample.
+    result: SampleType,
+    writer: TensorWriter,
+}
+
+impl Program {
+    /// The program of operations on samples that give `result`. Of several pictures that an
+    /// operation makes of one, it makes the one with the index `picture`.
+    fn new(operations: &[Operation], result: SampleType, picture: u32, cpu: Cpu) -> Self {
+        let mut steps = Vec::new();
+        add_steps(operations, picture, &mut steps);
+        let mut table = ElementTable::default();
+        for step in &steps {
+            if let Step::Elements(operation) = step {
+                operation.fold(&mut table);
+            }
+        }
+        let is_wide = |step: &Step| matches!(step, Step::Decode(it) if it.mode.is_wide());
+        Self {
+            writer: match steps.iter().any(is_wide) {
+                // Elements that no table of bytes gives.
+                true => TensorWriter::new(&ElementTable::default(), 3, cpu),
+                false => TensorWriter::new(&table, result.channels, cpu),
+            },
+            grey: grey_before(operations),
+            names: names(operations),
+            steps,
+            result,
+        }
+    }
+}
+
+/// Where the first stage takes its pixels from.
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    /// The opened file.
+    Encoded(Encoded<'a>),
+    /// The picture in memory.
+    Picture,
+    /// What the views share.
+    Shared,
 }
 
 /// A tensor of a sample whose shape may depend on the picture.
@@ -74,16 +149,12 @@ pub struct Tensor {
 /// pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
-    /// The operations by their numbers: each before those that it contains.
-    steps: Vec<Step>,
-    /// Their names.
-    names: Vec<&'static str>,
-    /// For each operation, whether it gets a picture of one channel, as [`grey_before`].
-    grey: Vec<bool>,
+    /// The operations; while one of several pictures is made, those of that one.
+    program: Program,
+    /// Where the recipe makes several pictures of a sample.
+    views: Option<Box<Views>>,
     /// Numbers of the operations of the current sample.
     chosen: Vec<usize>,
-    /// Type of a prepared sample.
-    result: SampleType,
     decoder: Decoder,
     interrupt: Interrupt,
     /// How the recipe decodes.
@@ -105,12 +176,16 @@ pub struct SamplePreparer {
     masks: Memory,
     resizer: Resizer,
     canvas: Canvas,
-    writer: TensorWriter,
     /// The result of the previous stage, and the target of the next.
     picture: Planes,
     next: Planes,
     /// A stripe mirrored.
     mirrored: Planes,
+    /// The part of a picture that several pictures begin with, and where it lies in the whole.
+    shared: Planes,
+    shared_at: (u32, u32),
+    /// The picture of a mode whose pixels are not three bytes.
+    wide: WidePicture,
 }
 
 /// Rows of a stripe of a picture between two stages.
@@ -119,31 +194,23 @@ const STRIPE_ROWS: usize = 16;
 impl SamplePreparer {
     /// A preparer for a recipe. Panics when this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
-        let mut steps = Vec::new();
-        add_steps(recipe.split().0, &mut steps);
-        let mut decode = Decode::EXACT;
-        let mut table = ElementTable::default();
-        for step in &steps {
-            match step {
-                Step::Decode(it) => decode = *it,
-                Step::Elements(operation) => operation.fold(&mut table),
-                Step::Geometry(_)
-                | Step::Pixels(_)
-                | Step::Picture(_)
-                | Step::Tensor(_)
-                | Step::Batch(_)
-                | Step::Choice { .. } => (),
-            }
-        }
-        let result = recipe.result();
+        let first = &recipe.images()[0];
+        let program = Program::new(&first.operations, first.result, 0, cpu);
+        let decode = program.steps.iter().find_map(|step| match step {
+            Step::Decode(it) => Some(*it),
+            Step::Geometry(_)
+            | Step::Pixels(_)
+            | Step::Picture(_)
+            | Step::Elements(_)
+            | Step::Tensor(_)
+            | Step::Batch(_)
+            | Step::Choice { .. } => None,
+        });
         Self {
-            writer: TensorWriter::new(&table, result.channels, cpu),
-            grey: grey_before(recipe.split().0),
-            chosen: Vec::with_capacity(steps.len()),
-            steps,
-            names: names(recipe.split().0),
-            result,
-            decode,
+            views: (!recipe.gives_one_picture()).then(|| Box::new(Views::new(recipe, cpu))),
+            chosen: Vec::with_capacity(program.steps.len()),
+            program,
+            decode: decode.unwrap_or(Decode::EXACT),
             options: DecodeOptions::default(),
             turn: None,
             decoder: Decoder::new(cpu),
@@ -160,6 +227,9 @@ impl SamplePreparer {
             picture: Planes::default(),
             next: Planes::default(),
             mirrored: Planes::default(),
+            shared: Planes::default(),
+            shared_at: (0, 0),
+            wide: WidePicture::default(),
         }
     }
 
@@ -174,17 +244,25 @@ impl SamplePreparer {
     /// its headers and random parameters. The result and some rows are not counted.
     pub fn memory_bytes(&self, encoded: &[u8], id: SampleId) -> Result<u64, Error> {
         let of_decoder = decode_bytes(encoded, self.decode.on_error)?;
+        if let Some(views) = &self.views {
+            return Ok(of_decoder + views.memory_bytes(encoded, self.decode.orient, id)?);
+        }
+        let id = Streams::from(id);
         let has_masks = self.targets.iter().any(|target| !target.kind.has_points());
-        if !self.decode.orient && !has_masks && !self.may_hold_pictures() {
+        let mode = self.decode.mode;
+        let is_wide = mode.is_wide();
+        if !self.decode.orient && !has_masks && !self.may_hold_pictures() && !is_wide {
             return Ok(of_decoder);
         }
         let info = probe(encoded)?;
+        // The largest picture between two stages.
+        let mut pixels = u64::from(info.width) * u64::from(info.height);
         let picture = Geometry::upright(info.width, info.height);
         let turned = if self.decode.orient { picture.bytes() } else { 0 };
         let turned = turned.max(self.mask_bytes(picture));
         let mut most = turned;
         let mut chosen = Vec::new();
-        choose(&self.steps, 0, self.steps.len(), id, &mut chosen);
+        choose(&self.program.steps, 0, self.program.steps.len(), id, &mut chosen);
         let sides = [(info.width, info.height), (info.height, info.width)];
         // Which way it is turned is not known here.
         let sides = if self.decode.orient { &sides[..] } else { &sides[..1] };
@@ -193,25 +271,29 @@ impl SamplePreparer {
             let picture = Geometry::upright(width, height);
             let points = &mut Points::unknown();
             for_each_stage(
-                (&self.steps, &self.names),
-                &chosen,
+                (&self.program.steps, &self.program.names),
+                (&chosen, Ends::Tensor),
                 picture,
                 id,
                 points,
                 &mut |stage| {
+                    for size in [stage.result(), stage.after] {
+                        pixels = pixels.max(u64::from(size.width) * u64::from(size.height));
+                    }
                     let held = if stage.is_last { 0 } else { stage.result().bytes() };
                     most = most.max(before + held).max(stage.whole_bytes_max);
                     before = if stage.is_last { 0 } else { stage.after.bytes() };
                 },
             )?;
         }
-        Ok(of_decoder + most)
+        let of_wide = if is_wide { WidePicture::bytes(mode, pixels) } else { 0 };
+        Ok(of_decoder + most + of_wide)
     }
 
     /// Whether some sample may have more than one stage.
     fn may_hold_pictures(&self) -> bool {
         let mut on_pictures = 0;
-        for step in &self.steps {
+        for step in &self.program.steps {
             match step {
                 Step::Pixels(_) | Step::Picture(_) => return true,
                 Step::Geometry(operation) if operation.whole().is_some() => return true,
@@ -229,7 +311,8 @@ impl SamplePreparer {
     /// Frees the memory for whole pictures, which is otherwise reused.
     pub fn free_pictures(&mut self) {
         self.decoder.free_pictures();
-        (self.picture, self.next) = Default::default();
+        (self.picture, self.next, self.shared) = Default::default();
+        self.wide = WidePicture::default();
     }
 
     /// Prepares a sample into `out`, whose length must be the recipe's output size. After an error
@@ -238,6 +321,11 @@ impl SamplePreparer {
     /// `after_stage` is called on the way (after each stripe of decoded rows, and every fraction of
     /// a millisecond of resizing), so that an emulated device can slow itself down; hosts pass
     /// `&mut || ()`.
+    ///
+    /// # Panics
+    ///
+    /// Where the recipe makes several pictures of a sample: [`Self::prepare_columns`] prepares
+    /// those.
     pub fn prepare(
         &mut self,
         encoded: Encoded<'_>,
@@ -246,11 +334,13 @@ impl SamplePreparer {
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         // Before anything is read, where the size does not depend on the picture.
-        let expected = self.result.size.map(|size| self.result.tensor(size));
+        let result = self.program.result;
+        let expected = result.size.map(|size| result.tensor(size));
         expected.map_or(Ok(()), |spec| self.check_output(spec, out))?;
+        let id = Streams::from(id);
         let spec = self.plan(encoded, &[], id)?;
         self.check_output(spec, out)?;
-        self.run(Some(encoded), id, out, after_stage)?;
+        self.run(Source::Encoded(encoded), id, out, after_stage)?;
         self.finish(spec, id, out, after_stage)
     }
 
@@ -261,10 +351,16 @@ impl SamplePreparer {
     }
 
     /// Prepares a sample into a tensor of its own, for recipes whose output shape may vary.
+    ///
+    /// # Panics
+    ///
+    /// Where the recipe makes several pictures of a sample: [`Self::prepare_tensors`] prepares
+    /// those.
     pub fn prepare_tensor(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<Tensor, Error> {
+        let id = Streams::from(id);
         let spec = self.plan(encoded, &[], id)?;
         let mut data = vec![0; spec.bytes()];
-        self.run(Some(encoded), id, &mut data, &mut || ())?;
+        self.run(Source::Encoded(encoded), id, &mut data, &mut || ())?;
         self.finish(spec, id, &mut data, &mut || ())?;
         Ok(Tensor { spec, data })
     }
@@ -280,8 +376,25 @@ impl SamplePreparer {
         &mut self,
         encoded: Encoded<'_>,
         stored: &[&[u8]],
-        id: SampleId,
+        id: Streams,
     ) -> Result<TensorSpec, Error> {
+        assert!(self.views.is_none(), "the recipe makes one picture of a sample");
+        let info = self.open(encoded)?;
+        self.begin_targets(stored)?;
+        self.chosen.clear();
+        choose(&self.program.steps, 0, self.program.steps.len(), id, &mut self.chosen);
+        self.stages.clear();
+        let found = &mut |stage| self.stages.push(stage);
+        let (source, points) = (self.source, &mut self.points);
+        let programs = (&self.program.steps[..], &self.program.names[..]);
+        let ending = (&self.chosen[..], Ends::Tensor);
+        let picture = for_each_stage(programs, ending, source, id, points, found)?;
+        self.scale_down(info);
+        Ok(self.program.result.tensor((picture.height, picture.width)))
+    }
+
+    /// Opens a picture, and finds how it is turned.
+    fn open(&mut self, encoded: Encoded<'_>) -> Result<ImageInfo, Error> {
         let info = self.decoder.open(encoded, on_damage(self.decode.on_error))?;
         self.turn = match self.decode.orient {
             true => {
@@ -293,15 +406,12 @@ impl SamplePreparer {
         let size = (info.width, info.height);
         let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
         self.source = Geometry::upright(width, height);
-        self.begin_targets(stored)?;
-        self.chosen.clear();
-        choose(&self.steps, 0, self.steps.len(), id, &mut self.chosen);
-        self.stages.clear();
+        Ok(info)
+    }
+
+    /// Finds the resolution at which an opened picture is decoded for the stages in hand.
+    fn scale_down(&mut self, info: ImageInfo) {
         self.unscaled = None;
-        let found = &mut |stage| self.stages.push(stage);
-        let (source, points) = (self.source, &mut self.points);
-        let picture =
-            for_each_stage((&self.steps, &self.names), &self.chosen, source, id, points, found)?;
         self.options = DecodeOptions {
             scale: DecodeScale::Eight,
             on_damage: on_damage(self.decode.on_error),
@@ -314,35 +424,37 @@ impl SamplePreparer {
             && let Some(first) = self.stages.first_mut()
         {
             let unscaled = first.clone();
-            self.options.scale = first.scale_down(size);
+            self.options.scale = first.scale_down((info.width, info.height));
             if self.options.scale != DecodeScale::Eight {
                 self.unscaled = Some(unscaled);
             }
         }
-        Ok(self.result.tensor((picture.height, picture.width)))
     }
 
-    /// Runs the stages that have been found; without an encoded picture, on the one in memory.
+    /// Runs the stages that have been found.
     fn run(
         &mut self,
-        encoded: Option<Encoded<'_>>,
-        id: SampleId,
+        source: Source<'_>,
+        id: Streams,
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        self.run_styled(encoded, Style::Picture, id, out, after_stage)
+        if self.decode.mode.is_wide() {
+            return self.run_wide(source, id, out, after_stage);
+        }
+        self.run_styled(source, Style::Picture, id, out, after_stage)
     }
 
     /// As [`Self::run`], on pixels of a kind.
     fn run_styled(
         &mut self,
-        encoded: Option<Encoded<'_>>,
+        source: Source<'_>,
         style: Style,
-        id: SampleId,
+        id: Streams,
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        if let (Some(encoded), Some((turn, info))) = (encoded, self.turn) {
+        if let (Source::Encoded(encoded), Some((turn, info))) = (source, self.turn) {
             self.decode_turned(encoded, turn, info, after_stage)?;
         }
         // Position of the first operation of a stage.
@@ -350,11 +462,12 @@ impl SamplePreparer {
         for index in 0..self.stages.len() {
             let unscaled = self.unscaled.as_ref().filter(|_| index == 0 && style.is_target());
             let stage = unscaled.unwrap_or(&self.stages[index]).with_style(style);
-            let number = self.chosen.get(first).copied().unwrap_or(self.steps.len());
-            self.resizer.set_grey(!style.is_target() && self.grey[number]);
+            let number = self.chosen.get(first).copied().unwrap_or(self.program.steps.len());
+            self.resizer.set_grey(!style.is_target() && self.program.grey[number]);
             first = stage.whole.end;
             let region = stage.region(self.resizer.begin(&stage.work()));
-            let writer = if style.is_target() { self.masks.writer() } else { &mut self.writer };
+            let writer =
+                if style.is_target() { self.masks.writer() } else { &mut self.program.writer };
             let target = if stage.is_last {
                 Target::Tensor(writer, out)
             } else {
@@ -367,18 +480,24 @@ impl SamplePreparer {
                 resizer.feed(stripe, after_stage, &mut |y, row| canvas.put(y, row));
                 after_stage();
             };
-            if let Some(encoded) = encoded
+            if let Source::Encoded(encoded) = source
                 && index == 0
                 && self.turn.is_none()
             {
                 self.decoder.decode_opened(encoded, region, &self.options, &mut take)?;
             } else {
-                let (x, y) = (region.x as usize, region.y as usize);
+                let (picture, (left, top)) = match source {
+                    Source::Shared if index == 0 => (&self.shared, self.shared_at),
+                    Source::Shared | Source::Encoded(_) | Source::Picture => {
+                        (&self.picture, (0, 0))
+                    }
+                };
+                let (x, y) = ((region.x - left) as usize, (region.y - top) as usize);
                 let (width, height) = (region.width as usize, region.height as usize);
                 for row in (0..height).step_by(STRIPE_ROWS) {
                     self.interrupt.check()?;
                     let rows = STRIPE_ROWS.min(height - row);
-                    take(self.picture.stripe((x, y + row), width, rows));
+                    take(picture.stripe((x, y + row), width, rows));
                 }
             }
             if self.resizer.is_interrupted() {
@@ -390,8 +509,8 @@ impl SamplePreparer {
             let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
             pixels.set_style(style);
             for number in &self.chosen[stage.whole] {
-                pixels.set_grey(self.grey[*number]);
-                apply(&self.steps[*number], &|| id.draws(*number), &mut pixels)?;
+                pixels.set_grey(self.program.grey[*number]);
+                apply(&self.program.steps[*number], &|| id.draws(*number), &mut pixels)?;
             }
         }
         Ok(())
@@ -401,13 +520,13 @@ impl SamplePreparer {
     fn finish(
         &self,
         spec: TensorSpec,
-        id: SampleId,
+        id: Streams,
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         let mut tensor = FinishedTensor::new(spec, out, &self.interrupt, after_stage);
         for number in &self.chosen {
-            if let Step::Tensor(operation) = &self.steps[*number] {
+            if let Step::Tensor(operation) = &self.program.steps[*number] {
                 operation.apply(&mut id.draws(*number), &mut tensor)?;
             }
         }

@@ -1,6 +1,6 @@
 //! Which operations of a recipe share a stage, for one sample.
 
-use super::SampleId;
+use super::Streams;
 use crate::operations::{Refused, Step};
 use crate::points::Points;
 use crate::stage::{Fit, Geometry, Stage, check_pixels};
@@ -29,13 +29,22 @@ impl Unfit {
     }
 }
 
+/// What operations on the geometry of a picture end in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// The tensor.
+    Tensor,
+    /// A picture in memory, on which other operations follow.
+    Picture,
+}
+
 /// Appends the numbers of the operations from `first` to before `end` that are executed for a
 /// sample, in their order, those that choose among others replaced by what they choose.
 pub(crate) fn choose(
     steps: &[Step],
     first: usize,
     end: usize,
-    id: SampleId,
+    id: Streams,
     chosen: &mut Vec<usize>,
 ) {
     let mut number = first;
@@ -45,7 +54,7 @@ pub(crate) fn choose(
 }
 
 /// Appends one operation, or what it chooses. Returns the number of the operation after it.
-fn choose_one(steps: &[Step], number: usize, id: SampleId, chosen: &mut Vec<usize>) -> usize {
+fn choose_one(steps: &[Step], number: usize, id: Streams, chosen: &mut Vec<usize>) -> usize {
     let Step::Choice { choice, content, end } = &steps[number] else {
         chosen.push(number);
         return number + 1;
@@ -66,9 +75,9 @@ fn choose_one(steps: &[Step], number: usize, id: SampleId, chosen: &mut Vec<usiz
 /// picture that is applied to the sample ends its stage, and another stage always follows.
 pub(super) fn for_each_stage(
     (steps, names): (&[Step], &[&'static str]),
-    chosen: &[usize],
+    (chosen, ends): (&[usize], Ends),
     mut picture: Geometry,
-    id: SampleId,
+    id: Streams,
     points: &mut Points,
     found: &mut dyn FnMut(Stage),
 ) -> Result<Geometry, Error> {
@@ -78,7 +87,7 @@ pub(super) fn for_each_stage(
         let joined = join((steps, chosen), next, id, &mut stage, points);
         let (first, fit) = joined.map_err(|unfit| unfit.error(names))?;
         next = first;
-        stage.is_last = next == chosen.len();
+        stage.is_last = ends == Ends::Tensor && next == chosen.len();
         let canvas = Geometry::upright(stage.canvas.width, stage.canvas.height);
         let followed = follow((steps, chosen), &mut next, fit, id, canvas);
         let (after, bytes_max) = followed.map_err(|unfit| unfit.error(names))?;
@@ -91,7 +100,7 @@ pub(super) fn for_each_stage(
             move_points(steps, numbers, (canvas.width, canvas.height), id, points)?;
         }
         picture = stage.after;
-        let is_last = stage.is_last;
+        let is_last = stage.is_last || ends == Ends::Picture && next == chosen.len();
         found(stage);
         if is_last {
             return Ok(picture);
@@ -104,7 +113,7 @@ pub(super) fn for_each_stage(
 fn join(
     (steps, chosen): (&[Step], &[usize]),
     from: usize,
-    id: SampleId,
+    id: Streams,
     stage: &mut Stage,
     points: &mut Points,
 ) -> Result<(usize, Fit), Unfit> {
@@ -142,7 +151,7 @@ fn follow(
     (steps, chosen): (&[Step], &[usize]),
     next: &mut usize,
     fit: Fit,
-    id: SampleId,
+    id: Streams,
     mut picture: Geometry,
 ) -> Result<(Geometry, u64), Unfit> {
     let mut bytes_max = 0;
@@ -188,7 +197,7 @@ fn move_points(
     steps: &[Step],
     numbers: &[usize],
     mut size: (u32, u32),
-    id: SampleId,
+    id: Streams,
     points: &mut Points,
 ) -> Result<(), Error> {
     for number in numbers {

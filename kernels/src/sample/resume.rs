@@ -1,12 +1,14 @@
 //! A recipe resumed in the middle, on what its first operations gave.
 
-use super::plan::{choose, for_each_stage};
-use super::{SampleId, SamplePreparer, Tensor};
+use super::plan::{Ends, choose, for_each_stage};
+use super::wide::WidePicture;
+use super::{SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::Error;
 use crate::operations::Step;
+use crate::points::Points;
 use crate::stage::Geometry;
 use crate::tensor::convert_elements;
-use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
+use meetpoint_format::recipe::{Layout, TensorSpec};
 
 impl SamplePreparer {
     /// Applies the operations of the recipe from the number `first` on to what those before it
@@ -25,64 +27,148 @@ impl SamplePreparer {
     /// # Panics
     ///
     /// Where `first` is 0 or past the end, or `spec` is not of the type that the operation there
-    /// takes: a picture is uint8, NHWC, with 1 or 3 channels.
+    /// takes: a picture is NHWC, with the type and channels of its mode. Where the recipe makes
+    /// several pictures of a sample.
     pub fn resume(
         &mut self,
         first: usize,
         (spec, data): (&TensorSpec, &[u8]),
         id: SampleId,
     ) -> Result<Tensor, Error> {
-        assert!((1..=self.steps.len()).contains(&first), "operation {first} of the recipe");
+        let id = Streams::from(id);
+        let result = self.plan_resumed(first, (spec, data), &[], id)?;
+        let mut out = vec![0; result.bytes()];
+        self.run_resumed(first, (spec, data), (&[], result), id, (&mut out, &mut || ()))?;
+        Ok(Tensor { spec: result, data: out })
+    }
+
+    /// As [`Self::resume`], into `out`, with the stored values of all targets, which no operation
+    /// before `first` may move: [`Self::target`] has the results. `after_stage` is called as by
+    /// [`Self::prepare`].
+    pub fn resume_with(
+        &mut self,
+        first: usize,
+        (spec, data): (&TensorSpec, &[u8]),
+        stored: &[&[u8]],
+        id: SampleId,
+        (out, after_stage): (&mut [u8], &mut dyn FnMut()),
+    ) -> Result<(), Error> {
+        assert_eq!(stored.len(), self.targets.len(), "a value for each target");
+        let id = Streams::from(id);
+        let result = self.plan_resumed(first, (spec, data), stored, id)?;
+        self.check_output(result, out)?;
+        self.run_resumed(first, (spec, data), (stored, result), id, (out, after_stage))
+    }
+
+    /// Most bytes of memory that [`Self::resume`] takes for whole pictures, those of a picture of
+    /// `spec` included.
+    pub fn resume_bytes(
+        &self,
+        first: usize,
+        spec: &TensorSpec,
+        id: SampleId,
+    ) -> Result<u64, Error> {
+        if !self.resumes_picture(first) {
+            return Ok(0);
+        }
+        let picture = Geometry::upright(spec.width, spec.height);
+        let id = Streams::from(id);
+        let pixels_of = |it: Geometry| u64::from(it.width) * u64::from(it.height);
+        let mut before = picture.bytes().max(self.mask_bytes(picture));
+        let (mut most, mut pixels) = (before, pixels_of(picture));
+        let mut chosen = Vec::new();
+        choose(&self.program.steps, first, self.program.steps.len(), id, &mut chosen);
+        let programs = (&self.program.steps[..], &self.program.names[..]);
+        let (ending, points) = ((&chosen[..], Ends::Tensor), &mut Points::unknown());
+        for_each_stage(programs, ending, picture, id, points, &mut |stage| {
+            pixels = pixels.max(pixels_of(stage.result())).max(pixels_of(stage.after));
+            let held = if stage.is_last { 0 } else { stage.result().bytes() };
+            most = most.max(before + held).max(stage.whole_bytes_max);
+            before = if stage.is_last { 0 } else { stage.after.bytes() };
+        })?;
+        let mode = self.decode.mode;
+        let of_wide = if mode.is_wide() { WidePicture::bytes(mode, pixels) } else { 0 };
+        Ok(most + of_wide)
+    }
+
+    /// Whether the operation of a number takes a picture: none before it makes elements.
+    fn resumes_picture(&self, first: usize) -> bool {
+        let is_on_tensor = |step: &Step| matches!(step, Step::Elements(_) | Step::Tensor(_));
+        first < self.program.steps.len() && !self.program.steps[..first].iter().any(is_on_tensor)
+    }
+
+    /// Finds the stages of the rest of the recipe, and the shape of what it gives.
+    fn plan_resumed(
+        &mut self,
+        first: usize,
+        (spec, data): (&TensorSpec, &[u8]),
+        stored: &[&[u8]],
+        id: Streams,
+    ) -> Result<TensorSpec, Error> {
+        assert!(self.views.is_none(), "the recipe makes one picture of a sample");
+        assert!((1..=self.program.steps.len()).contains(&first), "operation {first} of the recipe");
         if data.len() != spec.bytes() {
             return Err(Error::OutputSize { got: data.len(), expected: spec.bytes() });
         }
-        let is_on_tensor = |step: &Step| matches!(step, Step::Elements(_) | Step::Tensor(_));
+        self.turn = None;
+        self.unscaled = None;
+        self.source = Geometry::upright(spec.width, spec.height);
+        self.begin_targets(stored)?;
         self.chosen.clear();
-        choose(&self.steps, first, self.steps.len(), id, &mut self.chosen);
-        let mut tensor = if self.steps[first..].iter().all(is_on_tensor) {
-            self.resume_tensor(first, (spec, data))
+        choose(&self.program.steps, first, self.program.steps.len(), id, &mut self.chosen);
+        self.stages.clear();
+        let found = &mut |stage| self.stages.push(stage);
+        let (source, points) = (self.source, &mut self.points);
+        let programs = (&self.program.steps[..], &self.program.names[..]);
+        let ending = (&self.chosen[..], Ends::Tensor);
+        let picture = for_each_stage(programs, ending, source, id, points, found)?;
+        Ok(self.program.result.tensor((picture.height, picture.width)))
+    }
+
+    /// Executes the stages that have been found.
+    fn run_resumed(
+        &mut self,
+        first: usize,
+        (spec, data): (&TensorSpec, &[u8]),
+        (stored, result): (&[&[u8]], TensorSpec),
+        id: Streams,
+        (out, after_stage): (&mut [u8], &mut dyn FnMut()),
+    ) -> Result<(), Error> {
+        self.finish_points(stored, result);
+        if self.resumes_picture(first) {
+            let dtype = self.decode.mode.dtype();
+            assert_eq!((spec.dtype, spec.layout), (dtype, Layout::Nhwc), "a picture");
+            match self.decode.mode.is_wide() {
+                true => self.take_wide(spec, data),
+                false => self.take_picture(spec, data),
+            }
+            self.run(Source::Picture, id, out, after_stage)?;
         } else {
-            self.resume_picture((spec, data), id)?
-        };
-        self.finish(tensor.spec, id, &mut tensor.data, &mut || ())?;
-        Ok(tensor)
+            self.resume_tensor(first, (spec, data), (&result, out));
+            after_stage();
+        }
+        self.finish(result, id, out, after_stage)?;
+        self.prepare_masks(stored, result, id, after_stage)
     }
 
     /// The rest of the recipe, which changes elements only, on a tensor.
-    fn resume_tensor(&self, first: usize, (spec, data): (&TensorSpec, &[u8])) -> Tensor {
-        let result = self.result.tensor((spec.height, spec.width));
-        let mut out = vec![0; result.bytes()];
-        convert_elements((spec, data), (&result, &mut out), &|table| {
-            for step in &self.steps[first..] {
+    fn resume_tensor(
+        &self,
+        first: usize,
+        (spec, data): (&TensorSpec, &[u8]),
+        (result, out): (&TensorSpec, &mut [u8]),
+    ) {
+        let rest = &self.program.steps[first..];
+        if !rest.iter().any(|step| matches!(step, Step::Elements(_))) {
+            return out.copy_from_slice(data);
+        }
+        convert_elements((spec, data), (result, out), &|table| {
+            for step in rest {
                 if let Step::Elements(operation) = step {
                     operation.fold(table);
                 }
             }
         });
-        Tensor { spec: result, data: out }
-    }
-
-    /// The chosen operations, some of which change pictures, on a picture.
-    fn resume_picture(
-        &mut self,
-        (spec, data): (&TensorSpec, &[u8]),
-        id: SampleId,
-    ) -> Result<Tensor, Error> {
-        assert_eq!((spec.dtype, spec.layout), (Dtype::Uint8, Layout::Nhwc), "a picture");
-        self.take_picture(spec, data);
-        self.turn = None;
-        self.stages.clear();
-        let stages = &mut self.stages;
-        let picture = Geometry::upright(spec.width, spec.height);
-        let found = &mut |stage| stages.push(stage);
-        self.points.clear();
-        let points = &mut self.points;
-        let picture =
-            for_each_stage((&self.steps, &self.names), &self.chosen, picture, id, points, found)?;
-        let spec = self.result.tensor((picture.height, picture.width));
-        let mut data = vec![0; spec.bytes()];
-        self.run(None, id, &mut data, &mut || ())?;
-        Ok(Tensor { spec, data })
     }
 
     /// Copies a picture into the memory of the picture between two stages. One channel becomes

@@ -1,7 +1,7 @@
 //! A sample with its targets: points move while its stages are found, masks go through the same
 //! stages after the picture.
 
-use super::{SampleId, SamplePreparer, Tensor};
+use super::{SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::decode::Encoded;
 use crate::error::Error;
 use crate::stage::Geometry;
@@ -28,6 +28,7 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        let id = Streams::from(id);
         let spec = self.plan_with(encoded, stored, id)?;
         self.check_output(spec, out)?;
         self.run_with(encoded, (stored, spec), id, out, after_stage)
@@ -40,6 +41,7 @@ impl SamplePreparer {
         stored: &[&[u8]],
         id: SampleId,
     ) -> Result<Tensor, Error> {
+        let id = Streams::from(id);
         let spec = self.plan_with(encoded, stored, id)?;
         let mut data = vec![0; spec.bytes()];
         self.run_with(encoded, (stored, spec), id, &mut data, &mut || ())?;
@@ -50,7 +52,7 @@ impl SamplePreparer {
         &mut self,
         encoded: Encoded<'_>,
         stored: &[&[u8]],
-        id: SampleId,
+        id: Streams,
     ) -> Result<TensorSpec, Error> {
         assert_eq!(stored.len(), self.targets.len(), "a value for each target");
         self.plan(encoded, stored, id)
@@ -60,16 +62,32 @@ impl SamplePreparer {
         &mut self,
         encoded: Encoded<'_>,
         (stored, spec): (&[&[u8]], TensorSpec),
-        id: SampleId,
+        id: Streams,
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        self.finish_points(stored, spec);
+        self.run(Source::Encoded(encoded), id, out, after_stage)?;
+        self.finish(spec, id, out, after_stage)?;
+        self.prepare_masks(stored, spec, id, after_stage)
+    }
+
+    /// What the targets are whose points have moved through all stages.
+    pub(super) fn finish_points(&mut self, stored: &[&[u8]], spec: TensorSpec) {
         let size = (spec.width, spec.height);
         for ((target, stored), into) in self.targets.iter().zip(stored).zip(&mut self.prepared) {
             target.finish(stored, size, &self.points, into);
         }
-        self.run(Some(encoded), id, out, after_stage)?;
-        self.finish(spec, id, out, after_stage)?;
+    }
+
+    /// Puts the masks through the stages of their picture.
+    pub(super) fn prepare_masks(
+        &mut self,
+        stored: &[&[u8]],
+        spec: TensorSpec,
+        id: Streams,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
         for (index, stored) in stored.iter().enumerate() {
             self.prepare_mask(index, stored, spec, id, after_stage)?;
         }
@@ -112,7 +130,7 @@ impl SamplePreparer {
         index: usize,
         stored: &[u8],
         spec: TensorSpec,
-        id: SampleId,
+        id: Streams,
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         let target = &self.targets[index];
@@ -126,7 +144,7 @@ impl SamplePreparer {
         for layer in layers.each() {
             layers.put(layer, &mut self.picture);
             result.resize(pixels * layers.planes(), 0);
-            self.run_styled(None, layer.style, id, &mut result, after_stage)?;
+            self.run_styled(Source::Picture, layer.style, id, &mut result, after_stage)?;
             layers.take(layer, pixels, &result, &mut bytes);
         }
         self.prepared[index].bytes = bytes;

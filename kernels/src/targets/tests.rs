@@ -88,11 +88,25 @@ fn prepare_on(
     preparer.set_targets(targets.iter().map(|(spec, _)| spec.clone()).collect());
     let stored: Vec<&[u8]> = targets.iter().map(|(_, stored)| &stored[..]).collect();
     let tensor = preparer.prepare_tensor_with(Encoded::from(file), &stored, id)?;
-    Ok(Prepared {
+    let results = |preparer: &SamplePreparer| -> Vec<Vec<u8>> {
+        (0..targets.len()).map(|index| preparer.target(index).to_vec()).collect()
+    };
+    let prepared = Prepared {
         size: (tensor.spec.width, tensor.spec.height),
-        targets: (0..targets.len()).map(|index| preparer.target(index).to_vec()).collect(),
+        targets: results(&preparer),
         kept: preparer.kept(0).map(<[bool]>::to_vec),
-    })
+    };
+    // Decoding moves no target: resumed behind it, the rest gives the same targets, and the same
+    // picture where the decoder does not look ahead.
+    let decoded =
+        SamplePreparer::new(&recipe.beginning(1), cpu).prepare_tensor(Encoded::from(file), id)?;
+    let mut out = vec![0; tensor.spec.bytes()];
+    let from = (&decoded.spec, &decoded.data[..]);
+    preparer.resume_with(1, from, &stored, id, (&mut out, &mut || ()))?;
+    assert!(results(&preparer) == prepared.targets, "targets, resumed behind decode");
+    let looks_ahead = recipe.operations()[0].looks_ahead();
+    assert!(looks_ahead || out == tensor.data, "picture, resumed behind decode");
+    Ok(prepared)
 }
 
 fn prepare(

@@ -16,6 +16,7 @@ fn position(spec: &TensorSpec, pixels: usize, channel: usize, pixel: usize) -> u
 fn read(dtype: Dtype, data: &[u8], at: usize) -> f32 {
     match dtype {
         Dtype::Uint8 => f32::from(data[at]),
+        Dtype::Uint16 => f32::from(u16::from_le_bytes([data[2 * at], data[2 * at + 1]])),
         Dtype::Float16 => f16::from_le_bytes([data[2 * at], data[2 * at + 1]]).to_f32(),
         Dtype::Float32 => {
             let bytes = data[4 * at..].first_chunk().expect("the tensor has the element");
@@ -26,8 +27,9 @@ fn read(dtype: Dtype, data: &[u8], at: usize) -> f32 {
 
 fn write(dtype: Dtype, data: &mut [u8], at: usize, value: f32) {
     match dtype {
-        // A whole number in its range: a tensor of another type never becomes uint8 again.
+        // A whole number in its range: a tensor of another type never becomes this again.
         Dtype::Uint8 => data[at] = value as u8,
+        Dtype::Uint16 => data[2 * at..2 * at + 2].copy_from_slice(&(value as u16).to_le_bytes()),
         Dtype::Float16 => {
             data[2 * at..2 * at + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
         }

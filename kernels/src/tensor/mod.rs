@@ -34,6 +34,10 @@ pub use table::ElementTable;
 /// Values of a byte.
 const VALUES: usize = 256;
 
+/// Tensors of so many bytes are written past the caches, where the instruction set can: a batch of
+/// them is larger than the caches, and a plain store first reads the memory that it overwrites.
+const STREAMED_BYTES_MIN: usize = 256 << 10;
+
 /// Elements of `N` bytes for each value of each channel.
 type Tables<const N: usize> = Box<[[[u8; N]; VALUES]; 3]>;
 
@@ -98,8 +102,11 @@ impl TensorWriter {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         assert!(channels == 1 || channels == 3, "a picture has 1 or 3 channels");
         let ElementTable { values, dtype, layout, arithmetic } = table;
+        let [red, green, blue, _] = values;
+        let values = [red, green, blue];
         let elements = match dtype {
             Dtype::Uint8 => Elements::Uint8,
+            Dtype::Uint16 => panic!("a byte becomes no uint16"),
             Dtype::Float16 => Elements::Float16(tables(values, |v| f16::from_f32(v).to_le_bytes())),
             Dtype::Float32 => {
                 let tables = tables(values, f32::to_le_bytes);
@@ -119,10 +126,12 @@ impl TensorWriter {
         }
     }
 
-    /// Writes a row into `out`, which must have exactly the tensor's bytes.
+    /// Writes a row into `out`, which must have exactly the tensor's bytes. After the last row,
+    /// [`Self::end_rows`] must follow.
     pub fn write_row(&mut self, row: Row<'_>, place: Place, out: &mut [u8]) {
         let Place { y, height, mirrored } = place;
         let bytes = self.dtype().bytes();
+        let streams = out.len() >= STREAMED_BYTES_MIN;
         let elements = self.channels * row.width * height;
         assert_eq!(out.len(), elements * bytes, "the output has the tensor's bytes");
         assert!(y < height, "the row is in the tensor");
@@ -136,7 +145,7 @@ impl TensorWriter {
                 } else {
                     let mut ordered = self.take_ordered(3 * row.width);
                     self.interleave(row, mirrored, &mut ordered);
-                    self.convert(&ordered, [0, 1, 2], out);
+                    self.convert(&ordered, [0, 1, 2], out, streams);
                     self.ordered = ordered;
                 }
             }
@@ -146,15 +155,23 @@ impl TensorWriter {
                     let out = &mut out[y * row.width * bytes..][..row.width * bytes];
                     if let Elements::Uint8 = self.elements {
                         self.copy(&from[..row.width], mirrored, out);
-                    } else {
+                    } else if mirrored {
                         let mut ordered = self.take_ordered(row.width);
                         self.copy(&from[..row.width], mirrored, &mut ordered);
-                        self.convert(&ordered, [channel; 3], out);
+                        self.convert(&ordered, [channel; 3], out, streams);
                         self.ordered = ordered;
+                    } else {
+                        self.convert(&from[..row.width], [channel; 3], out, streams);
                     }
                 }
             }
         }
+    }
+
+    /// Ends the rows of a tensor: to be called before another thread may look at them.
+    pub fn end_rows(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        avx2_floats::fence();
     }
 
     /// The memory for the bytes of a row.
@@ -184,7 +201,9 @@ impl TensorWriter {
     }
 
     /// Turns bytes, whose channels repeat by three, into elements.
-    fn convert(&self, from: &[u8], channels: [usize; 3], out: &mut [u8]) {
+    fn convert(&self, from: &[u8], channels: [usize; 3], out: &mut [u8], streams: bool) {
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = streams;
         match &self.elements {
             Elements::Uint8 => out.copy_from_slice(from),
             Elements::Float16(tables) => portable::look_up(from, tables, channels, out),
@@ -192,7 +211,7 @@ impl TensorWriter {
                 let done = match (self.cpu, arithmetic) {
                     #[cfg(target_arch = "x86_64")]
                     (Cpu::Avx2 | Cpu::Avx512, Some(arithmetic)) => {
-                        avx2_floats::floats(from, arithmetic, channels, out)
+                        avx2_floats::floats(from, arithmetic, channels, out, streams)
                     }
                     _ => 0,
                 };
@@ -204,7 +223,7 @@ impl TensorWriter {
 }
 
 fn tables<const N: usize>(
-    values: &[[f32; VALUES]; 3],
+    values: [&[f32; VALUES]; 3],
     encode: impl Fn(f32) -> [u8; N],
 ) -> Tables<N> {
     Box::new(values.map(|channel| channel.map(&encode)))

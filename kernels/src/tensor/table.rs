@@ -4,16 +4,23 @@ use super::{Arithmetic, VALUES};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, Scale};
 
-/// What [`Scale::Multiply`] multiplies by.
-const FACTOR: f32 = (1.0f64 / 255.0) as f32;
+/// Most channels of a picture.
+const CHANNELS_MAX: usize = 4;
+
+/// What [`Scale::Multiply`] multiplies by, for the largest value of a type.
+fn factor(largest: u32) -> f32 {
+    (1.0 / f64::from(largest)) as f32
+}
 
 /// What [`Scale::Divide`] divides by.
-const DIVISOR: f32 = 255.0;
+fn divisor(largest: u32) -> f32 {
+    largest as f32
+}
 
 /// The element of each value of each channel, and how elements are stored.
 #[derive(Debug)]
 pub struct ElementTable {
-    pub(super) values: [[f32; VALUES]; 3],
+    pub(super) values: [[f32; VALUES]; CHANNELS_MAX],
     pub(super) dtype: Dtype,
     pub(super) layout: Layout,
     /// One scale and one normalisation, which may be all that the table holds.
@@ -24,7 +31,7 @@ impl Default for ElementTable {
     /// Each value as it is.
     fn default() -> Self {
         Self {
-            values: [0; 3].map(|_: u8| std::array::from_fn(|value| value as f32)),
+            values: [0; CHANNELS_MAX].map(|_: u8| std::array::from_fn(|value| value as f32)),
             dtype: Dtype::Uint8,
             layout: Layout::Nhwc,
             arithmetic: Arithmetic { scale: 1.0, divides: false, mean: [0.0; 3], std: [1.0; 3] },
@@ -40,29 +47,30 @@ impl ElementTable {
 
     /// Converts to an element type.
     pub fn convert(&mut self, to: Dtype, scale: Scale) {
-        let is_scaled = self.dtype == Dtype::Uint8 && to != Dtype::Uint8;
-        match scale {
-            Scale::None => (),
-            Scale::Multiply => self.arithmetic.scale = FACTOR,
-            Scale::Divide => {
-                self.arithmetic.scale = DIVISOR;
+        let largest = self.dtype.largest().filter(|_| to.largest().is_none());
+        match (scale, self.dtype.largest()) {
+            (Scale::Multiply, Some(largest)) => self.arithmetic.scale = factor(largest),
+            (Scale::Divide, Some(largest)) => {
+                self.arithmetic.scale = divisor(largest);
                 self.arithmetic.divides = true;
             }
+            (Scale::Multiply | Scale::Divide | Scale::None, _) => (),
         }
         self.dtype = to;
         self.each(|_, value| {
-            let scaled = match scale {
-                Scale::Multiply if is_scaled => value * FACTOR,
-                Scale::Divide if is_scaled => value / DIVISOR,
-                Scale::None | Scale::Multiply | Scale::Divide => value,
+            let scaled = match (scale, largest) {
+                (Scale::Multiply, Some(largest)) => value * factor(largest),
+                (Scale::Divide, Some(largest)) => value / divisor(largest),
+                (Scale::Multiply | Scale::Divide | Scale::None, _) => value,
             };
             round_to(to, scaled)
         });
     }
 
     /// Subtracts a mean and divides by a deviation per channel, in the current type.
-    pub fn normalize(&mut self, mean: [f32; 3], std: [f32; 3]) {
-        (self.arithmetic.mean, self.arithmetic.std) = (mean, std);
+    pub fn normalize(&mut self, mean: [f32; CHANNELS_MAX], std: [f32; CHANNELS_MAX]) {
+        let [of_mean, of_std] = [mean, std].map(|[red, green, blue, _]| [red, green, blue]);
+        (self.arithmetic.mean, self.arithmetic.std) = (of_mean, of_std);
         let dtype = self.dtype;
         let [mean, std] = [mean, std].map(|by| by.map(|value| round_to(dtype, value)));
         self.each(|channel, value| {
@@ -79,10 +87,10 @@ impl ElementTable {
     }
 }
 
-/// The nearest value of a type; uint8 values here are whole numbers in its range.
+/// The nearest value of a type; integers here are whole numbers in its range.
 fn round_to(dtype: Dtype, value: f32) -> f32 {
     match dtype {
-        Dtype::Uint8 | Dtype::Float32 => value,
+        Dtype::Uint8 | Dtype::Uint16 | Dtype::Float32 => value,
         Dtype::Float16 => f16::from_f32(value).to_f32(),
     }
 }

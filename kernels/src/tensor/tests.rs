@@ -1,7 +1,7 @@
 //! Elements against NumPy, every row in its place, and every instruction set against the portable
 //! one.
 
-use super::{ElementTable, Place, TensorWriter};
+use super::{ElementTable, Place, STREAMED_BYTES_MIN, TensorWriter};
 use crate::planes::{ROW_SLACK, Row};
 use crate::{Cpu, Picture, golden};
 use meetpoint_format::recipe::{Dtype, Layout, Scale};
@@ -20,7 +20,45 @@ fn written(cpu: Cpu, table: &ElementTable, from: &Picture, mirrored: bool) -> Ve
         let row = Row { planes: std::array::from_fn(|channel| &planes[channel][..]), width };
         writer.write_row(row, Place { y, height, mirrored }, &mut out);
     }
+    writer.end_rows();
     out
+}
+
+/// A tensor that is large enough to be written past the caches, at addresses where vectors can be
+/// and at others.
+#[test]
+fn large_tensors_are_the_same_at_every_address() {
+    let (width, height) = (168, 160);
+    let plane: Vec<u8> = (0..width * height).map(|at| (at * 7 % 251) as u8).collect();
+    for layout in [Layout::Nchw, Layout::Nhwc] {
+        let mut table = ElementTable::default();
+        table.convert(Dtype::Float32, Scale::Multiply);
+        table.normalize([0.485, 0.456, 0.406, 0.0], [0.229, 0.224, 0.225, 1.0]);
+        table.set_layout(layout);
+        let made = |cpu: Cpu, offset: usize| {
+            let mut writer = TensorWriter::new(&table, 3, cpu);
+            let bytes = width * height * 3 * 4;
+            let mut memory = vec![0xaa; bytes + 64];
+            let start = memory.as_ptr().align_offset(32) + offset;
+            let out = &mut memory[start..start + bytes];
+            for y in 0..height {
+                let from = &plane[y * width..][..width];
+                let mut padded = from.to_vec();
+                padded.resize(width.next_multiple_of(ROW_SLACK), 0);
+                let row = Row { planes: [&padded, &padded, &padded], width };
+                writer.write_row(row, Place { y, height, mirrored: y % 2 == 0 }, out);
+            }
+            writer.end_rows();
+            out.to_vec()
+        };
+        let expected = made(Cpu::Portable, 0);
+        assert!(expected.len() >= STREAMED_BYTES_MIN);
+        for cpu in golden::instruction_sets() {
+            for offset in [0, 4, 16] {
+                assert!(made(cpu, offset) == expected, "{} {layout:?} {offset}", cpu.name());
+            }
+        }
+    }
 }
 
 #[test]
@@ -44,7 +82,7 @@ fn every_value_of_a_byte_becomes_what_numpy_computes() {
         table.convert(dtype, scale);
         if *numbers != ["none"] {
             let [mean, std] = [0, 3].map(|from| {
-                [0, 1, 2].map(|channel| golden::number::<f64>(numbers[from + channel]) as f32)
+                [0, 1, 2, 2].map(|channel| golden::number::<f64>(numbers[from + channel]) as f32)
             });
             table.normalize(mean, std);
         }
@@ -130,7 +168,7 @@ fn a_tensor_of_one_channel_holds_the_first_plane_in_either_layout() {
             let mut table = ElementTable::default();
             table.set_layout(layout);
             table.convert(Dtype::Float32, Scale::None);
-            table.normalize([3.0, 0.0, 0.0], [0.5, 0.1, 0.1]);
+            table.normalize([3.0, 0.0, 0.0, 0.0], [0.5, 0.1, 0.1, 0.1]);
             let mut writer = TensorWriter::new(&table, 1, cpu);
             let mut out = vec![0; width * height * 4];
             let mut expected = Vec::new();

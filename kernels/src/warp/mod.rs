@@ -56,8 +56,9 @@ pub(crate) struct Warp {
     pub(crate) map: Map,
     /// How a pixel is computed.
     pub(crate) interpolation: WarpInterpolation,
-    /// Red, green and blue of pixels whose position lies outside the source.
-    pub(crate) fill: [u8; 3],
+    /// Red, green, blue and alpha of pixels whose position lies outside the source; of one style,
+    /// what fills its planes.
+    pub(crate) fill: [u8; 4],
 }
 
 /// Writes a row of a result: from the source, the row's index and its planes. Rows must come from
@@ -77,7 +78,8 @@ impl Warp {
             true => WarpInterpolation::Nearest,
             false => self.interpolation,
         };
-        Self { fill: pixels.fill(self.fill), interpolation, ..*self }
+        let [first, second, third] = pixels.fill(self.fill);
+        Self { fill: [first, second, third, 0], interpolation, ..*self }
     }
 
     /// As [`Warp::apply`], with the mean of `samples` x `samples` pixels of a warp that is larger

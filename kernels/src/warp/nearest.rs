@@ -20,7 +20,7 @@ fn whole(position: f64) -> i32 {
 fn put(
     from: &Planes,
     out: [&mut [u8]; 3],
-    fill: [u8; 3],
+    [first, second, third, _]: [u8; 4],
     mut position: impl FnMut(usize) -> (i32, i32),
 ) {
     let (width, height) = from.size();
@@ -35,7 +35,7 @@ fn put(
         [*red, *green, *blue] = if column < width && row < height {
             planes.map(|plane| plane[row * stride + column])
         } else {
-            fill
+            [first, second, third]
         };
     }
 }

@@ -48,7 +48,7 @@ fn every_warp_equals_pillow_bit_for_bit() {
             size: (golden::number(to_width), golden::number(to_height)),
             map,
             interpolation: WarpInterpolation::from_name(interpolation).unwrap(),
-            fill: [red, green, blue].map(|word| golden::number(word)),
+            fill: [red, green, blue, &"0"].map(|word| golden::number(word)),
         };
         let [seed, width, height] = [seed, width, height].map(|word| golden::number(word));
         let (mut picture, mut next) = (planes(kind, seed, width, height), Planes::default());
@@ -72,7 +72,7 @@ fn a_warp_is_interrupted() {
             Map::Affine([1.0, 0.1, 40_000.0, 0.0, 1.0, 0.0]),
             Map::Perspective([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
         ] {
-            let warp = Warp { size: (9, 5), map, interpolation: *interpolation, fill: [0; 3] };
+            let warp = Warp { size: (9, 5), map, interpolation: *interpolation, fill: [0; 4] };
             let interrupt = Interrupt::when(|| true);
             let mut pause = || ();
             let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
@@ -87,7 +87,7 @@ fn a_position_that_is_no_number_is_outside() {
         let (mut picture, mut next) = (planes("wave", 1, 9, 5), Planes::default());
         // 0 / 0 in the column whose centre is at 1.5.
         let map = Map::Perspective([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0 / 1.5, 0.0]);
-        let warp = Warp { size: (3, 1), map, interpolation: *interpolation, fill: [1, 2, 3] };
+        let warp = Warp { size: (3, 1), map, interpolation: *interpolation, fill: [1, 2, 3, 0] };
         let interrupt = Interrupt::default();
         let mut pause = || ();
         let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);

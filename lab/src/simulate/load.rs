@@ -32,37 +32,40 @@ impl Loaded {
 
     fn parse(path: &Path, text: String) -> Result<Self, Error> {
         let scenario =
-            Scenario::from_toml(&text).map_err(|error| fault(path, &text, None, error))?;
+            Scenario::from_toml(&text).map_err(|error| fault(path, Some(&text), error))?;
         let table = text.parse().expect("what was read as a scenario is TOML");
         let mut loaded = Self { path: path.to_path_buf(), text, table, scenario };
         let mut scenario = loaded.scenario.clone();
-        loaded.complete(&mut scenario, None)?;
+        loaded.complete(&mut scenario, &[])?;
         loaded.scenario = scenario;
         Ok(loaded)
     }
 
-    /// Fills in the traces that a scenario of this file names, and checks it; `swept` are the keys
-    /// that are not as the file has them.
-    pub fn complete(&self, scenario: &mut Scenario, swept: Option<&str>) -> Result<(), Error> {
+    /// Fills in the traces that a scenario of this file names, and checks it; `swept` are the
+    /// parameters that a sweep has set, with their values as text.
+    pub fn complete(
+        &self,
+        scenario: &mut Scenario,
+        swept: &[(String, String)],
+    ) -> Result<(), Error> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         scenario.fill_traces(|name| trace(&folder.join(name)))?;
-        scenario.check().map_err(|error| self.fault(swept, error))
+        scenario.check().map_err(|error| match swept {
+            [] => fault(&self.path, Some(&self.text), error),
+            _ => self.sweep_fault(ScenarioError { swept: swept.to_vec(), ..error }),
+        })
     }
 
-    /// A fault of a scenario that was made from this file.
-    pub fn fault(&self, swept: Option<&str>, error: ScenarioError) -> Error {
-        fault(&self.path, &self.text, swept, error)
+    /// A fault of a sweep over this file. It has no position in the file.
+    pub fn sweep_fault(&self, error: ScenarioError) -> Error {
+        fault(&self.path, None, error)
     }
 }
 
-/// Puts a fault into its place in the file; what a sweep has set has none there.
-fn fault(path: &Path, text: &str, swept: Option<&str>, error: ScenarioError) -> Error {
-    let place = match swept {
-        Some(_) => None,
-        None => error.place.or_else(|| place_of(text, &error.key)),
-    };
-    let ScenarioError { key, problem, remedy, .. } = error;
-    let swept = swept.map(str::to_owned);
+/// Adds the file to a fault, and the position of its key in `text`.
+fn fault(path: &Path, text: Option<&str>, error: ScenarioError) -> Error {
+    let place = text.and_then(|text| error.place.or_else(|| place_of(text, &error.key)));
+    let ScenarioError { key, swept, problem, remedy, .. } = error;
     let file = path.to_path_buf();
     Error::Scenario(Box::new(ScenarioFault { file, place, key, swept, problem, remedy }))
 }

@@ -28,7 +28,8 @@ pub struct Row {
 pub fn parse(text: &str) -> Result<Sweep, String> {
     let wrong = || {
         format!(
-            "\"{text}\" is no sweep; write host.workers=0,4,16 or devices.0.preparation=1s,2s,4s"
+            "\"{text}\" is not a sweep; write host.workers=0,4,16 or \
+             devices.0.preparation=1s,2s,4s"
         )
     };
     let (parameter, values) = text.split_once('=').ok_or_else(wrong)?;
@@ -79,18 +80,12 @@ pub fn run(
 ) -> Result<Vec<Simulated>, Error> {
     // What is typed stands above what the file says.
     let sweeps = if typed.is_empty() { &loaded.scenario.sweep } else { typed };
-    let parameters: Vec<&str> = sweeps.iter().map(|sweep| sweep.parameter.as_str()).collect();
-    let swept = |names: &[&str]| (!names.is_empty()).then(|| names.join(", "));
-    let all = points(&loaded.table, sweeps)
-        .map_err(|error| loaded.fault(swept(&parameters).as_deref(), error))?;
+    let all = points(&loaded.table, sweeps).map_err(|error| loaded.sweep_fault(error))?;
     let total = all.len() as u64;
     let mut results = Vec::with_capacity(all.len());
     for (done, mut point) in all.into_iter().enumerate() {
         progress(done as u64, total);
-        let names: Vec<String> =
-            point.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        let at = (!names.is_empty()).then(|| names.join(", "));
-        loaded.complete(&mut point.scenario, at.as_deref())?;
+        loaded.complete(&mut point.scenario, &point.settings)?;
         let outcome = meetpoint_sim::run(&point.scenario, seed)
             .map_err(Error::simulating(loaded.path.display().to_string()))?;
         results.push(Simulated { settings: point.settings, outcome });
@@ -133,8 +128,28 @@ pub fn csv(results: &[Simulated], seed: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, run};
+    use crate::Error;
+    use crate::simulate::load::Loaded;
     use toml::Value;
+
+    #[test]
+    fn a_swept_parameter_is_named_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.toml");
+        let text = "strategy = \"host-only\"\nbatches = 10\n[host]\npreparation = \"1s\"\n\
+                    [accelerator]\nstep = \"1s\"\n";
+        std::fs::write(&path, text).unwrap();
+        let loaded = Loaded::read(&path).unwrap();
+        // An unknown key, a value that the check refuses, and a path through a number.
+        for (sweep, count) in [("host.wrokers=1,2", 1), ("epochs=0,1", 1), ("batches.of=1,2", 0)] {
+            let error = run(&loaded, &[parse(sweep).unwrap()], 1, &mut |_, _| {}).unwrap_err();
+            let said = error.to_string();
+            let Error::Scenario(fault) = error else { panic!("{error:?}") };
+            assert_eq!((fault.swept.len(), fault.place), (count, None), "{said}");
+            assert_eq!(said.matches(" = ").count(), count, "{said}");
+        }
+    }
 
     #[test]
     fn a_sweep_is_read_as_toml_values_or_texts() {

@@ -6,11 +6,10 @@
 //!
 //! In reading order: [`Options`], [`profile`], `choice` (which samples), `rounds` (which stored
 //! forms), `space` (what fits),
-//! `offline` (before the cut), `store` and `codec` (between), `online` (after the cut), `workers`,
+//! `offline` (before the cut), `store` (between), `online` (after the cut), `workers`,
 //! `meters`.
 
 mod choice;
-mod codec;
 mod meters;
 mod offline;
 mod online;
@@ -111,6 +110,7 @@ pub fn profile(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Profile, Error> {
     check(dataset, options)?;
+    check_pictures(recipe)?;
     let mut count = match options.samples {
         Samples::Exactly(count) => count,
         Samples::Widening => SAMPLES_FIRST.min(dataset.len()),
@@ -170,6 +170,18 @@ fn check(dataset: &Dataset, options: &Options) -> Result<(), Error> {
             Err(Error::Samples { asked, least, most: samples })
         }
         Samples::Exactly(_) | Samples::Widening => Ok(()),
+    }
+}
+
+/// Refuses a recipe that makes several pictures of a sample.
+fn check_pictures(recipe: &Recipe) -> Result<(), Error> {
+    let of_view = recipe.views().first().map(|view| format!("the view {:?}", view.column));
+    let operations = recipe.operations().iter();
+    let mut several = operations.filter(|operation| operation.pictures() > 1);
+    let of_operation = || several.next().map(|operation| format!("`{}`", operation.name()));
+    match of_view.or_else(of_operation) {
+        Some(maker) => Err(Error::SeveralPictures { maker }),
+        None => Ok(()),
     }
 }
 

@@ -1,16 +1,16 @@
 //! Executes the operations before a cut once, and stores what they give.
 
 use super::choice::Choice;
-use super::codec::compress;
 use super::store::{Store, Writer};
 use super::workers::each;
 use crate::Error;
+use crate::jpeg::encode_jpeg;
 use crate::statistics::Moments;
 use crate::vocabulary::{Codec, Form, Point};
-use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
-use meetpoint_kernels::jpeg::{self, to_form};
+use meetpoint_kernels::jpeg::{self as codec, to_form};
 use meetpoint_kernels::{Cpu, ImageFormat, SampleId, SamplePreparer, Tensor};
+use meetpoint_prepare::codec::compress;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -34,10 +34,7 @@ pub(super) struct Offline {
 pub(super) fn beginning(recipe: &Recipe, point: &Point) -> Option<Recipe> {
     match point.form {
         Form::Files | Form::Packed | Form::CoefficientsFast | Form::CoefficientsCompact => None,
-        Form::Prepared | Form::Jpeg => {
-            let operations = recipe.operations()[..point.operations].to_vec();
-            Some(Recipe::new(operations).expect("the beginning of a recipe is one"))
-        }
+        Form::Prepared | Form::Jpeg => Some(recipe.beginning(point.operations)),
     }
 }
 
@@ -54,8 +51,8 @@ impl Maker<'_> {
         let file = self.choice.file(index)?;
         let form = match self.point.form {
             Form::Files | Form::Packed => return Ok((file, None)),
-            Form::CoefficientsFast => jpeg::Form::Fast,
-            Form::CoefficientsCompact => jpeg::Form::Compact,
+            Form::CoefficientsFast => codec::Form::Fast,
+            Form::CoefficientsCompact => codec::Form::Compact,
             Form::Prepared => return self.prepare(index, &file).map(|it| (it.data, Some(it.spec))),
             Form::Jpeg => {
                 let tensor = self.prepare(index, &file)?;
@@ -82,20 +79,12 @@ impl Maker<'_> {
     }
 
     fn encode(&self, index: usize, tensor: &Tensor) -> Result<Vec<u8>, Error> {
-        let TensorSpec { width, height, channels, .. } = tensor.spec;
-        let side = || Error::JpegSide {
+        encode_jpeg(tensor, JPEG_QUALITY).ok_or_else(|| Error::JpegSide {
             strategy: self.point.to_string(),
             key: self.choice.key(index),
-            width,
-            height,
-        };
-        let sides = [width, height].map(u16::try_from);
-        let [Ok(columns), Ok(rows)] = sides else { return Err(side()) };
-        let colours = if channels == 1 { ColorType::Luma } else { ColorType::Rgb };
-        let mut encoded = Vec::new();
-        let encoder = Encoder::new(&mut encoded, JPEG_QUALITY);
-        encoder.encode(&tensor.data, columns, rows, colours).map_err(|_| side())?;
-        Ok(encoded)
+            width: tensor.spec.width,
+            height: tensor.spec.height,
+        })
     }
 }
 

@@ -1,16 +1,16 @@
 //! Executes the operations after a cut, as each epoch does.
 
 use super::choice::Choice;
-use super::codec::decompress;
 use super::meters::{Metering, Usage, context_switches};
 use super::store::{Record, Store};
 use super::workers::each;
 use crate::Error;
 use crate::statistics::Moments;
-use crate::vocabulary::Form;
+use crate::vocabulary::{Codec, Form};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor};
+use meetpoint_prepare::codec::decompress;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -66,13 +66,19 @@ impl<'a> Resumer<'a> {
     /// Reads, checks and decompresses a sample into `self.raw`.
     fn load(&mut self, index: usize) -> Result<(), Error> {
         let is_whole = self.store.read(index, &mut self.stored)?;
-        let raw_bytes = usize::try_from(self.store.records[index].raw_bytes);
-        self.raw.resize(raw_bytes.expect("it was in memory"), 0);
-        let decompressed = decompress(self.store.codec, &self.stored, &mut self.raw);
-        decompressed.filter(|()| is_whole).ok_or_else(|| Error::Stored {
-            path: self.store.path(index).to_path_buf(),
-            key: self.work.choice.key(index),
-        })
+        let raw_bytes = self.store.records[index].raw_bytes;
+        let raw = decompress(self.store.codec, &self.stored, &mut self.raw);
+        let is_whole = is_whole && raw.is_some_and(|raw| raw.len() as u64 == raw_bytes);
+        if !is_whole {
+            return Err(Error::Stored {
+                path: self.store.path(index).to_path_buf(),
+                key: self.work.choice.key(index),
+            });
+        }
+        if self.store.codec == Codec::None {
+            std::mem::swap(&mut self.raw, &mut self.stored);
+        }
+        Ok(())
     }
 
     /// Prepares a sample from its decompressed bytes.

@@ -1,11 +1,11 @@
 //! Refuses what would not fit the free space or the memory, before anything is written.
 
 use super::choice::Choice;
-use super::codec::compressed_bytes_max;
 use crate::Error;
 use crate::vocabulary::{Codec, Form, Point};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::{ImageInfo, probe};
+use meetpoint_prepare::codec::compressed_bytes_max;
 use meetpoint_storage::MemoryLimit;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Points and strategies, against a closed formula and operation by operation.
 
 use crate::recipe;
-use meetpoint_planner::enumerate::RefusedBecause;
+use meetpoint_format::recipe::CutRefusal;
 use meetpoint_planner::{Codec, Form, Settings, enumerate, materialization_points};
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ fn a_cut_after_a_random_operation_is_refused_and_names_it() {
     assert_eq!(names(&operations, false), ["files", "packed", "1-decode", "1-decode-jpeg"]);
     let refused: Vec<_> =
         points.refused.iter().map(|it| (it.operations, it.operation, it.because)).collect();
-    let because = RefusedBecause::Random { by: "random_horizontal_flip", position: 2 };
+    let because = CutRefusal::Random { by: "random_horizontal_flip", position: 2 };
     assert_eq!(refused, [(2, "random_horizontal_flip", because), (3, "resize", because)]);
 }
 
@@ -50,7 +50,7 @@ fn a_decode_that_looks_at_the_first_resize_is_not_cut_off_from_it() {
     let operations =
         ["decode scaled = true", "center_crop size = 9", "resize size = 8", "grayscale"];
     let points = materialization_points(&recipe(&operations), false);
-    let because = RefusedBecause::LooksAhead { by: "decode", position: 1 };
+    let because = CutRefusal::LooksAhead { by: "decode", position: 1 };
     let refused: Vec<_> = points.refused.iter().map(|it| (it.operations, it.because)).collect();
     assert_eq!(refused, [(1, because), (2, because)]);
     assert_eq!(
@@ -63,6 +63,8 @@ fn a_decode_that_looks_at_the_first_resize_is_not_cut_off_from_it() {
     let operations = ["decode scaled = true", "random_grayscale", "random_resized_crop size = 8"];
     assert_eq!(names(&operations, false), ["files", "packed"]);
     assert_eq!(names(&["decode scaled = true"], false)[2..], ["1-decode", "1-decode-jpeg"]);
+    // A JPEG has no alpha.
+    assert_eq!(names(&["decode mode = \"rgba\""], false)[2..], ["1-decode"]);
 }
 
 proptest! {

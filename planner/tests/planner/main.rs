@@ -6,6 +6,7 @@ mod decisions;
 mod enumeration;
 mod files;
 mod measuring;
+mod preparing;
 
 use meetpoint_format::recipe::Recipe;
 use meetpoint_planner::results::CacheDrop;

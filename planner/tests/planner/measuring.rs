@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Packs some JPEGs of different sizes.
-fn dataset(folder: &Path, samples: u16) -> Arc<Dataset> {
+pub(crate) fn dataset(folder: &Path, samples: u16) -> Arc<Dataset> {
     let from = folder.join("pictures");
     std::fs::create_dir(&from).unwrap();
     for sample in 0..samples {

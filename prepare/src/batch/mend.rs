@@ -63,19 +63,15 @@ impl CpuPreparer {
 
     /// Moves tensors up over the places of samples that were left out.
     pub(super) fn close_up(&self, out: &mut [u8]) {
-        let bytes = self.image_bytes;
-        let mut left_out = self.mended.iter().filter(|mended| mended.replaced_by.is_none());
-        let mut next = left_out.next();
-        let mut end = 0;
-        for position in 0..self.samples.len() {
-            if next.is_some_and(|mended| mended.position as usize == position) {
-                next = left_out.next();
-                continue;
-            }
-            if end < position {
-                out.copy_within(position * bytes..(position + 1) * bytes, end * bytes);
-            }
-            end += 1;
+        let is_left_out = |position: &usize| {
+            let of_position = |it: &&Mended| it.position as usize == *position;
+            let mended = self.mended.iter().find(of_position);
+            mended.is_some_and(|mended| mended.replaced_by.is_none())
+        };
+        let samples = self.samples.len();
+        let kept: Vec<usize> = (0..samples).filter(|it| !is_left_out(it)).collect();
+        if kept.len() < samples {
+            self.pictures.close_up(samples, &kept, out);
         }
     }
 }

@@ -1,15 +1,18 @@
 //! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
 //!
-//! In reading order: this file (reading ahead, decoding), `table` (columns beside the images),
-//! `mend` (damaged samples).
+//! In reading order: this file (reading ahead, decoding), `pictures` (where the images of a sample
+//! lie), `table` (columns beside the images), `mend` (damaged samples).
 
 mod mend;
+mod pictures;
 mod table;
 
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
+use crate::resume::Resumer;
+use crate::shape::fixed_shape;
 use crate::{BatchMemory, Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::{
@@ -19,13 +22,14 @@ use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
-    BatchId, BatchMixer, BatchTensors, ContainedPanic, Cpu, Encoded, Error as PictureError,
-    Interrupt, SampleId, SamplePreparer, TargetSpec, contain_panic,
+    BatchId, BatchMixer, BatchTensors, ContainedPanic, Cpu, Encoded, Interrupt, SampleId,
+    SamplePreparer, TargetSpec, contain_panic,
 };
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
     RequestKind,
 };
+use pictures::Pictures;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
@@ -64,20 +68,66 @@ impl Job {
 }
 
 /// Prepares batches with the CPU. Belongs to one thread.
+///
+/// ```
+/// use meetpoint_format::batching::{Batching, Cut};
+/// use meetpoint_format::recipe::Recipe;
+/// use meetpoint_format::sampler::Sampling;
+/// use meetpoint_kernels::Cpu;
+/// use meetpoint_prepare::{BatchMemory, CpuPreparer, Dataset, Job, MemoryKind, OnError, Preparer};
+/// use meetpoint_storage::{EngineKind, open_engine};
+/// use std::sync::Arc;
+///
+/// /// Memory of the host.
+/// struct Host(Vec<u8>);
+///
+/// impl BatchMemory for Host {
+///     fn kind(&self) -> MemoryKind {
+///         MemoryKind::Host
+///     }
+///
+///     fn bytes_mut(&mut self) -> &mut [u8] {
+///         &mut self.0
+///     }
+/// }
+///
+/// let dataset = Arc::new(Dataset::open("../datasets/tests/golden/version-3".as_ref())?);
+/// let recipe =
+///     "operation = [{name = 'decode'}, {name = 'center_crop', size = 8}]";
+/// let cut = Cut { batch_size: 4, drop_last: false, seed: 1 };
+/// let job = Job {
+///     batching: Batching::alone(cut, Sampling::shuffled(dataset.len())),
+///     dataset,
+///     recipe: Arc::new(Recipe::from_toml(recipe)?),
+///     on_error: OnError::default(),
+///     columns: vec!["image".to_owned()].into(),
+/// };
+/// let engine = open_engine(EngineKind::Auto, 8)?.engine;
+/// let mut preparer = CpuPreparer::new(job, engine, Cpu::detect())?;
+/// let mut memory = Host(vec![0; 4 * 8 * 8 * 3]);
+/// let batch = preparer.prepare(0, 0, &mut memory, &mut |_| true)?;
+/// assert_eq!(batch.samples.len(), 4);
+/// // The same batch of the same epoch has the same bytes.
+/// let first = memory.0.clone();
+/// preparer.prepare(0, 0, &mut memory, &mut |_| true)?;
+/// assert_eq!(memory.0, first);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct CpuPreparer {
     job: Job,
     engine: Box<dyn Engine>,
     files: Vec<FileId>,
-    /// Files outside of the parts.
-    contents: OpenContents,
+    /// Files outside of the parts, by folder of the dataset.
+    contents: Vec<OpenContents>,
     preparer: SamplePreparer,
+    /// Where samples are prepared by the first operations of the recipe.
+    resumer: Option<Resumer>,
     /// Where the recipe has operations on batches.
     mixer: Option<BatchMixer>,
     interrupt: Interrupt,
     memory: Option<Arc<DecodeMemory>>,
     spec: TensorSpec,
-    /// Bytes of a sample's image; 0 where batches have none.
-    image_bytes: usize,
+    pictures: Pictures,
     table: Table,
     /// The order of the epoch that was last asked for.
     order: Option<(u32, EpochOrder)>,
@@ -121,29 +171,33 @@ impl CpuPreparer {
     /// Where the recipe decodes regions, the dataset keeps entry points from now on, in at most
     /// [`ENTRY_POINTS_KEPT_BYTES`] for all of its preparers together.
     pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
-        let spec = job.recipe.output().ok_or(Error::NoFixedShape)?;
+        let spec = fixed_shape(&job.recipe)?;
         let columns = job.batch_columns()?;
         let targets = job.dataset.targets(&columns, &job.recipe)?;
+        let resumer = job.dataset.start(&job.recipe)?.map(|start| Resumer::new(start, cpu));
         let mut preparer = SamplePreparer::new(&job.recipe, cpu);
+        preparer.set_columns(Pictures::of_recipe(&columns));
         preparer.set_targets(targets.iter().map(target_spec).collect());
         let table = Table::new(Arc::new(columns), (targets, job.recipe.labels()));
         let files = (0..job.dataset.manifest().parts.len())
             .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
-        if decodes_regions(&job.recipe) {
+        let contents = (0..job.dataset.folders()).map(|_| OpenContents::default()).collect();
+        if resumer.is_none() && decodes_regions(&job.recipe) {
             job.dataset.keep_entry_points(ENTRY_POINTS_KEPT_BYTES);
         }
         Ok(Self {
             preparer,
+            resumer,
             mixer: BatchMixer::new(&job.recipe, spec),
             interrupt: Interrupt::default(),
             memory: None,
             job,
             engine,
             files,
-            contents: OpenContents::default(),
+            contents,
             spec,
-            image_bytes: if table.has_images() { spec.bytes() } else { 0 },
+            pictures: Pictures::new(Arc::clone(table.columns())),
             table,
             order: None,
             samples: Vec::new(),
@@ -160,7 +214,7 @@ impl CpuPreparer {
         self.memory = Some(memory);
     }
 
-    /// Shape of one sample's image.
+    /// Shape of each picture of a sample; of the first view, where the recipe has views.
     pub fn spec(&self) -> TensorSpec {
         self.spec
     }
@@ -235,7 +289,7 @@ impl CpuPreparer {
     ) -> Result<(), Error> {
         let Some(mixer) = &mut self.mixer else { return Ok(()) };
         let started = Instant::now();
-        let (images, others) = hand.out.split_at_mut(samples * self.image_bytes);
+        let (images, others) = hand.out.split_at_mut(self.pictures.end(samples));
         let label = self.table.columns().position_of(ColumnSource::Label);
         let labels = label.map_or(0..0, |index| {
             let extent = layout.extent(index);
@@ -287,9 +341,9 @@ impl CpuPreparer {
                 break;
             }
             let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
-            let file = match (&location.file, self.job.dataset.contents()) {
-                (Some(file), Some(contents)) => {
-                    match self.contents.file(file, contents, &mut *self.engine) {
+            let file = match (&location.file, self.job.dataset.contents(location.part)) {
+                (Some(file), Some((folder, contents))) => {
+                    match self.contents[folder].file(file, contents, &mut *self.engine) {
                         Ok(file) => file,
                         Err(error) => {
                             let error = self.job.dataset.in_place(*sample, location, error);
@@ -424,8 +478,7 @@ impl CpuPreparer {
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
         let reserved = self.reserve((sample, location), stored, id, hand)?;
-        let place = position * self.spec.bytes();
-        let out = &mut hand.out[place..place + self.spec.bytes()];
+        let mut outs = self.pictures.of(position, self.samples.len(), hand.out);
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
         let is_given_up = &mut hand.is_given_up;
         let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
@@ -433,30 +486,24 @@ impl CpuPreparer {
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
         let targets = self.table.stored_targets((sample, location), &self.job.dataset)?;
-        let prepare = || self.preparer.prepare_with(encoded, &targets, id, out, pause);
-        let prepared = contain_panic(prepare);
+        let (preparer, resumer) = (&mut self.preparer, &mut self.resumer);
+        let prepared = contain_panic(|| match resumer {
+            None => Ok(preparer.prepare_columns(encoded, &targets, id, &mut outs, pause)?),
+            Some(resumer) => {
+                let out = &mut *outs[0];
+                resumer.prepare(preparer, stored, &targets, id, (out, pause))
+            }
+        });
         if reserved.is_some() || prepared.is_err() {
             // What it took is free for others only if it is not retained.
             self.preparer.free_pictures();
+            self.resumer.iter_mut().for_each(Resumer::free);
         }
         let prepared = prepared.map_err(|ContainedPanic { message, location: line }| {
             let (part, row, key) = self.job.dataset.place_in_words(sample, location);
             Error::Defect { part, row, key, message, location: line }
         })?;
-        prepared.map_err(|source| {
-            let place = || self.job.dataset.place_in_words(sample, location);
-            match source {
-                PictureError::Interrupted => Error::Interrupted,
-                PictureError::DoesNotFit(source) => {
-                    let (part, row, key) = place();
-                    Error::RecipeDoesNotFit { part, row, key, source }
-                }
-                source => {
-                    let (part, row, key) = place();
-                    Error::Sample { part, row, key, source }
-                }
-            }
-        })?;
+        prepared.map_err(|why| self.job.dataset.unprepared((sample, location), why))?;
         let place = (sample, location);
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
         hand.stats.samples += 1;
@@ -476,7 +523,11 @@ impl CpuPreparer {
     ) -> Result<Option<Reserved>, Error> {
         let Some(memory) = &self.memory else { return Ok(None) };
         // Headers that do not read are the decoder's to refuse.
-        let Ok(needed) = self.preparer.memory_bytes(stored, id) else { return Ok(None) };
+        let needed = match &self.resumer {
+            None => self.preparer.memory_bytes(stored, id).ok(),
+            Some(resumer) => resumer.memory_bytes(&self.preparer, stored, id),
+        };
+        let Some(needed) = needed else { return Ok(None) };
         memory.reserve(needed, &mut || hand.ask().is_ok() && !self.interrupt.is_raised()).map_err(
             |why| match why {
                 NoMemory::GivenUp => Error::Interrupted,
@@ -525,6 +576,9 @@ impl Preparer for CpuPreparer {
 
     fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.preparer.set_interrupt(interrupt.clone());
+        if let Some(resumer) = &mut self.resumer {
+            resumer.set_interrupt(interrupt.clone());
+        }
         if let Some(mixer) = &mut self.mixer {
             mixer.set_interrupt(interrupt.clone());
         }
@@ -542,7 +596,7 @@ impl Preparer for CpuPreparer {
     ) -> Result<PreparedBatch, Error> {
         self.locate(epoch, batch)?;
         let out = memory.bytes_mut();
-        let (got, needed) = (out.len(), self.samples.len() * self.image_bytes);
+        let (got, needed) = (out.len(), self.pictures.end(self.samples.len()));
         if got < needed {
             return Err(Error::OutputTooSmall { got, needed });
         }

@@ -15,8 +15,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Arc<BatchColumns>,
-    /// Index of the column with the images.
-    image: Option<usize>,
     targets: Vec<Target>,
     /// What labels become, where they do not stay numbers.
     soft_labels: Option<SoftLabels>,
@@ -90,9 +88,8 @@ impl Table {
             Target { stored, further, own, filtered, value: Vec::new() }
         });
         let targets = targets.collect();
-        let image = columns.position_of(ColumnSource::Image);
         let staged = columns.as_slice().iter().map(|_| Staged::default()).collect();
-        Self { columns, image, targets, soft_labels, staged, held_at: Vec::new() }
+        Self { columns, targets, soft_labels, staged, held_at: Vec::new() }
     }
 
     pub(super) fn columns(&self) -> &Arc<BatchColumns> {
@@ -101,7 +98,7 @@ impl Table {
 
     /// Whether batches have images.
     pub(super) fn has_images(&self) -> bool {
-        self.image.is_some()
+        self.columns.pictures().next().is_some()
     }
 
     /// Begins a batch with so many positions.
@@ -186,7 +183,10 @@ impl Table {
                     })?;
                     continue;
                 }
-                ColumnSource::Image | ColumnSource::Sample | ColumnSource::Target(_) => continue,
+                ColumnSource::Image
+                | ColumnSource::View(_)
+                | ColumnSource::Sample
+                | ColumnSource::Target(_) => continue,
             }
             staged.ranges[position] = start..staged.bytes.len();
         }
@@ -199,8 +199,8 @@ impl Table {
         self.held_at[position] = None;
     }
 
-    /// Writes the columns beside the images, which lie closed up at the beginning of `out`. Returns
-    /// where they lie, and the samples that they are of.
+    /// Writes the columns beside the images, which lie closed up where they belong in `out`.
+    /// Returns where they lie, and the samples that they are of.
     pub(super) fn finish(&self, out: &mut [u8]) -> Result<(BatchLayout, Vec<u64>), Error> {
         let samples: Vec<u64> = self.held_at.iter().flatten().map(|held| held.sample).collect();
         let count = u32::try_from(samples.len()).expect("a batch has less than 2^32 samples");
@@ -226,7 +226,7 @@ impl Table {
             let into = &mut out[start..end];
             let held = held_at.iter().flatten();
             match column.source {
-                ColumnSource::Image => {}
+                ColumnSource::Image | ColumnSource::View(_) => {}
                 ColumnSource::Label => {
                     let labels = held.map(|held| held.label);
                     match self.soft_labels {

@@ -9,3 +9,4 @@ mod faulty;
 mod limits;
 mod mixing;
 mod support;
+mod views;

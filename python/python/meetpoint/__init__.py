@@ -16,8 +16,8 @@ needs is imported when an iteration begins.
 
 from __future__ import annotations
 
-from . import dataset, errors, samplers, transforms
-from ._commands import convert, index, pack, unpack, verify
+from . import dataset, errors, recipes, samplers, transforms
+from ._commands import convert, index, pack, prepare, unpack, verify
 from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
 from ._devices import Emulated
@@ -32,6 +32,7 @@ from ._results import (
     IndexedKeys,
     LeftOut,
     Packed,
+    Prepared,
     Repaired,
     Row,
     Statistics,
@@ -90,6 +91,7 @@ __all__ = [
     "MetricsWarning",
     "PackError",
     "Packed",
+    "Prepared",
     "Ragged",
     "RankError",
     "RecipeError",
@@ -116,6 +118,8 @@ __all__ = [
     "index",
     "open",
     "pack",
+    "prepare",
+    "recipes",
     "samplers",
     "transforms",
     "unpack",

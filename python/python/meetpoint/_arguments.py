@@ -6,7 +6,7 @@ import difflib
 import inspect
 import operator
 import os
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
 
 from ._albumentations import is_of_albumentations
 from ._torchvision import is_of_torchvision
@@ -185,6 +185,16 @@ def path(name: str, value: Any) -> str:
     return given
 
 
+def paths(name: str, value: Any) -> List[str]:
+    """A path in the file system, or a list of them."""
+    if isinstance(value, (str, bytes, os.PathLike)) or not isinstance(value, Iterable):
+        return [path(name, value)]
+    given = [path(name, each) for each in value]
+    if not given:
+        raise SettingError(f"{name} is an empty list", remedy=f"set {name} to one path or more")
+    return given
+
+
 def path_or_none(name: str, value: Any) -> Optional[str]:
     """As :func:`path`, or nothing."""
     return None if value is None else path(name, value)
@@ -232,7 +242,8 @@ def compose(recipe: Recipe) -> Compose:
         f"recipe is {recipe!r}",
         remedy=(
             "set recipe to a meetpoint.transforms.Compose, a list of transforms, "
-            "torchvision transforms, or the path of a recipe file"
+            "torchvision transforms, the path of a recipe file, or the name of a recipe of "
+            "meetpoint.recipes"
         ),
     )
 

@@ -72,7 +72,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         strategy = "host-only"
     on_error = given["on_error"]
     settings: _native.Settings = {
-        "dataset": _arguments.path("dataset", given["dataset"]),
+        "dataset": _arguments.paths("dataset", given["dataset"]),
         "recipe": recipe.to_toml(),
         "columns": ["image", "label"] if columns is None else columns,
         "batch_size": batch_size,
@@ -98,6 +98,9 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "max_errors": whole_or_none("max_errors", given["max_errors"], U64),
         "quarantine": path_or_none("quarantine", given["quarantine"]),
     }
+    if columns is None and recipe.views:
+        columns = [*recipe.views, "label"]
+        settings["columns"] = columns
     delivery = Delivery(convert, columns, ranges, transform)
     return Checked(
         settings, recipe, sampler, delivery, given_world, world, rendezvous, pin

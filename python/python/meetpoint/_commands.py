@@ -9,13 +9,13 @@ import os
 from typing import Literal, Optional, Sequence, Union, overload
 
 from . import _native
-from ._arguments import flag, path, whole
+from ._arguments import Recipe, compose, flag, path, whole
 from ._options import Size, options
 from ._progress import Progress, shown
-from ._results import Converted, IndexedKeys, Packed, Unpacked, Verified, of_json
+from ._results import Converted, IndexedKeys, Packed, Prepared, Unpacked, Verified, of_json
 from .errors import SettingError
 
-__all__ = ["convert", "index", "pack", "unpack", "verify"]
+__all__ = ["convert", "index", "pack", "prepare", "unpack", "verify"]
 
 _Path = Union[str, "os.PathLike[str]"]
 _Progress = Union[bool, Progress, None]
@@ -103,6 +103,48 @@ def pack(
     to = path("destination", destination)
     with shown(progress, _name(to)) as report:
         return of_json(Packed, _native.pack(path("source", source), to, given, report))
+
+
+def prepare(
+    recipe: Recipe,
+    dataset: _Path,
+    destination: _Path,
+    *,
+    cut: Union[int, str],
+    codec: Literal["none", "lz4", "zstd"] = "none",
+    lossy_jpeg: Optional[int] = None,
+    force: bool = False,
+    resume: bool = False,
+    on_error: _OnError = "raise",
+    part_size: Size = "256MiB",
+    threads: int = 0,
+    progress: _Progress = None,
+) -> Prepared:
+    """Stores what the first operations of a recipe give, once for all epochs.
+
+    The result is a dataset for the same recipe: :class:`meetpoint.Loader` executes only the rest of
+    the operations, and its batches have the same bits. A recipe that begins with other operations
+    is refused.
+
+    :param recipe: as for :class:`meetpoint.Loader`, whole.
+    :param cut: where to cut: the number of operations that are executed now, or the name of the
+        last of them. No operation up to there may be random.
+    :param codec: compression of each sample.
+    :param lossy_jpeg: encodes pictures as JPEG again with this quality, 1 to 100. This **loses
+        detail**: batches differ from those of the source.
+    :param force: replaces a dataset at the destination.
+    :param resume: resumes what the same call left when it was killed or interrupted.
+    :param on_error: ``"skip"`` leaves out unreadable samples and lists them.
+    :param part_size: bytes after which the next part file begins.
+    :param threads: threads; 0 for one per core.
+    :param progress: as for :func:`meetpoint.pack`.
+    :raises SettingError: the recipe cannot be cut there; the message names the operation.
+    """
+    given = options(locals())
+    to = path("destination", destination)
+    toml = compose(recipe).to_toml()
+    with shown(progress, _name(to)) as report:
+        return of_json(Prepared, _native.prepare(toml, path("dataset", dataset), to, given, report))
 
 
 @overload

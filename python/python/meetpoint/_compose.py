@@ -1,4 +1,4 @@
-"""A recipe: operations in order, and the targets that are transformed with the image."""
+"""A recipe: operations in order, views, and the targets that are transformed with the image."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from . import _native
 from ._registry import from_operation
 from ._targets import Target, from_table, to_toml as targets_to_toml
 from ._transform import Transform, spell
+from ._views import View, Views, from_form
 from .errors import RecipeError
 
 
 class Compose:
     """A recipe: a list of operations, checked at once. Inside another recipe it is a sequence.
+
+    The last element may be :class:`Views`: several pictures of every sample.
 
     :param targets: columns of the dataset that are transformed with the image, by name: ``{"boxes":
         Boxes("xywh", min_size=1, filters=["category"]), "mask": Mask(255)}``.
@@ -24,18 +27,16 @@ class Compose:
 
     def __init__(
         self,
-        transforms: Sequence[Union[Transform, Compose]],
+        transforms: Sequence[Union[Transform, Compose, Views]],
         targets: Optional[Mapping[str, Target]] = None,
     ) -> None:
-        flat: List[Any] = []
-        for transform in transforms:
-            flat.extend(transform._inside() if isinstance(transform, Compose) else [transform])
-        for transform in flat:
-            if not isinstance(transform, Transform):
-                raise RecipeError(
-                    f"{transform!r} is not a transform of meetpoint.transforms",
-                    remedy="from_torchvision translates those of torchvision",
-                )
+        given = list(transforms)
+        self._views: Optional[Views] = None
+        last = given[-1] if given else None
+        if isinstance(last, Views):
+            self._views = last
+            given.pop()
+        flat = flattened(given)
         for column, target in (targets or {}).items():
             if not isinstance(target, Target):
                 raise RecipeError(
@@ -53,7 +54,8 @@ class Compose:
         if not operations or operations[0][0] != "decode":
             operations.insert(0, ("decode", {}))
             made_of.insert(0, (0, "Decode"))
-        text = _to_toml(operations) + targets_to_toml(self._targets)
+        views = "" if self._views is None else self._views._to_toml()
+        text = _to_toml(operations) + views + targets_to_toml(self._targets)
         self._described = _native.describe_recipe(text, made_of)
 
     def _inside(self) -> List[Transform]:
@@ -63,6 +65,11 @@ class Compose:
                 f"{self!r} inside of another Compose has targets of its own",
                 remedy="give the targets to the outermost Compose",
             )
+        if self._views is not None:
+            raise RecipeError(
+                f"{self!r} inside of another Compose has views",
+                remedy="give the views to the outermost Compose, as its last element",
+            )
         return self._transforms
 
     @classmethod
@@ -71,31 +78,26 @@ class Compose:
         described = _native.describe_recipe(text)
         form: Any = json.loads(described["canonical"])
         if described["canonical"].startswith("["):
-            # Without targets, the form is the list of the operations alone.
-            form = {"operations": form, "targets": {}}
+            # Without views and targets, the form is the list of the operations alone.
+            form = {"operations": form}
         operations: List[Dict[str, Any]] = form["operations"]
-        targets: Dict[str, Dict[str, Any]] = form["targets"]
+        targets: Dict[str, Dict[str, Any]] = form.get("targets", {})
         return cls(
-            [from_operation(it) for it in operations],
+            [*(from_operation(it) for it in operations), *from_form(form.get("views", []))],
             {column: from_table(keys) for column, keys in targets.items()},
         )
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> Compose:
-        """Reads a recipe file.
+        """Reads a recipe file, or the recipe of this name that comes with Meetpoint.
 
-        :raises RecipeError: the file cannot be read, or it is not a recipe.
+        A path with a separator, or one that ends in ``.toml``, is always a file;
+        :func:`meetpoint.recipes.list` has the names.
+
+        :raises RecipeError: the file cannot be read, it is not a recipe, or both a file and a
+            shipped recipe have this name.
         """
-        try:
-            text = _native.read_text(path)
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise RecipeError(
-                f"recipe {os.fspath(path)!r} cannot be read ({why})",
-                remedy="give the path of a recipe file, or transforms",
-                file=os.fsdecode(path),
-            ) from error
-        return cls.from_toml(text)
+        return cls.from_toml(_native.load_recipe(path))
 
     def to_toml(self) -> str:
         """The text of a recipe file, with all defaults written out."""
@@ -105,6 +107,11 @@ class Compose:
     def targets(self) -> Dict[str, Target]:
         """The columns that are transformed with the image."""
         return dict(self._targets)
+
+    @property
+    def views(self) -> Dict[str, View]:
+        """The views by the names of their columns; empty where every sample is one column."""
+        return {} if self._views is None else self._views.views
 
     @property
     def hash(self) -> str:
@@ -118,14 +125,23 @@ class Compose:
 
     @property
     def output(self) -> Optional[_native.Output]:
-        """Shape, dtype and layout of one sample; ``None`` if the shape depends on the image."""
-        return self._described["output"]
+        """Shape, dtype and layout of one sample; ``None`` if the shape depends on the image, and
+        for a recipe with views, whose shapes are in :attr:`outputs`."""
+        return self.outputs["image"] if self._views is None else None
 
-    def __iter__(self) -> Iterator[Transform]:
-        return iter(self._transforms)
+    @property
+    def outputs(self) -> Dict[str, Optional[_native.Output]]:
+        """As :attr:`output`, by column: of ``"image"``, or of each view."""
+        return self._described["outputs"]
+
+    def __iter__(self) -> Iterator[Union[Transform, Views]]:
+        return iter([*self._transforms, *self._last()])
 
     def __len__(self) -> int:
-        return len(self._transforms)
+        return len(self._transforms) + len(self._last())
+
+    def _last(self) -> List[Views]:
+        return [] if self._views is None else [self._views]
 
     def __eq__(self, other: object) -> bool:
         return self.hash == other.hash if isinstance(other, Compose) else NotImplemented
@@ -135,10 +151,32 @@ class Compose:
 
     def __repr__(self) -> str:
         targets = f", targets={self._targets!r}" if self._targets else ""
-        return f"Compose({self._transforms!r}{targets})"
+        return f"Compose({list(self)!r}{targets})"
 
     def __reduce__(self) -> Tuple[Any, Tuple[str]]:
         return (Compose.from_toml, (self.to_toml(),))
+
+
+def flattened(transforms: Sequence[Any]) -> List[Transform]:
+    """Transforms in order, those of a recipe inside among them.
+
+    :raises RecipeError: an object that is no transform.
+    """
+    flat: List[Any] = []
+    for transform in transforms:
+        flat.extend(transform._inside() if isinstance(transform, Compose) else [transform])
+    for transform in flat:
+        if isinstance(transform, Views):
+            raise RecipeError(
+                f"{transform!r} is not the last element of the outermost Compose",
+                remedy="move what follows it into each view",
+            )
+        if not isinstance(transform, Transform):
+            raise RecipeError(
+                f"{transform!r} is not a transform of meetpoint.transforms",
+                remedy="from_torchvision translates those of torchvision",
+            )
+    return flat
 
 
 def _to_toml(operations: List[Tuple[str, Dict[str, Any]]]) -> str:

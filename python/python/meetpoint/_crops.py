@@ -18,8 +18,9 @@ class Decode(Transform):
     :param orient: rotates and mirrors a JPEG according to its Exif orientation.
     :param on_error: ``"fail"``, or ``"lenient"``: missing data of a damaged JPEG are filled in as
         by libjpeg.
-    :param mode: the channels of the picture: ``"rgb"``, or ``"gray"``, which is the luma plane of a
-        JPEG and Pillow's ``convert("L")`` of other formats.
+    :param mode: the channels of the picture and their type: ``"rgb"``; ``"gray"``, which is the luma
+        plane of a JPEG and Pillow's ``convert("L")`` of other formats; ``"rgba"``; ``"gray16"`` and
+        ``"rgb16"`` of uint16, and ``"float"``, from files that hold exactly these numbers.
     """
 
     _name = "decode"
@@ -101,6 +102,33 @@ class RandomResizedCrop(Transform):
             interpolation=_values.word(interpolation),
             antialias=antialias,
         )
+
+
+class FiveCrop(Transform):
+    """As ``v2.FiveCrop``: the four corners and the middle, stacked as [5, ...] for each sample.
+
+    The transforms after it are applied to each crop, with the same random parameters.
+
+    :param size: side of a crop in pixels, or (height, width); no larger than the picture.
+    """
+
+    _name = "five_crop"
+
+    def __init__(self, size: Size) -> None:
+        super().__init__(size=_values.both_sides("size", size))
+
+
+class TenCrop(Transform):
+    """As ``v2.TenCrop``: the crops of :class:`FiveCrop`, then those of the mirrored picture.
+
+    :param size: side of a crop in pixels, or (height, width); no larger than the picture.
+    :param vertical_flip: mirrors top to bottom, not left to right.
+    """
+
+    _name = "ten_crop"
+
+    def __init__(self, size: Size, vertical_flip: bool = False) -> None:
+        super().__init__(size=_values.both_sides("size", size), vertical_flip=bool(vertical_flip))
 
 
 class RandomHorizontalFlip(Transform):

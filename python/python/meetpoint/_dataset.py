@@ -20,9 +20,12 @@ from typing import (
 
 from . import _native
 from ._arguments import flag, items, text
-from ._arguments import path as given_path
+from ._arguments import paths as given_paths
 from ._closing import Closing
 from .errors import ClosedError, DatasetError
+
+Paths = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+"""A folder, or several that are opened as one dataset."""
 
 __all__ = ["Columns", "Dataset", "Sample", "open"]
 
@@ -48,16 +51,19 @@ class Dataset(Closing):
     """A packed dataset, opened for reading: a sequence of samples, and a mapping from keys.
 
     Opening reads the manifest and the footers of the parts, but no samples. Every read is compared
-    with the checksums in the dataset. Close a dataset with :meth:`close` or a ``with`` block;
-    otherwise it is closed when the last reference to it is dropped.
+    with the checksums in the dataset. A list of folders is opened as one dataset: the samples of the
+    first, those of the second, and so on; a key that occurs in several is found in the first. Close
+    a dataset with :meth:`close` or a ``with`` block; otherwise it is closed when the last reference
+    to it is dropped.
 
     It has the methods of a sequence but is not a ``collections.abc.Sequence``, because libraries
     such as polars would then read every element instead of the columns.
     """
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> None:
+    def __init__(self, path: Paths, *, mapped: bool = False) -> None:
         self._mapped = flag("mapped", mapped)
-        opened = _native.Dataset(given_path("path", path), mapped=self._mapped)
+        self._paths = given_paths("path", path)
+        opened = _native.Dataset(self._paths, mapped=self._mapped)
         self._opened: Optional[_native.Dataset] = opened
         self._path = os.fspath(opened.path)
 
@@ -73,7 +79,7 @@ class Dataset(Closing):
 
     @property
     def path(self) -> str:
-        """Its folder."""
+        """Its folder; a list of names where there are several."""
         return self._path
 
     @property
@@ -169,9 +175,9 @@ class Dataset(Closing):
         names = [name for at, name in enumerate(self.columns) if at != content]
         return self.select(names).__arrow_c_stream__(requested_schema)
 
-    def _origin(self) -> Tuple[str, bool, str]:
+    def _origin(self) -> Tuple[List[str], bool, str]:
         """What another process needs to open the same dataset."""
-        return os.path.abspath(self._path), self._mapped, self.fingerprint
+        return [os.path.abspath(path) for path in self._paths], self._mapped, self.fingerprint
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return (reopen, (Dataset, *self._origin()))
@@ -225,7 +231,7 @@ class _View(Sequence[Sample]):
 _DatasetT = TypeVar("_DatasetT", bound=Dataset)
 
 
-def reopen(kind: Type[_DatasetT], path: str, mapped: bool, fingerprint: str) -> _DatasetT:
+def reopen(kind: Type[_DatasetT], path: Paths, mapped: bool, fingerprint: str) -> _DatasetT:
     """Opens a dataset that was pickled, perhaps by another process.
 
     :raises DatasetError: there is a different one at its path.
@@ -240,7 +246,7 @@ def reopen(kind: Type[_DatasetT], path: str, mapped: bool, fingerprint: str) -> 
     return dataset
 
 
-def open(path: Union[str, "os.PathLike[str]"], *, mapped: bool = False) -> Dataset:
+def open(path: Paths, *, mapped: bool = False) -> Dataset:
     """Opens a packed dataset for reading.
 
     :param mapped: read through a memory map of the parts, which is about twice as fast if they are

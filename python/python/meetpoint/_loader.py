@@ -25,7 +25,7 @@ from ._damage import DamagedSample, OnError
 from ._devices import Devices
 from ._frameworks import DataLoaderLike
 from ._iterator import EpochIterator
-from ._loader_types import Columns, Path
+from ._loader_types import Columns, Path, Paths
 from ._world import World
 from .errors import DeviceWarning
 from .transforms import Compose
@@ -54,9 +54,12 @@ class Loader(DataLoaderLike[BatchT], Closing):
     taken. Only the latest iteration is active. The memory of a batch is not reused until the last
     array that views it is dropped.
 
-    :param dataset: folder of a packed dataset (:func:`meetpoint.pack` creates one).
+    :param dataset: folder of a packed dataset (:func:`meetpoint.pack` creates one), or a list of
+        them, which are served as one: the samples of the first, those of the second, and so on. Their
+        columns must be the same; labels are united by name. ``meetpoint.samplers.Mixture`` mixes them.
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
-        transforms, or the path of a recipe file.
+        transforms, the path of a recipe file, or the name of a recipe of
+        :mod:`meetpoint.recipes`, such as ``"deit@1"``.
     :param batch_size: samples in a batch.
     :param shuffle: whether every epoch is shuffled: true is short for the sampler ``Shuffled()``,
         false for ``Sequential()``.
@@ -100,6 +103,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         lists of different lengths are a :class:`Ragged`, and texts and bytes are lists of ``str``
         and ``bytes``. Columns of variable length are read once when the loader opens, to determine
         the memory that a batch needs. Content is decoded only if ``"image"`` is among the columns.
+        With a recipe of :class:`~meetpoint.transforms.Views`, the names of the views replace
+        ``"image"``; without ``columns``, batches are dictionaries of all views and ``"label"``.
     :param batch_transform: a function that is called with each batch; iterating yields what it
         returns. It runs in the thread that iterates, and :meth:`explain` reports its time
         separately. An exception in it causes a :class:`TransformError`, which ends the iteration.
@@ -126,7 +131,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[NumpyBatch]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["numpy"] = ...,
@@ -138,7 +143,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[TorchBatch]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["torch"],
@@ -150,7 +155,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[JaxBatch]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["jax"],
@@ -162,7 +167,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[DlpackBatch]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["dlpack"],
@@ -174,7 +179,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[Tuple[Any, Any]]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["numpy", "torch", "jax", "dlpack"],
@@ -186,7 +191,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[ColumnBatch]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
@@ -198,7 +203,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[ResultT]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["numpy"] = ...,
@@ -210,7 +215,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[ResultT]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["torch"],
@@ -222,7 +227,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[ResultT]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["jax"],
@@ -234,7 +239,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[ResultT]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["dlpack"],
@@ -246,7 +251,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[ResultT]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["numpy", "torch", "jax", "dlpack"],
@@ -258,7 +263,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     @overload
     def __init__(
         self: "Loader[ResultT]",
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
@@ -269,7 +274,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
 
     def __init__(
         self,
-        dataset: Path,
+        dataset: Paths,
         *,
         recipe: Recipe,
         batch_size: int = 1,
@@ -395,7 +400,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
 
     def __repr__(self) -> str:
         state = ", closed" if self._native.is_closed else ""
-        return f"<meetpoint.Loader {self._settings['dataset']!r}, {self._batches} batches{state}>"
+        datasets = self._settings["dataset"]
+        named = datasets[0] if len(datasets) == 1 else datasets
+        return f"<meetpoint.Loader {named!r}, {self._batches} batches{state}>"
 
 
 def _rebuild(arguments: Dict[str, Any], state: Dict[str, Any], world: World) -> "Loader[Any]":

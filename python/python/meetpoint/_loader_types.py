@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     ColumnBatch = Dict[str, Any]
 
 Path = Union[str, "os.PathLike[str]"]
+Paths = Union[Path, Sequence[Path]]
 
 
 class Options(TypedDict, total=False):

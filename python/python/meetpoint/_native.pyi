@@ -22,7 +22,7 @@ class Output(TypedDict):
     """The result of a recipe for one image."""
 
     shape: List[int]
-    """[height, width, channels] or [channels, height, width]; 3 channels, or 1."""
+    """[height, width, channels] or [channels, height, width]; 1, 3 or 4 channels."""
     dtype: str
     """NumPy's name."""
     layout: str
@@ -36,7 +36,7 @@ class Described(TypedDict):
     """JSON, with all defaults written out."""
     hash: str
     is_deterministic: bool
-    output: Optional[Output]
+    outputs: Dict[str, Optional[Output]]
 
 @final
 class RankListener:
@@ -61,7 +61,7 @@ class Meeting(TypedDict):
 class Settings(TypedDict):
     """The settings of a loader; every key is required."""
 
-    dataset: str
+    dataset: List[str]
     recipe: str
     """TOML."""
     columns: List[str]
@@ -190,8 +190,6 @@ class Loader:
     @property
     def label_names(self) -> List[str]: ...
     @property
-    def output(self) -> Output: ...
-    @property
     def recipe_hash(self) -> str: ...
     @property
     def dataset_sha256(self) -> str: ...
@@ -279,7 +277,7 @@ class Energy:
 class Dataset:
     """An open dataset."""
 
-    def __new__(cls, path: str, *, mapped: bool = False) -> Dataset: ...
+    def __new__(cls, path: List[str], *, mapped: bool = False) -> Dataset: ...
     @property
     def path(self) -> str: ...
     @property
@@ -318,8 +316,19 @@ def describe_recipe(
     """Reads and checks a recipe; ``made_of`` are position and class of the transform of each
     operation, which errors then name."""
 
-def read_text(path: Union[str, "PathLike[str]"]) -> str:
-    """A text file, at most 1 MiB; raises ``OSError`` for a device, a pipe or a folder."""
+def load_recipe(name: Union[str, "PathLike[str]"]) -> str:
+    """The TOML of a recipe file, or of the shipped recipe of this name."""
+
+def shipped_recipes() -> str:
+    """The shipped recipes: JSON, name, version, about, source and toml of each."""
+
+def shipped_recipe(name: str, changes: List[str]) -> str:
+    """The TOML of a shipped recipe with other values of some keys, each ``KEY = VALUE``."""
+
+def contact_sheet(
+    dataset: str, recipe: str, samples: int, draws: int, seed: int, epoch: int
+) -> Tuple[bytes, Tuple[int, int], List[Tuple[int, str]]]:
+    """A PNG, its width and height, and number and key of the sample in each row."""
 
 def recipe_schema() -> str:
     """The declarations of all operations: JSON, as ``meetpoint recipe schema --json`` prints."""
@@ -331,6 +340,9 @@ _Options = Dict[str, Any]
 # Commands return their result as the JSON document of ``--json``.
 
 def pack(source: str, destination: str, options: _Options, progress: _Progress) -> str: ...
+def prepare(
+    recipe: str, source: str, destination: str, options: _Options, progress: _Progress
+) -> str: ...
 def index(source: str, destination: str, options: _Options, progress: _Progress) -> str: ...
 def index_keys(dataset: str, progress: _Progress) -> str: ...
 def unpack(dataset: str, destination: str, options: _Options, progress: _Progress) -> str: ...

@@ -37,8 +37,9 @@ class Ceiling(NamedTuple):
     measured_batches_per_second: Optional[float]
     modelled_batches_per_second: Optional[float]
     """Computed from measurements. One of the two rates is ``None``."""
-    how: str
-    """How the rate was determined."""
+    basis: str
+    """How the rate was determined: ``"workers"``, ``"devices"``, ``"fetch-thread"``,
+    ``"transform"``, ``"replay"`` or ``"steps"``."""
     seconds: float
     """Seconds of the epoch that the consumer waited for the stage; for the step, its duration."""
 
@@ -64,8 +65,20 @@ class Explanation(NamedTuple):
     :meth:`Loader.replay`."""
     modelled_gain: Optional[float]
     """The same, estimated from the steps of the epoch; ``None`` if they take no time."""
+    workers: int
+    """Background threads that prepared batches."""
+    advice: Optional[str]
+    """The remedy for the slowest stage: ``"faster-reads"``, ``"use-workers"``, ``"more-workers"``,
+    ``"add-device"``, ``"prepare-offline"``, ``"smaller-device-share"``, ``"larger-spool"`` or
+    ``"transform-in-recipe"``; ``None`` if that stage is the step."""
+    transform: Optional[Dict[str, float]]
+    """``seconds_per_batch`` and ``share`` of the time of the batch transform; ``None`` without."""
+    contention: Optional[Dict[str, float]]
+    """``step_seconds`` and ``replayed_step_seconds`` if a replay showed that preparation slows the
+    steps down."""
     ceilings: List[Ceiling]
     sentences: List[str]
+    """All of this in sentences."""
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)

@@ -84,14 +84,25 @@ def _share_or_none(name: str, value: Any) -> Optional[str]:
     return None if value is None else share(name, value)
 
 
+def _cut(name: str, value: Any) -> str:
+    """A number of operations, or a name."""
+    return text(name, value) if isinstance(value, str) else str(whole(name, value, 255, least=1))
+
+
+def _quality_or_none(name: str, value: Any) -> Optional[int]:
+    return whole_or_none(name, value, 100, least=1)
+
+
 _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "anonymous": flag,
     "by": text_or_none,
     "cache": path_or_none,
     "cache_size": _size,
     "check": text,
+    "codec": text,
     "columns": _names_or_none,
     "content": text_or_none,
+    "cut": _cut,
     "entry_points": _spacing,
     "follow_links": flag,
     "force": flag,
@@ -103,6 +114,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "key": text_or_none,
     "kind": text_or_none,
     "label": text_or_none,
+    "lossy_jpeg": _quality_or_none,
     "memory": _size,
     "n": _number_or_none,
     "on_error": text,

@@ -29,10 +29,12 @@ from ._colours import (
 from ._crops import (
     CenterCrop,
     Decode,
+    FiveCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
     RandomVerticalFlip,
     Resize,
+    TenCrop,
 )
 from ._geometry import (
     ElasticTransform,
@@ -74,6 +76,8 @@ CLASSES: Dict[str, Type[Transform]] = {
         RandomCrop,
         RandomResizedCrop,
         RandomIoUCrop,
+        FiveCrop,
+        TenCrop,
         Pad,
         RandomZoomOut,
         RandomHorizontalFlip,

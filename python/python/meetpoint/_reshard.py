@@ -53,7 +53,7 @@ def consumed_in_row(states: Sequence[Dict[str, Any]]) -> Set[int]:
         if len(own) > 1 or (own and own[0][0] != 0):
             raise StateError(
                 f"the state is of one of {before} ranks, and with strategy "
-                f"{states[0]['strategy']!r} it does not say what the others consumed",
+                f"{states[0].get('strategy')!r} it does not say what the others consumed",
                 remedy="give load_state_dict the states of all ranks as a list",
             )
         by_rank = {rank: own for rank in range(before)}

@@ -24,6 +24,7 @@ __all__ = [
     "Lost",
     "Moved",
     "Packed",
+    "Prepared",
     "Problem",
     "Repaired",
     "Row",
@@ -88,6 +89,35 @@ class Packed:
     not_samples: List[LeftOut]
     ignored: int
     """Number of hidden files and side files."""
+    cleaned: List[str]
+    """Remains of killed processes that were removed."""
+    notes: List[str]
+    replaced: bool
+    """Whether a dataset was replaced."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The result of :func:`meetpoint.prepare`."""
+
+    destination: str
+    """Folder of the dataset."""
+    samples: int
+    cut: str
+    """The cut, as ``meetpoint profile`` names it."""
+    prepared: Dict[str, Any]
+    """Operations that were executed, the hash of their recipe, the codec."""
+    source_bytes: int
+    """Stored bytes of the samples of the source."""
+    stored_bytes: int
+    """Bytes of all prepared samples."""
+    file_bytes: int
+    """Bytes of the dataset's files."""
+    parts: int
+    parts_resumed: int
+    """Parts that an interrupted run had left."""
+    unreadable: List[LeftOut]
+    """Unreadable samples that were skipped."""
     cleaned: List[str]
     """Remains of killed processes that were removed."""
     notes: List[str]

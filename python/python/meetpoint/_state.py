@@ -19,8 +19,10 @@ _WORDS = {
 _EPOCH_MAX = 2**32 - 1
 _ERRORS_MAX = 2**64 - 1
 
+_RANKS_MAX = 2**16
+
 _DAMAGED = "load the state of another checkpoint"
-"""What helps against a state that no loader gave."""
+"""The remedy for a state that no loader returned."""
 
 State = Dict[str, Any]
 States = Union[State, Sequence[State]]
@@ -124,7 +126,7 @@ def position_of(
             if not own:
                 raise StateError(
                     f"the state is of rank {first['rank']}, this is rank {rank}: with strategy "
-                    f"{first['strategy']!r} ranks do not consume the same",
+                    f"{first.get('strategy')!r} ranks do not consume the same",
                     remedy="load its own state",
                 )
             first = own[0]
@@ -143,7 +145,7 @@ def position_of(
         said += f"; {rest.repeated} batches are repeated so that all ranks take equal steps"
     if rest.left_out:
         said += f"; {rest.left_out} batches are left out so that all ranks take equal steps"
-    return Position(int(first["epoch"]), rest.consumed, None, first["strategy"]), [said]
+    return Position(int(first["epoch"]), rest.consumed, None, first.get("strategy")), [said]
 
 
 def _is_prefix(state: State) -> bool:
@@ -159,38 +161,61 @@ def _check_state(state: State, fixed: State, samples: int) -> None:
             remedy="load it with the version of meetpoint that made it",
         )
     for name, word in _WORDS.items():
-        if state.get(name) != fixed[name]:
+        value = state.get(name)
+        # An array of NumPy or torch has no truth value, so its comparison is not one either.
+        if not isinstance(value, (str, int, type(None))) or value != fixed[name]:
             raise StateError(
-                f"the state is of another {word}: {state.get(name)!r}, this loader has "
-                f"{fixed[name]!r}",
+                f"the state is of another {word}: {value!r}, this loader has {fixed[name]!r}",
                 remedy="make the loader as the one that the state was taken from",
             )
-    rank, world_size = state.get("rank"), state.get("world_size")
-    if not isinstance(rank, int) or not isinstance(world_size, int) or not 0 <= rank < world_size:
-        raise StateError(
-            f"the state is damaged: it is of rank {rank!r} of {world_size!r}", remedy=_DAMAGED
-        )
+    rank: Any = state.get("rank")
+    world_size: Any = state.get("world_size")
+    if not _is_whole(world_size, _RANKS_MAX) or not _is_whole(rank, world_size - 1):
+        raise _damaged(f"it is of rank {rank!r} of {world_size!r}")
     for name, number, most in (
         ("epoch", state.get("epoch"), _EPOCH_MAX),
         ("errors", state.get("errors", 0), _ERRORS_MAX),
     ):
-        if not isinstance(number, int) or not 0 <= number <= most:
-            raise StateError(f"the state is damaged: {name} is {number!r}", remedy=_DAMAGED)
+        if not _is_whole(number, most):
+            raise _damaged(f"{name} is {number!r}")
+    for name in ("record", "strategy"):
+        if not isinstance(state.get(name), (str, type(None))):
+            raise _damaged(f"{name} is {state[name]!r}")
     _ranges(state, -(-samples // fixed["batch_size"]))
+
+
+def _is_whole(value: Any, most: int) -> bool:
+    """Whether it is a whole number from 0 to ``most``; JSON distinguishes truth values from them."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _damaged(what: str) -> StateError:
+    """The error for a state that no loader returned."""
+    return StateError(f"the state is damaged: {what}", remedy=_DAMAGED)
 
 
 def _as_it_was(state: State, batches: int) -> Position:
     ranges = _ranges(state, batches)
     errors = int(state.get("errors", 0))
-    return Position(int(state["epoch"]), ranges, state["record"], state["strategy"], errors)
+    record, strategy = state.get("record"), state.get("strategy")
+    return Position(int(state["epoch"]), ranges, record, strategy, errors)
 
 
 def _ranges(state: State, batches: int) -> List[Tuple[int, int]]:
+    """The ranges of consumed batches: pairs of whole numbers that rise and do not touch."""
     ranges: List[Tuple[int, int]] = []
-    for start, end in state["consumed"]:
-        if not (0 <= start < end <= batches) or (ranges and start <= ranges[-1][1]):
-            raise StateError(
-                "the state is damaged: its batches are not those of an epoch", remedy=_DAMAGED
-            )
-        ranges.append((int(start), int(end)))
+    if not _is_list(state.get("consumed")):
+        raise _damaged(f"consumed is {state.get('consumed')!r}")
+    pairs: List[Any] = list(state["consumed"])
+    for pair in pairs:
+        if not _is_list(pair) or len(pair) != 2 or not all(_is_whole(it, batches) for it in pair):
+            raise _damaged(f"{pair!r} in consumed is not a range of the {batches} batches")
+        start, end = pair
+        if start >= end or (ranges and start <= ranges[-1][1]):
+            raise _damaged(f"{pair!r} in consumed is not a range behind the one before it")
+        ranges.append((start, end))
     return ranges

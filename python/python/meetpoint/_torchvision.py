@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List, Literal, Optional, Union
 
-from ._torchvision_geometry import GEOMETRY, SEVERAL_VIEWS, fill_of, refusal, translated
+from ._torchvision_geometry import GEOMETRY, fill_of, refusal, translated
 from .errors import RecipeError
 
 if TYPE_CHECKING:
@@ -23,6 +23,22 @@ _ON_TENSORS = {
     "AugMix": "T.AugMix mixes results of Pillow",
 }
 """Transforms that torchvision computes on tensors, also for PIL images, and what is like them."""
+_ELSEWHERE = {
+    "ClampBoundingBoxes": "boxes of T.Boxes are always clamped at the end; leave it out",
+    "ClampKeyPoints": "set outside of T.Keypoints",
+    "ConvertBoundingBoxFormat": "set to_format of T.Boxes",
+    "JPEG": "compressing again has no operation; use batch_transform",
+    "Lambda": "a recipe holds no functions; use batch_transform",
+    "LinearTransformation": "whitening has no operation; apply it to the batch",
+    "SanitizeBoundingBoxes": "set min_size, min_area and filters of T.Boxes",
+    "SanitizeKeyPoints": 'set outside="zero" of T.Keypoints',
+    "SetClampingMode": "boxes of T.Boxes are clamped once, at the end; leave it out",
+    "ToPILImage": "batches are tensors; leave it out",
+    "UniformTemporalSubsample": "there are no videos",
+}
+"""Transforms that no operation stands for, and what does the same."""
+_NOTHING = ("RGB", "Identity", "ToPureTensor")
+"""Transforms that need no operation: decoded pictures are RGB, and batches hold plain tensors."""
 _CHOICES = ("RandomApply", "RandomChoice", "RandomOrder")
 _ON_PICTURES = (
     *GEOMETRY,
@@ -49,8 +65,7 @@ _KNOWN = (
     "Normalize",
     "RandomErasing",
     *_ON_BATCHES,
-    "RGB",
-    "Identity",
+    *_NOTHING,
 )
 
 
@@ -132,7 +147,8 @@ class _Translation:
             self.made.append(ours.RandomErasing(it.p, it.scale, it.ratio, value=value))
         elif name in _ON_BATCHES:
             self.made.append(getattr(ours, name)(alpha=it.alpha, num_classes=it.num_classes))
-        # RGB and Identity need no operation: decoded pictures are RGB.
+        else:
+            assert name in _NOTHING, name
 
     def _add_policy(self, it: Any, name: str) -> None:
         from . import transforms as ours
@@ -182,8 +198,8 @@ class _Translation:
             return None
         if is_of_torchvision(it) and name in _ON_TENSORS:
             return f"computed on tensors by torchvision; {_ON_TENSORS[name]}"
-        if is_of_torchvision(it) and name in SEVERAL_VIEWS:
-            return refusal(it, name)
+        if is_of_torchvision(it) and name in _ELSEWHERE:
+            return _ELSEWHERE[name]
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
         if name in _ON_BATCHES:

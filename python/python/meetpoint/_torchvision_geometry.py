@@ -20,15 +20,13 @@ GEOMETRY = (
     "RandomResize",
     "RandomShortestSize",
     "ScaleJitter",
+    "FiveCrop",
+    "TenCrop",
 )
-
-SEVERAL_VIEWS = ("FiveCrop", "TenCrop")
 
 
 def refusal(it: Any, name: str) -> Optional[str]:
     """Why an object has no translation."""
-    if name in SEVERAL_VIEWS:
-        return "several views per sample are not supported yet"
     if isinstance(getattr(it, "fill", None), dict):
         return "with a fill for each type; give a number or a tuple"
     if name == "Resize" and it.size is None:
@@ -90,6 +88,10 @@ def translated(it: Any, name: str) -> "Transform":
         return ours.RandomResize(it.min_size, it.max_size, interpolation or "bilinear")
     if name == "RandomShortestSize":
         return ours.RandomShortestSize(it.min_size, it.max_size, interpolation or "bilinear")
+    if name == "FiveCrop":
+        return ours.FiveCrop(it.size)
+    if name == "TenCrop":
+        return ours.TenCrop(it.size, it.vertical_flip)
     assert name == "ScaleJitter", name
     return ours.ScaleJitter(it.target_size, it.scale_range, interpolation or "bilinear")
 

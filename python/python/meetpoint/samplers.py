@@ -2,8 +2,7 @@
 
 Pass one to a loader: ``Loader(..., sampler=Weighted("weight"))``. The sample at a position depends
 only on the sampler, the dataset, the seed, the epoch and the position, so every process can begin
-anywhere in an epoch. ``docs/formats.md`` has the exact definitions. A ``mixture`` of several
-datasets is not supported yet: merge them with ``meetpoint dataset merge``.
+anywhere in an epoch. ``docs/formats.md`` has the exact definitions.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ __all__ = [
     "ClassBalanced",
     "Filter",
     "Indices",
+    "Mixture",
     "Repeated",
     "Sampler",
     "Sequential",
@@ -155,6 +155,38 @@ class Repeated(Sampler):
 
     def __init__(self, repeats: int = 3, length: Optional[int] = None) -> None:
         super().__init__(repeats=_whole("repeats", repeats), length=_length(length))
+
+
+class Mixture(Sampler):
+    """Several datasets in proportion to weights: ``Loader(["a.set", "b.set"], …)``.
+
+    The datasets are evenly interleaved: every stretch of an epoch has them in proportion, as exactly
+    as whole numbers can.
+
+    :param weights: a finite number of at least 0 for each dataset, not all of them 0.
+    :param stop: when an epoch ends: ``"first_exhausted"``, when every sample of one dataset has
+        occurred, so that none occurs twice; ``"all_exhausted"``, when every sample of every dataset
+        has, while the others begin again; ``"size"``, after ``length`` samples.
+    :param length: samples of an epoch, for ``stop="size"`` alone.
+    :param shuffle: whether each epoch has the samples of a dataset in an order of its own;
+        otherwise it is the dataset's.
+    """
+
+    name = "mixture"
+
+    def __init__(
+        self,
+        weights: Union[Sequence[float], Any],
+        stop: str = "first_exhausted",
+        length: Optional[int] = None,
+        shuffle: bool = True,
+    ) -> None:
+        super().__init__(
+            weights=_numbers("weights", weights),
+            stop=_text("stop", stop),
+            length=_length(length),
+            shuffle=_flag("shuffle", shuffle),
+        )
 
 
 def _whole(name: str, value: Any) -> int:

@@ -8,7 +8,7 @@ without a class in this module, a class is created from its declaration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Type
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 from ._albumentations import from_albumentations as _from_albumentations
 from ._batches import CutMix, MixUp, OneHot, TimmMixup
@@ -33,10 +33,12 @@ from ._compose import Compose
 from ._crops import (
     CenterCrop,
     Decode,
+    FiveCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
     RandomVerticalFlip,
     Resize,
+    TenCrop,
 )
 from ._geometry import (
     ElasticTransform,
@@ -66,8 +68,10 @@ from ._policies import (
 from ._registry import CLASSES as _CLASSES, declared as _declared
 from ._targets import Boxes, Keypoints, Mask, Saliency, Target
 from ._tensors import Layout, Normalize, PILToTensor, ToDtype, ToImage, ToTensor
+from ._timm import from_timm as _from_timm
 from ._torchvision import from_torchvision as _translate
 from ._transform import Transform
+from ._views import View, Views
 
 __all__ = [
     "AdjustGamma",
@@ -80,6 +84,7 @@ __all__ = [
     "CutMix",
     "Decode",
     "ElasticTransform",
+    "FiveCrop",
     "GaussianBlur",
     "GaussianNoise",
     "Grayscale",
@@ -123,6 +128,7 @@ __all__ = [
     "ScaleJitter",
     "SigmoidContrast",
     "Target",
+    "TenCrop",
     "ThreeAugment",
     "TimmMixup",
     "TimmRandAugment",
@@ -131,8 +137,12 @@ __all__ = [
     "ToTensor",
     "Transform",
     "TrivialAugmentWide",
+    "View",
+    "Views",
     "from_albumentations",
+    "from_timm",
     "from_torchvision",
+    "preview",
 ]
 
 
@@ -141,10 +151,17 @@ def __dir__() -> "list[str]":
     return sorted({*__all__, *_declared()})
 
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from ._preview import preview
+else:
 
-    def __getattr__(name: str) -> Type[Transform]:
-        """The class of an operation that has none here."""
+    def __getattr__(name: str) -> Any:
+        """The class of an operation that has none here, and what is imported late."""
+        if name == "preview":
+            # It takes whatever a loader takes, whose arguments import this module.
+            from ._preview import preview
+
+            return preview
         found = None if name.startswith("_") else _declared().get(name)
         if found is None:
             known = sorted({it.__name__ for it in _CLASSES.values()} | set(_declared()))
@@ -177,6 +194,38 @@ def from_albumentations(
     """
     columns = {"bboxes": bboxes, "keypoints": keypoints}
     return Compose(*_from_albumentations(compose, dict(targets or {}), nearest, columns))
+
+
+def from_timm(
+    config: Mapping[str, Any],
+    *,
+    mixup: Optional[object] = None,
+    targets: Optional[Mapping[str, Target]] = None,
+    **arguments: Any,
+) -> Compose:
+    """Translates timm's data configuration: the arguments of ``timm.data.create_transform``.
+
+    ::
+
+        config = timm.data.resolve_data_config(model=model)
+        train = T.from_timm(config, is_training=True, auto_augment="rand-m9-mstd0.5-inc1",
+                            re_prob=0.25, re_mode="pixel")
+        evaluate = T.from_timm(config)
+
+    The result has the pixels of ``create_transform(**config, **arguments)`` of timm 1.0 on PIL
+    images, bit for bit and for the same random parameters. With ``use_prefetcher=True`` it is
+    uint8, which timm's prefetcher then normalises. Timm is not imported. :class:`RecipeError` names
+    every argument that cannot be translated.
+
+    :param config: what ``resolve_data_config`` gives, or any of those arguments.
+    :param mixup: timm's ``Mixup``, which becomes the last operation.
+    :param targets: those of :class:`Compose`.
+    :param arguments: further arguments, before those of ``config``.
+    """
+    made = _from_timm(config, arguments)
+    if mixup is not None:
+        made.append(TimmMixup.from_timm(mixup))
+    return Compose(made, targets)
 
 
 def from_torchvision(

@@ -146,7 +146,7 @@ impl<'s> World<'s> {
             };
             let mut fresh = Rank::new(scheduler, self.now, self.keep);
             if let Some(before) = before {
-                fresh.goes_on_from(before);
+                fresh.resume_counts_of(before);
             }
             self.ranks.push(fresh);
             self.choose(rank);

@@ -92,7 +92,7 @@ impl Rank {
     }
 
     /// Takes over what is counted over all epochs.
-    pub(super) fn goes_on_from(&mut self, before: &Self) {
+    pub(super) fn resume_counts_of(&mut self, before: &Self) {
         self.prepared = before.prepared;
         self.steps = before.steps;
         self.known_before = before.scheduler.learned().common;

@@ -1,22 +1,40 @@
 //! What is wrong with a scenario, where, and what would be right.
 
+use std::fmt::{self, Display, Formatter};
+
 use meetpoint_diagnose::{Diagnose, Remedy};
 
 /// A scenario that cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}`{key}` {problem}",
-    .place.map(|(line, column)| format!("{line}:{column}: ")).unwrap_or_default()
+    "{}`{key}` {problem}{}",
+    .place.map(|(line, column)| format!("{line}:{column}: ")).unwrap_or_default(),
+    Swept(.swept)
 )]
 pub struct ScenarioError {
     /// Line and column, from 1, where they are known.
     pub place: Option<(usize, usize)>,
     /// The key, as `host.workers` or `devices.2.preparation`.
     pub key: String,
+    /// The parameters that a sweep has set, with their values as text.
+    pub swept: Vec<(String, String)>,
     /// What is wrong.
     pub problem: String,
     /// What would be right.
     pub remedy: String,
+}
+
+/// The parameters that a sweep has set, as the end of a message: nothing where there are none.
+#[derive(Debug, Clone, Copy)]
+pub struct Swept<'a>(pub &'a [(String, String)]);
+
+impl Display for Swept<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            write!(f, "{}{name} = {value}", if index == 0 { " (with " } else { ", " })?;
+        }
+        f.write_str(if self.0.is_empty() { "" } else { ")" })
+    }
 }
 
 impl Diagnose for ScenarioError {
@@ -35,6 +53,7 @@ impl ScenarioError {
         problem: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { place: None, key: key.into(), problem: problem.into(), remedy: remedy.into() }
+        let (problem, remedy) = (problem.into(), remedy.into());
+        Self { place: None, key: key.into(), swept: Vec::new(), problem, remedy }
     }
 }

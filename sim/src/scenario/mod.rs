@@ -21,7 +21,7 @@ use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Deserializer};
 
 pub use distribution::{Distribution, Values};
-pub use error::ScenarioError;
+pub use error::{ScenarioError, Swept};
 pub use fault::{Fault, FaultKind, NotAFault, RankFault, RankFaultKind, When};
 pub use meetpoint_scheduler::StrategyName;
 pub use parts::{Accelerator, Device, Holders, Host, Power, Ranks, Serve, Storage, Told};
@@ -213,10 +213,7 @@ fn from_serde(error: &toml::de::Error) -> ScenarioError {
     let message = error.message();
     let (problem, remedy) = match message.split_once(", expected ") {
         Some((problem, remedy)) => (problem, remedy),
-        None => match message.split_once(": it takes ") {
-            Some((problem, remedy)) => (problem, remedy),
-            None => (message, "what docs/simulation.md says"),
-        },
+        None => (message, "what docs/simulation.md says"),
     };
     let remedy = match problem == NO_NAME {
         true => "a name in quotes, such as \"wrr\"".to_owned(),

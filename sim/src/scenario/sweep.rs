@@ -63,15 +63,10 @@ fn point(scenario: &Table, sweeps: &[Sweep], index: usize) -> Result<Point, Scen
         *setting = (sweep.parameter.clone(), show(value));
     }
     let Value::Table(table) = tree else { unreachable!("it began as a table") };
-    let scenario = Scenario::from_table(&table).map_err(|error| {
-        let at: Vec<_> = settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        let problem = match at.is_empty() {
-            true => error.problem.clone(),
-            false => format!("{} (with {})", error.problem, at.join(", ")),
-        };
-        ScenarioError { problem, ..error }
-    })?;
-    Ok(Point { settings, scenario })
+    match Scenario::from_table(&table) {
+        Ok(scenario) => Ok(Point { settings, scenario }),
+        Err(error) => Err(ScenarioError { swept: settings, ..error }),
+    }
 }
 
 /// Sets what `path` leads to; tables on the way are made, elements of arrays must be there.

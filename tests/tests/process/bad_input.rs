@@ -286,7 +286,7 @@ fn a_device_refuses_what_it_was_not_started_for() {
         ["device", "serve", "--socket", "d.sock", "--root", "elsewhere", "--allow-shared"];
     let mut device = super::support::command(folder.path(), &arguments).spawn().unwrap();
     let socket = folder.path().join("d.sock");
-    let up = super::support::until(std::time::Duration::from_secs(20), || socket.exists());
+    let up = super::support::until(super::support::PATIENCE, || socket.exists());
     let text = job("wrr", 0, "").replace(
         "kind = \"emulated\"\nallow_shared = true",
         "kind = \"connect\"\nsocket = \"d.sock\"",

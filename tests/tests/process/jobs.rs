@@ -24,7 +24,7 @@ batch_size = 4
 seed = 7
 strategy = "{strategy}"
 workers = {workers}
-stall_timeout = "500ms"
+stall_timeout = "30s"
 
 [[recipe.operation]]
 name = "decode"
@@ -167,5 +167,5 @@ fn the_report_is_one_self_contained_page_and_one_document() {
     }
     let document = std::fs::read(folder.path().join("out/report.json")).unwrap();
     let document: Value = serde_json::from_slice(&document).unwrap();
-    assert_eq!(document["version"], 4);
+    assert_eq!(document["version"], 5);
 }

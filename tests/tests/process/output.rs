@@ -103,7 +103,7 @@ fn a_failure_under_json_is_a_document_too() {
     std::fs::write(folder.path().join("job.toml"), "dataset = 3\n").unwrap();
     let wrong = error(&["run", "job.toml", "--json"]);
     assert!(wrong["message"].as_str().unwrap().starts_with("job.toml:1:11: "), "{wrong}");
-    assert_eq!(wrong["remedy"], "set `dataset` to the path of a packed dataset");
+    assert_eq!(wrong["remedy"], "set `dataset` to the path of a packed dataset, or a list of them");
     assert_eq!(error(&["inspect", "absent", "--json"])["exit_code"], 1);
     let usage = error(&["run", "job.toml", "--strategy", "fly", "--json"]);
     assert_eq!(usage["exit_code"], 2);

@@ -43,8 +43,8 @@ const RESULTS_BYTES_MAX: u64 = 64 << 20;
   meetpoint profile train.toml photos.set --storage-limit 200GB --plot profile.html
   meetpoint profile --from results.csv --epochs 5 --weights 1,0,1")]
 pub(crate) struct Arguments {
-    /// Recipe in TOML.
-    #[arg(required_unless_present = "from")]
+    /// Recipe in TOML, or the name of a shipped one.
+    #[arg(required_unless_present = "from", value_name = "FILE|NAME")]
     recipe: Option<PathBuf>,
     /// Folder of the dataset.
     #[arg(required_unless_present = "from")]
@@ -280,7 +280,7 @@ fn measure(
     recipe: &Path,
     dataset: &Path,
 ) -> anyhow::Result<(Vec<Measured>, Decision, Vec<RefusedPoint>)> {
-    let recipe = super::recipe::read(recipe)?;
+    let recipe = super::recipe::read(recipe, &[])?;
     let opened = Arc::new(Dataset::open(dataset)?);
     let threads = |&threads: &usize| if threads == 0 { cores_allowed() } else { threads };
     let mut threads: Vec<usize> = arguments.threads.iter().map(threads).collect();

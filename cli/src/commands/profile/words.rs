@@ -3,8 +3,8 @@
 use super::Document;
 use crate::surface::output::table_style;
 use crate::surface::units;
+use meetpoint_format::recipe::CutRefusal;
 use meetpoint_planner::decide::{Change, Ranked, RefusedBecause, extra_storage};
-use meetpoint_planner::enumerate;
 use meetpoint_planner::results::CacheDrop;
 use meetpoint_planner::score::Scored;
 use meetpoint_planner::vocabulary::Cache;
@@ -256,19 +256,24 @@ fn refused_sentences(document: &Document) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for point in &document.refused_points {
         let sentence = match point.because {
-            enumerate::RefusedBecause::Random { by, position } => format!(
+            CutRefusal::Random { by, position } => format!(
                 "Operation {position}, {by}, has random parameters, so that nothing from there on \
                  is prepared offline."
             ),
-            enumerate::RefusedBecause::OnBatches { by, position } => format!(
+            CutRefusal::OnBatches { by, position } => format!(
                 "Operation {position}, {by}, is on batches, so that nothing from there on is \
                  prepared offline."
             ),
-            enumerate::RefusedBecause::LooksAhead { by, position } => format!(
+            CutRefusal::LooksAhead { by, position } => format!(
                 "Operation {position}, {by}, depends on the crop or resize after it, so that the \
                  recipe is not cut between them."
             ),
-            enumerate::RefusedBecause::Targets { by, position } => format!(
+            CutRefusal::SeveralPictures => {
+                "The recipe makes several pictures of a sample, each from \
+                 the decoded one, so that nothing is prepared offline."
+                    .to_owned()
+            }
+            CutRefusal::Targets { by, position } => format!(
                 "Operation {position}, {by}, moves the targets of the recipe, which are stored as \
                  they came, so that nothing from there on is prepared offline."
             ),

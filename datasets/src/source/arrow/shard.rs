@@ -175,10 +175,9 @@ impl Shard {
         }
         let compression = batch.compression().map(|compression| compression.codec());
         if compression.is_some_and(|codec| codec != CompressionType::LZ4_FRAME) {
-            return Err(fault(
-                "is compressed with ZSTD, which is not read here; write it with LZ4 or without \
-                 compression",
-            ));
+            let problem = crate::Message::from("is compressed with ZSTD, which is not read here")
+                .remedy("write it with LZ4 or without compression");
+            return Err(malformed(&self.file.path, Some(message.offset), problem));
         }
         let mut plain_bytes = 0u64;
         for buffer in batch.buffers().into_iter().flatten() {

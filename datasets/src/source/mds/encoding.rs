@@ -1,5 +1,6 @@
 //! How values are stored in a sample, by the names that the `streaming` library has for them.
 
+use crate::message::Message;
 use crate::source::rows::picture::png;
 use crate::source::rows::value::{self, Axes, Kind, Value, is_shape_of, width};
 use arrow_schema::DataType;
@@ -36,7 +37,7 @@ enum Encoding {
 }
 
 impl Column {
-    pub(super) fn new(name: &str, encoding: &str, size: Option<u64>) -> Result<Self, String> {
+    pub(super) fn new(name: &str, encoding: &str, size: Option<u64>) -> Result<Self, Message> {
         let (kind, arguments) = encoding.split_once(':').unwrap_or((encoding, ""));
         let number = |dtype| Encoding::Number(dtype);
         let encoding = match kind {
@@ -52,14 +53,15 @@ impl Column {
             "list[jpeg]" | "list[png]" => Encoding::Files { is_list: true },
             "list[pil]" => Encoding::PixelsList,
             "pkl" => {
-                return Err(format!(
-                    "column {name:?} holds pickled objects, whose reading runs code; write it \
-                     with another encoding"
-                ));
+                let problem =
+                    format!("column {name:?} holds pickled objects, whose reading runs code");
+                return Err(Message::from(problem).remedy("write it with another encoding"));
             }
             other => match dtype(other) {
                 Some(dtype) => number(dtype),
-                None => return Err(format!("column {name:?} has an unknown encoding {other:?}")),
+                None => {
+                    return Err(format!("column {name:?} has an unknown encoding {other:?}").into());
+                }
             },
         };
         Ok(Self { name: name.to_owned(), encoding, size })

@@ -2,6 +2,7 @@
 
 use super::encoding::Column;
 use crate::Error;
+use crate::message::Message;
 use crate::source::arrow::{json, plain_name};
 use crate::source::rows::malformed;
 use crate::source::rows::value::FIELDS_MAX;
@@ -57,7 +58,9 @@ impl Index {
                     shard["format"], shard["version"]
                 )));
             }
-            let here = columns_of(shard).map_err(fault)?;
+            let here = columns_of(shard).map_err(|problem| {
+                malformed(path, None, Message::from(format!("shard {number}: ")) + problem)
+            })?;
             match &columns {
                 None => columns = Some(here),
                 Some(first) if *first == here => {}
@@ -84,24 +87,24 @@ impl Index {
     }
 }
 
-fn columns_of(shard: &Value) -> Result<Vec<Column>, String> {
+fn columns_of(shard: &Value) -> Result<Vec<Column>, Message> {
     let list =
         |name: &str| shard[name].as_array().ok_or_else(|| format!("no list `{name}`")).cloned();
     let (names, encodings) = (list("column_names")?, list("column_encodings")?);
     let sizes = list("column_sizes")?;
     if names.len() != encodings.len() || names.len() != sizes.len() {
-        return Err("lists of columns of different lengths".to_owned());
+        return Err("lists of columns of different lengths".into());
     }
     if names.len() > FIELDS_MAX {
-        return Err(format!("{} columns, the limit is {FIELDS_MAX}", names.len()));
+        return Err(format!("{} columns, the limit is {FIELDS_MAX}", names.len()).into());
     }
     let mut columns: Vec<Column> = Vec::new();
     for ((name, encoding), size) in names.iter().zip(&encodings).zip(&sizes) {
         let (Some(name), Some(encoding)) = (name.as_str(), encoding.as_str()) else {
-            return Err("a column without name or encoding".to_owned());
+            return Err("a column without name or encoding".into());
         };
         if columns.iter().any(|column| column.name == name) {
-            return Err(format!("two columns {name:?}"));
+            return Err(format!("two columns {name:?}").into());
         }
         // The writer of Python takes a size of 0 for none.
         let size = size.as_u64().filter(|size| *size > 0);

@@ -164,7 +164,9 @@ impl<R: Records> RecordTable<R> {
             Some(Value::Text(text)) => RowContent::Here(Content::Bytes(text.into_bytes())),
             Some(other) => {
                 let words = Kind::of(&other).map_or_else(|text| text, |kind| kind.words());
-                RowContent::Unreadable(format!("the content is {words}, not bytes or a text"))
+                RowContent::Unreadable(
+                    format!("the content is {words}, not bytes or a text").into(),
+                )
             }
         }
     }

@@ -99,7 +99,7 @@ impl<T: Table> RowSource<T> {
             names: roles.label_names.clone().unwrap_or_default(),
             indices: HashMap::new(),
         };
-        let schema = SourceSchema { kind, name, extra };
+        let schema = SourceSchema { kind, name, extra, prepared: None };
         Ok(Self { table, schema, roles, with_path, current: None, labels, given: 0 })
     }
 
@@ -346,11 +346,8 @@ fn content_of(current: &mut Current, row: usize) -> RowContent {
         if current.paths.as_ref().is_none_or(|paths| paths.is_null(row)) {
             return RowContent::Missing;
         }
-        return RowContent::Unreadable(
-            "its bytes are not in the file, only a path to them; embed them with the program that \
-             made it"
-                .to_owned(),
-        );
+        let problem = Message::from("its bytes are not in the file, only a path to them");
+        return RowContent::Unreadable(problem.remedy("embed them with the program that made it"));
     }
     if let Contents::At { file, base } = &current.batch.contents
         && let Some((start, end)) = offsets(array, row)
@@ -369,7 +366,7 @@ fn content_of(current: &mut Current, row: usize) -> RowContent {
     let Some(array) = &current.bytes else { return RowContent::Missing };
     match bytes_at(array, row) {
         Some(bytes) => RowContent::Here(Content::Bytes(bytes.to_vec())),
-        None => RowContent::Unreadable(format!("a content of type {}", array.data_type())),
+        None => RowContent::Unreadable(format!("a content of type {}", array.data_type()).into()),
     }
 }
 

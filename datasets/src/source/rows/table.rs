@@ -29,7 +29,7 @@ pub(crate) enum RowContent {
     /// The row has none.
     Missing,
     /// It cannot be read, and why.
-    Unreadable(String),
+    Unreadable(Message),
 }
 
 /// Where the content of the rows of a batch is.

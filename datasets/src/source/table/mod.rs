@@ -128,6 +128,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
                 kind: plan.kind,
                 name: name.to_owned(),
                 extra: gather.schema().clone(),
+                prepared: None,
             },
             rows: Rows::open(&table, format)?,
             shown,
@@ -437,7 +438,8 @@ impl TableSource {
         let plan = &self.plan;
         let text = |(index, name): &(usize, String)| types::text(row, *index, name);
         let named = text(&plan.file).ok_or_else(|| format!("no file in {}", plan.file.1))?;
-        let file = relative_path(named.as_bytes()).map_err(|why| format!("{named}: {why}"))?;
+        let file = relative_path(named.as_bytes())
+            .map_err(|why| Message::from(format!("{named}: ")) + why)?;
         let key = match &plan.key {
             None => file.clone(),
             Some(column) => match text(column) {

@@ -6,7 +6,7 @@ const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// A quoted field that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a double quote opens a field and is not closed; close or remove it")]
+#[error("a double quote opens a field and is not closed")]
 pub(super) struct OpenQuote {
     /// The line that it is in, from 1.
     pub(super) line: u64,

@@ -177,7 +177,11 @@ fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {
             let open = error.get_ref().and_then(|inner| inner.downcast_ref::<OpenQuote>());
             line = open.map(|open| open.line).or(line);
             let long = error.get_ref().and_then(|inner| inner.downcast_ref::<TooLong>());
-            long.map_or_else(|| error.to_string().into(), TooLong::message)
+            match (open, long) {
+                (Some(open), _) => Message::from(open.to_string()).remedy("close or remove it"),
+                (None, Some(long)) => long.message(),
+                (None, None) => error.to_string().into(),
+            }
         }
         _ => error.to_string().into(),
     };

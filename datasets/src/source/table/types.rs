@@ -5,6 +5,7 @@
 //! null.
 
 use super::row::Row;
+use crate::message::Message;
 use crate::source::columns::{Cell, Shape};
 use crate::source::json::{has_fraction, non_finite};
 use serde_json::Value;
@@ -86,11 +87,12 @@ pub(super) struct Columns {
 
 impl Columns {
     /// With the names that stand above a table; fails in words.
-    pub(super) fn named(names: &[String]) -> Result<Self, String> {
+    pub(super) fn named(names: &[String]) -> Result<Self, Message> {
         let mut columns = Self::default();
         for name in names {
             if columns.index(name).is_some() {
-                return Err(format!("two columns are named {name}; rename one"));
+                let problem = Message::from(format!("two columns are named {name}"));
+                return Err(problem.remedy("rename one"));
             }
             columns.add(name)?;
         }
@@ -111,7 +113,7 @@ impl Columns {
     }
 
     /// Takes a row into account; fails in words.
-    pub(super) fn absorb(&mut self, row: &Row) -> Result<(), String> {
+    pub(super) fn absorb(&mut self, row: &Row) -> Result<(), Message> {
         match row {
             Row::Fields(fields) => {
                 self.all.iter_mut().zip(fields).for_each(|(column, field)| {
@@ -128,7 +130,8 @@ impl Columns {
                 column.has_fraction |= has_fraction(value);
                 let absorbed = column.shape.absorb(value);
                 absorbed.map_err(|problem| {
-                    format!("{name}: {problem}; one column has one type: make it the same")
+                    Message::from(format!("{name}: {problem}"))
+                        .remedy("give all values of the column one type")
                 })
             }),
         }

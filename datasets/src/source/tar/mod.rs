@@ -91,8 +91,12 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let columns: Vec<(String, Shape)> =
         plan.columns.iter().map(|column| (column.name.clone(), column.shape.clone())).collect();
     let gather = Gather::new(&columns);
-    let schema =
-        SourceSchema { kind: plan.kind, name: plan.name.clone(), extra: gather.schema().clone() };
+    let schema = SourceSchema {
+        kind: plan.kind,
+        name: plan.name.clone(),
+        extra: gather.schema().clone(),
+        prepared: None,
+    };
     Ok(Box::new(Gathered::new(
         TarSource {
             schema,
@@ -191,14 +195,14 @@ impl TarSource {
         match self.item(group) {
             Ok((item, cells)) => to.push(item, cells).map_err(|problem| self.changed(&problem)),
             Err(reason) => {
-                to.note(Entry::Unreadable(LeftOut { path, reason: reason.into() }));
+                to.note(Entry::Unreadable(LeftOut { path, reason }));
                 Ok(())
             }
         }
     }
 
     /// The sample that members make; why it does not read, in words.
-    fn item(&self, mut group: Group) -> Result<(Item, Vec<Cell>), String> {
+    fn item(&self, mut group: Group) -> Result<(Item, Vec<Cell>), Message> {
         if let Some(broken) = group.broken {
             return Err(broken);
         }
@@ -226,7 +230,8 @@ impl TarSource {
             _ => group.key,
         };
         if key.len() > KEY_BYTES_MAX {
-            return Err(format!("its key has {} bytes, the limit is {KEY_BYTES_MAX}", key.len()));
+            let bytes = key.len();
+            return Err(format!("its key has {bytes} bytes, the limit is {KEY_BYTES_MAX}").into());
         }
         Ok((Item { key, whence: group.whence, content, label, extra: None }, cells))
     }

@@ -34,7 +34,7 @@ pub(super) struct Group {
     pub(super) whence: Whence,
     pub(super) parts: Vec<Part>,
     /// Why it does not read, where a member says so.
-    pub(super) broken: Option<String>,
+    pub(super) broken: Option<Message>,
 }
 
 /// What an archive yields.
@@ -114,7 +114,7 @@ impl Samples {
         let path = match relative_path(&member.name) {
             Ok(path) => path,
             Err(reason) => {
-                let entry = Entry::Unreadable(left_out(reason.into()));
+                let entry = Entry::Unreadable(left_out(reason));
                 self.ready.push_back(Yield::Other(entry));
                 return Ok(());
             }
@@ -156,17 +156,13 @@ impl Samples {
         let group = self.open.as_mut().expect("begin() opens it");
         match member.kind {
             Kind::Link => {
-                group.broken = Some(format!(
-                    "{} is a link; archive with --dereference and \
-                                             --hard-dereference",
-                    member.shown()
-                ));
+                let problem = Message::from(format!("{} is a link", member.shown()));
+                let remedy = "archive with --dereference and --hard-dereference";
+                group.broken = Some(problem.remedy(remedy));
             }
             Kind::Sparse => {
-                group.broken = Some(format!(
-                    "{} is stored with holes; archive without --sparse",
-                    member.shown()
-                ));
+                let problem = Message::from(format!("{} is stored with holes", member.shown()));
+                group.broken = Some(problem.remedy("archive without --sparse"));
             }
             _ => {}
         }

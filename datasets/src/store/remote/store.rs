@@ -8,8 +8,8 @@ use super::listing::{Object, list};
 use super::{RemoteError, RemoteOptions};
 use crate::Error;
 use crate::store::StorePath;
-use crate::store::seam::{FileKind, List, Metadata, Store, Walk, WalkOptions};
-use crate::store::tree::{Node, Tree};
+use crate::store::seam::{FileKind, Metadata};
+use crate::store::tree::{Tree, TreeFiles};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -50,65 +50,34 @@ impl RemoteStore {
         let fetcher = Fetcher::new((client, address), listing.objects, held, runtime, watch);
         Ok(StorePath::new(Arc::new(Self { fetcher, tree }), opened))
     }
-
-    fn object(&self, index: usize) -> &Object {
-        &self.fetcher.objects()[index]
-    }
 }
 
-impl Store for RemoteStore {
-    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        Ok(match self.tree.find(path)? {
-            Node::File(index) => {
-                let Object { bytes, modified, tag, .. } = self.object(index);
-                let modified = (modified.0, i64::from(modified.1));
-                Metadata { kind: FileKind::File, bytes: *bytes, modified, tag: tag.clone() }
-            }
-            Node::Folder => {
-                Metadata { kind: FileKind::Folder, bytes: 0, modified: (0, 0), tag: None }
-            }
-        })
+impl TreeFiles for RemoteStore {
+    fn tree(&self) -> &Tree {
+        &self.tree
     }
 
-    fn is_link(&self, _: &Path) -> bool {
-        false
+    fn file(&self, index: usize) -> Metadata {
+        let Object { bytes, modified, tag, .. } = &self.fetcher.objects()[index];
+        let modified = (modified.0, i64::from(modified.1));
+        Metadata { kind: FileKind::File, bytes: *bytes, modified, tag: tag.clone() }
     }
 
-    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
-        self.tree.resolve(path)
+    fn open_file(&self, index: usize) -> io::Result<File> {
+        self.fetcher.open(index).map_err(io::Error::other)
     }
 
-    fn list(&self, folder: &Path) -> io::Result<List<'_>> {
-        self.tree.list(folder)
-    }
-
-    fn walk(&self, root: &Path, options: WalkOptions) -> Box<dyn Walk + '_> {
-        Box::new(self.tree.walk(root, options))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<File> {
-        match self.tree.find(path)? {
-            Node::File(index) => self.fetcher.open(index).map_err(io::Error::other),
-            Node::Folder => Err(io::ErrorKind::IsADirectory.into()),
-        }
-    }
-
-    fn reserve(&self, folder: &Path) -> io::Result<()> {
-        let objects = self.tree.indices_below(folder)?;
+    fn reserve_files(&self, folder: &Path, indices: &[usize]) -> io::Result<()> {
         let url = folder.display().to_string();
-        self.fetcher.reserve(url, &objects).map_err(io::Error::other)
+        self.fetcher.reserve(url, indices).map_err(io::Error::other)
     }
 
-    fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf> {
-        self.tree.given(beside, path)
-    }
-
-    fn check(&self) -> Result<(), Error> {
+    fn check_files(&self) -> Result<(), Error> {
         self.fetcher.failure().map_or(Ok(()), |failure| Err(Error::of_remote(failure)))
     }
 
-    fn check_unchanged(&self) -> Result<(), Error> {
-        self.check()?;
+    fn check_files_unchanged(&self) -> Result<(), Error> {
+        self.check_files()?;
         let (client, address) = (self.fetcher.client(), self.fetcher.address());
         let now = self.fetcher.wait_for(list(client, address, self.fetcher.watch()));
         let now = now.map_err(Error::of_remote)?.objects;

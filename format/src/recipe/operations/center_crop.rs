@@ -25,7 +25,7 @@ impl Data for CenterCrop {
         about: "cuts out the middle; pads a smaller picture with black",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::Region,
         random: &[],

@@ -31,7 +31,7 @@ impl Data for CutMix {
         about: "replaces a rectangle of each sample of a batch by that of another",
         place: Place::Batch,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE, Takes::TENSOR, Takes::BATCH],
+        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
         gives: Gives::BATCH,
         needs: Needs::All,
         random: &[

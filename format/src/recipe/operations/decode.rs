@@ -42,7 +42,7 @@ impl Data for Decode {
         takes: &[Takes::ENCODED],
         gives: Gives {
             kind: ValueKind::Image,
-            dtype: Property::Is("uint8"),
+            dtype: Property::Key("mode"),
             size: Property::Variable,
             channels: Property::Key("mode"),
         },
@@ -72,7 +72,7 @@ impl Data for Decode {
                 "mode",
                 Kind::Word { choices: DecodeMode::NAMES },
                 Value::Word(DecodeMode::Rgb.name()),
-                "the channels of the picture",
+                "the channels of the picture and their type",
             ),
         ],
     };
@@ -97,7 +97,11 @@ impl Data for Decode {
     }
 
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
-        sample.channels = self.mode.channels();
+        if self.scaled && self.mode.is_wide() {
+            let problem = format!("is true, but `mode` is \"{}\"", self.mode.name());
+            return Err(Fault::of_value("scaled", problem, "false, or another `mode`"));
+        }
+        (sample.channels, sample.dtype) = (self.mode.channels(), self.mode.dtype());
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! `elastic_transform`: pixels moved by smooth random fields.
 
-use super::{Data, fill};
+use super::{Data, fill, warp};
 use crate::recipe::declaration::{
     Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes, numbers,
 };
@@ -49,7 +49,7 @@ impl Data for ElasticTransform {
         about: "moves pixels by smooth random fields",
         place: Place::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[RandomParameter {
@@ -98,6 +98,7 @@ impl Data for ElasticTransform {
             let problem = format!("is [{:?}, {:?}]", self.sigma.0, self.sigma.1);
             return Err(Fault::of_value("sigma", problem, "both above 0, or both 0"));
         }
+        warp::follow(self.interpolation, sample)?;
         fill::follow(self.fill, sample)
     }
 }

@@ -20,7 +20,7 @@ pub(super) const fn key_of_grey() -> Key {
 }
 
 const fn key_with(default: &'static [u32]) -> Key {
-    let kind = Kind::Wholes { counts: &[1, 3], least: 0, most: 255 };
+    let kind = Kind::Wholes { counts: &[1, 3, 4], least: 0, most: 255 };
     let about = "the colour outside the picture, for all channels or for each";
     Key::optional(NAME, kind, Value::Wholes(Cow::Borrowed(default)), about)
 }
@@ -31,6 +31,7 @@ pub(super) fn read(values: &Values) -> Fill {
     match *values.wholes(NAME) {
         [value] => Fill::Every(byte(value)),
         [red, green, blue] => Fill::Rgb([red, green, blue].map(byte)),
+        [red, green, blue, alpha] => Fill::Rgba([red, green, blue, alpha].map(byte)),
         ref other => panic!("`{NAME}` declares {} numbers", other.len()),
     }
 }
@@ -40,18 +41,24 @@ pub(super) fn value(fill: Fill) -> Value {
     let numbers = match fill {
         Fill::Every(value) => vec![u32::from(value)],
         Fill::Rgb(colour) => colour.map(u32::from).to_vec(),
+        Fill::Rgba(colour) => colour.map(u32::from).to_vec(),
     };
     Value::Wholes(numbers.into())
 }
 
-/// Refuses a colour for a grey picture.
+/// Refuses a colour of other channels than the picture has.
 pub(super) fn follow(fill: Fill, sample: &SampleType) -> Result<(), Fault> {
-    match fill {
-        Fill::Rgb(_) if sample.channels == 1 => Err(Fault::of_value(
-            NAME,
-            "holds 3 numbers, but the picture has 1 channel",
-            "one number",
-        )),
-        Fill::Every(_) | Fill::Rgb(_) => Ok(()),
+    let count = match fill {
+        Fill::Every(_) => return Ok(()),
+        Fill::Rgb(_) => 3,
+        Fill::Rgba(_) => 4,
+    };
+    let channels = sample.channels;
+    if count == channels {
+        return Ok(());
     }
+    let plural = if channels == 1 { "" } else { "s" };
+    let problem = format!("holds {count} numbers, but the picture has {channels} channel{plural}");
+    let remedy = if channels == 1 { "one number" } else { "one number, or one per channel" };
+    Err(Fault::of_value(NAME, problem, remedy))
 }

@@ -13,7 +13,7 @@ impl Data for Layout {
         about: "sets the order of the axes of the result",
         place: Place::Elements,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::TENSOR],
+        takes: &[Takes::ANY_IMAGE, Takes::TENSOR],
         gives: Gives::TENSOR,
         needs: Needs::All,
         random: &[],

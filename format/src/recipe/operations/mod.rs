@@ -8,10 +8,12 @@ mod aug_mix;
 mod auto_augment;
 mod center_crop;
 mod color_jitter;
+mod convert_color;
 mod cut_mix;
 mod decode;
 mod elastic_transform;
 mod fill;
+mod five_crop;
 mod gaussian_blur;
 mod gaussian_noise;
 mod grayscale;
@@ -52,11 +54,13 @@ mod random_zoom_out;
 mod resize;
 mod scale_jitter;
 mod sigmoid_contrast;
+mod ten_crop;
 mod three_augment;
 mod timm_mixup;
 mod timm_rand_augment;
 mod to_dtype;
 mod trivial_augment_wide;
+mod warp;
 
 use super::Layout;
 use super::declaration::{Declaration, Key, Place, Presence};
@@ -69,9 +73,11 @@ pub use aug_mix::AugMix;
 pub use auto_augment::AutoAugment;
 pub use center_crop::CenterCrop;
 pub use color_jitter::ColorJitter;
+pub use convert_color::ConvertColor;
 pub use cut_mix::CutMix;
 pub use decode::Decode;
 pub use elastic_transform::ElasticTransform;
+pub use five_crop::FiveCrop;
 pub use gaussian_blur::GaussianBlur;
 pub use gaussian_noise::GaussianNoise;
 pub use grayscale::Grayscale;
@@ -109,6 +115,7 @@ pub use random_zoom_out::RandomZoomOut;
 pub use resize::Resize;
 pub use scale_jitter::ScaleJitter;
 pub use sigmoid_contrast::SigmoidContrast;
+pub use ten_crop::TenCrop;
 pub use three_augment::ThreeAugment;
 pub use timm_mixup::TimmMixup;
 pub use timm_rand_augment::TimmRandAugment;
@@ -148,6 +155,11 @@ trait Data: Sized {
     /// Whether it depends on the boxes of a sample.
     fn needs_boxes(&self) -> bool {
         false
+    }
+
+    /// Pictures that it makes of one.
+    fn pictures(&self) -> u32 {
+        1
     }
 
     /// Checks what the declaration cannot say, and changes what its [`super::Gives`] declares to
@@ -226,6 +238,13 @@ macro_rules! operations {
                 }
             }
 
+            /// Pictures that it makes of one: more than 1 for a few, such as `five_crop`.
+            pub fn pictures(&self) -> u32 {
+                match self {
+                    $(Self::$type(it) => it.pictures()),+
+                }
+            }
+
             pub(super) fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
                 match self {
                     $(Self::$type(it) => it.follow(sample)),+
@@ -260,6 +279,8 @@ operations! {
     RandomCrop,
     RandomResizedCrop,
     RandomIouCrop,
+    FiveCrop,
+    TenCrop,
     Pad,
     RandomZoomOut,
     RandomHorizontalFlip,
@@ -270,6 +291,7 @@ operations! {
     ElasticTransform,
     Grayscale,
     RandomGrayscale,
+    ConvertColor,
     ColorJitter,
     RandomPhotometricDistort,
     RandomChannelPermutation,
@@ -312,7 +334,7 @@ impl Operation {
     }
 
     /// Its name and keys in alphabetical order, without the defaults that the canonical form omits.
-    pub(super) fn describe(&self) -> Described {
+    pub(crate) fn describe(&self) -> Described {
         let declared = self.declaration().keys.iter().zip(self.values());
         let is_written = |(key, value): &(&Key, Value)| {
             let is_default = || key.presence == Presence::Default(value.clone());

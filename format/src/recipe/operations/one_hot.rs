@@ -20,7 +20,7 @@ impl Data for OneHot {
         about: "makes each label a row with an element for each class",
         place: Place::Batch,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::TENSOR, Takes::BATCH],
+        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
         gives: Gives::BATCH,
         needs: Needs::All,
         random: &[],

@@ -24,7 +24,7 @@ impl Data for Pad {
         about: "adds pixels on each side",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("padding"), ..Gives::IMAGE },
         needs: Needs::AsNext,
         random: &[],

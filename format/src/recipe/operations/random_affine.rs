@@ -1,6 +1,6 @@
 //! `random_affine`: turned, shifted, scaled and sheared at random, in one step.
 
-use super::{Data, fill};
+use super::{Data, fill, warp};
 use crate::recipe::declaration::{
     Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
     Takes, WholeSize, numbers,
@@ -8,7 +8,7 @@ use crate::recipe::declaration::{
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
-use crate::recipe::{Fill, WarpInterpolation};
+use crate::recipe::{Dtype, Fill, WarpInterpolation};
 
 /// `torchvision.transforms.v2.RandomAffine` on PIL images, which is Pillow's `Image.transform` with
 /// `AFFINE`. With `size` it resizes in the same step, as the augmentation of crumpets does.
@@ -59,7 +59,7 @@ impl Data for RandomAffine {
         about: "rotates, shifts, scales and shears at random, and resizes if `size` is set",
         place: Place::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::All,
         random: &[
@@ -168,6 +168,11 @@ impl Data for RandomAffine {
             let problem = format!("has the low end {low:?} above the high end {high:?}");
             return Err(Fault::of_value("shear", problem, "low and high ends in this order"));
         }
+        if sample.dtype != Dtype::Uint8 && self.supersampling != Some(1) {
+            let problem = format!("is not 1, but the values are {} here", sample.dtype.name());
+            return Err(Fault::of_value("supersampling", problem, "1"));
+        }
+        warp::follow(self.interpolation, sample)?;
         fill::follow(self.fill, sample)
     }
 }

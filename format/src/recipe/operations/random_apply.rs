@@ -23,7 +23,7 @@ impl Data for RandomApply {
         about: "applies all of `operations` with probability `p`",
         place: Place::Choice,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
         needs: Needs::All,
         random: &[APPLIED],

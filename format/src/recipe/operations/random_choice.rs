@@ -27,7 +27,7 @@ impl Data for RandomChoice {
         about: "applies one of `operations`, chosen with the weights `p`",
         place: Place::Choice,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter {

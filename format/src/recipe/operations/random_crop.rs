@@ -58,7 +58,7 @@ impl Data for RandomCrop {
         about: "cuts out a random part, of the padded picture if `padding` is set",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::Region,
         random: &[

@@ -54,7 +54,7 @@ impl Data for RandomErasing {
         about: "replaces rectangles of the tensor with probability `p`",
         place: Place::Tensor,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::TENSOR],
+        takes: &[Takes::ANY_IMAGE, Takes::TENSOR],
         gives: Gives::TENSOR,
         needs: Needs::All,
         random: &[
@@ -146,14 +146,18 @@ impl Data for RandomErasing {
                 let problem = format!("has no effect with mode = \"{}\"", mode.name());
                 return Err(Fault::of_value("value", problem, "remove it"));
             }
-            if sample.dtype == Dtype::Uint8 {
-                let problem = format!("is \"{}\", but the values are uint8 here", mode.name());
+            if sample.dtype.largest().is_some() {
+                let (mode, dtype) = (mode.name(), sample.dtype.name());
+                let problem = format!("is \"{mode}\", but the values are {dtype} here");
                 let remedy = "put to_dtype with dtype = \"float32\" (and scale = true) before it";
                 return Err(Fault::of_value("mode", problem, remedy));
             }
         }
         let exists = |value: &f64| match sample.dtype {
-            Dtype::Uint8 => (0.0..=255.0).contains(value) && value.fract() == 0.0,
+            Dtype::Uint8 | Dtype::Uint16 => {
+                let largest = sample.dtype.largest().map_or(0.0, f64::from);
+                (0.0..=largest).contains(value) && value.fract() == 0.0
+            }
             // From here on float16 is infinite.
             Dtype::Float16 => value.abs() < 65520.0,
             Dtype::Float32 => (*value as f32).is_finite(),

@@ -45,7 +45,7 @@ impl Data for RandomIouCrop {
                 boxes",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::Region,
         random: &[

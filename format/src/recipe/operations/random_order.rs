@@ -20,7 +20,7 @@ impl Data for RandomOrder {
         about: "applies all of `operations` in a random order",
         place: Place::Choice,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter {

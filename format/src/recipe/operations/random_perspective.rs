@@ -1,6 +1,6 @@
 //! `random_perspective`: seen from a random side, or not.
 
-use super::{Data, fill};
+use super::{Data, fill, warp};
 use crate::recipe::declaration::{
     APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
 };
@@ -42,7 +42,7 @@ impl Data for RandomPerspective {
         about: "moves the corners inwards at random, with probability `p`",
         place: Place::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[
@@ -86,6 +86,7 @@ impl Data for RandomPerspective {
     }
 
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        warp::follow(self.interpolation, sample)?;
         fill::follow(self.fill, sample)
     }
 }

@@ -32,7 +32,7 @@ impl Data for RandomResize {
         about: "resizes to a random shorter side",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter {

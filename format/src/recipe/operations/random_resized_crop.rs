@@ -53,7 +53,7 @@ impl Data for RandomResizedCrop {
         about: "cuts out a random part and resizes it",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::Region,
         random: &[

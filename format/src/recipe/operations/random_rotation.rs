@@ -1,6 +1,6 @@
 //! `random_rotation`: turned by a random angle.
 
-use super::{Data, fill};
+use super::{Data, fill, warp};
 use crate::recipe::declaration::{
     Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
     Takes,
@@ -33,7 +33,7 @@ impl Data for RandomRotation {
         about: "rotates counterclockwise by a random angle",
         place: Place::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("expand"), ..Gives::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter { name: "angle", distribution: "uniform in `degrees`" }],
@@ -87,6 +87,7 @@ impl Data for RandomRotation {
     }
 
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        warp::follow(self.interpolation, sample)?;
         fill::follow(self.fill, sample)
     }
 }

@@ -58,7 +58,7 @@ impl Data for RandomShortestSize {
         about: "resizes to a shorter side chosen from a list",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter { name: "side", distribution: "one of `min_size`, uniform" }],

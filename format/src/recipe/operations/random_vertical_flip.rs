@@ -20,7 +20,7 @@ impl Data for RandomVerticalFlip {
         about: "mirrors top to bottom with probability `p`",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::AsNext,
         random: &[APPLIED],

@@ -32,7 +32,7 @@ impl Data for RandomZoomOut {
         about: "puts the picture at a random position on a larger canvas, with probability `p`",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::AsNext,
         random: &[

@@ -45,7 +45,7 @@ impl Data for Resize {
         about: "resizes to a shorter side, or to a height and width",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
         needs: Needs::All,
         random: &[],

@@ -34,7 +34,7 @@ impl Data for ScaleJitter {
         about: "resizes to fit into a size, which is scaled by a random factor",
         place: Place::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter { name: "factor", distribution: "uniform in `scale_range`" }],

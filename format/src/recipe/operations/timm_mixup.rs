@@ -72,7 +72,7 @@ impl Data for TimmMixup {
         about: "blends the samples of a batch, or pastes rectangles, as timm does",
         place: Place::Batch,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE, Takes::TENSOR, Takes::BATCH],
+        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
         gives: Gives::BATCH,
         needs: Needs::All,
         random: &[

@@ -14,12 +14,12 @@ const DIVIDE: &str = "divide";
 /// `torchvision.transforms.v2.ToDtype`.
 ///
 /// Between float types it changes nothing but the type (rounded to nearest, ties to even), and from
-/// a float type back to uint8 there is no way.
+/// a float type back to integers there is no way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ToDtype {
     /// Element type from here on.
     pub dtype: Dtype,
-    /// How uint8 values are scaled on the way to a float type.
+    /// How integers are scaled on the way to a float type.
     pub scale: Scale,
 }
 
@@ -29,7 +29,7 @@ impl Data for ToDtype {
         about: "converts to another element type",
         place: Place::Elements,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::TENSOR],
+        takes: &[Takes::ANY_IMAGE, Takes::TENSOR],
         gives: Gives { dtype: Property::Key("dtype"), ..Gives::TENSOR },
         needs: Needs::All,
         random: &[],
@@ -44,8 +44,8 @@ impl Data for ToDtype {
                 "scale",
                 Kind::SwitchOrWord { choices: &[DIVIDE] },
                 Value::Switch(false),
-                "whether uint8 becomes 0 to 1 in a float type: multiplied by 1/255, or divided by \
-                 255",
+                "whether integers become 0 to 1 in a float type: multiplied by 1/255 (uint16: \
+                 1/65535), or divided by 255 (65535)",
             ),
         ],
     };
@@ -69,10 +69,11 @@ impl Data for ToDtype {
     }
 
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
-        if self.dtype == Dtype::Uint8 && sample.dtype != Dtype::Uint8 {
+        if self.dtype.largest().is_some() && sample.dtype != self.dtype {
+            let (wanted, found) = (self.dtype.name(), sample.dtype.name());
             return Err(Fault::of_value(
                 "dtype",
-                format!("is \"uint8\", but the values are {} here", sample.dtype.name()),
+                format!("is \"{wanted}\", but the values are {found} here"),
                 "leave out the earlier conversion, or this one",
             ));
         }

@@ -8,3 +8,4 @@ mod nested;
 mod reading;
 mod refusals;
 mod targets;
+mod views;

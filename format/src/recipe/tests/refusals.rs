@@ -133,7 +133,7 @@ fn a_word_that_is_no_choice_is_named_with_the_choices() {
     let case = "name = 'resize'\nsize = 3\ninterpolation = 'Bilinear'";
     operation_refused(case, (3, 17), &["did you mean \"bilinear\"?", "\"bicubic\""]);
     let case = "name = 'to_dtype'\ndtype = 'float64'";
-    operation_refused(case, (2, 9), &["`dtype` is \"float64\"", "\"uint8\", \"float16\""]);
+    operation_refused(case, (2, 9), &["`dtype` is \"float64\"", "\"uint16\", \"float16\""]);
     operation_refused("name = 'layout'\nlayout = 'nchw'", (2, 10), &["did you mean \"NCHW\"?"]);
 }
 
@@ -299,4 +299,19 @@ fn a_number_for_an_interval_is_refused_as_it_was_written() {
     operation_refused("name = 'color_jitter'\nhue = 0.6", (2, 7), &words);
     let words = ["`contrast` is -0.1 (set `contrast` to a number from 0 on, or [low, high]"];
     operation_refused("name = 'color_jitter'\ncontrast = -0.1", (2, 12), &words);
+}
+
+#[test]
+fn operations_on_colours_take_rgb_or_grey_of_8_bits() {
+    for (before, words) in [
+        ("mode = 'rgba'\n", "gives an image of uint8 with 4"),
+        ("mode = 'gray16'\n", "gives an image of uint16 with 1"),
+        ("[[operation]]\nname = 'convert_color'\nspace = 'hsv'\n", "`convert_color` to hsv"),
+    ] {
+        let invert = "[[operation]]\nname = 'random_invert'\n";
+        let error = Recipe::from_toml(&format!("{DECODE}{before}{invert}")).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+        let flip = "[[operation]]\nname = 'random_vertical_flip'\n";
+        assert!(Recipe::from_toml(&format!("{DECODE}{before}{flip}")).is_ok());
+    }
 }

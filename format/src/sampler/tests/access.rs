@@ -1,8 +1,8 @@
 //! Random access against a reference that goes through an epoch from its beginning.
 
 use super::super::{
-    ClassBalanced, Expression, Filter, Indices, Repeated, Sampler, Sampling, Sequential, Shuffled,
-    Weighted, Weights,
+    ClassBalanced, Expression, Filter, Indices, Mixture, Repeated, Sampler, Sampling, Sequential,
+    Shuffled, Stop, Weighted, Weights,
 };
 use super::columns::Made;
 use crate::batching::{Batching, Cut, Entry, Rank};
@@ -36,7 +36,15 @@ fn every_sampler(samples: u64) -> Vec<Sampler> {
         weighted(false, Some(1)).into(),
         ClassBalanced { column: "label".to_owned(), length: None }.into(),
         Repeated { repeats: 3, length: None }.into(),
+        mixture([0.3, 0.7], Stop::FirstExhausted).into(),
+        mixture([1.0, 1.0], Stop::AllExhausted).into(),
+        mixture([1.0, 2.5], Stop::Size(3 * samples)).into(),
+        Mixture { shuffle: false, ..mixture([1.0, 2.5], Stop::Size(30)) }.into(),
     ]
+}
+
+fn mixture(weights: [f64; 2], stop: Stop) -> Mixture {
+    Mixture { weights: weights.into(), stop, shuffle: true }
 }
 
 fn batching(sampler: &Sampler, made: &Made, size: u32, rank: Rank, holders: &Holders) -> Batching {

@@ -7,12 +7,15 @@ pub(super) struct Made {
     pub(super) labels: Vec<Option<i64>>,
     /// The samples that every filter selects.
     pub(super) selected: Vec<u64>,
+    /// Samples of each dataset.
+    pub(super) datasets: Vec<u64>,
 }
 
 impl Made {
     pub(super) fn of(samples: u64) -> Self {
         let labels = (0..samples).map(|n| Some(i64::try_from(n % 3).unwrap())).collect();
-        Self { labels, selected: (0..samples).filter(|n| n % 2 == 1).collect() }
+        let selected = (0..samples).filter(|n| n % 2 == 1).collect();
+        Self { labels, selected, datasets: vec![samples - samples / 3, samples / 3] }
     }
 }
 
@@ -21,6 +24,10 @@ impl SampleColumns for Made {
 
     fn samples(&self) -> u64 {
         self.labels.len() as u64
+    }
+
+    fn datasets(&self) -> Vec<u64> {
+        self.datasets.clone()
     }
 
     fn columns(&self) -> Vec<(String, ColumnType)> {

@@ -76,7 +76,7 @@ fn consecutive_draws_are_independent() {
 #[test]
 fn classes_are_drawn_equally_often_and_samples_within_a_class_too() {
     let labels = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 7];
-    let made = Made { labels: labels.map(Some).to_vec(), selected: Vec::new() };
+    let made = Made { labels: labels.map(Some).to_vec(), selected: Vec::new(), datasets: vec![] };
     let sampler = ClassBalanced { column: "label".to_owned(), length: Some(90_000) }.into();
     let counts = counts(&drawn(&sampler, &made, 3, 1), 13);
     let classes = [counts[..10].iter().sum(), counts[10] + counts[11], counts[12]];

@@ -1,7 +1,8 @@
-//! Tests of samplers: random access, draws, expressions, and what is refused.
+//! Tests of samplers: random access, draws, expressions, mixtures, and what is refused.
 
 mod access;
 mod columns;
 mod draws;
 mod expressions;
+mod mixtures;
 mod refusals;

@@ -5,7 +5,7 @@ use super::super::{
     SamplerError, Sampling, Value, Weighted, Weights,
 };
 use super::columns::Made;
-use meetpoint_diagnose::{Command, Remedy, Surface};
+use meetpoint_diagnose::Surface;
 
 /// What the command line advises.
 fn remedy(error: &SamplerError) -> String {
@@ -47,8 +47,6 @@ fn names_and_values_that_are_wrong_are_refused() {
     let error = read("wieghted", &[]).unwrap_err();
     assert_eq!(error, SamplerError::UnknownName { name: "wieghted".to_owned() });
     assert!(remedy(&error).starts_with("did you mean \"weighted\"?"), "{error}");
-    assert_eq!(read("mixture", &[]), Err(SamplerError::Mixture));
-    assert_eq!(SamplerError::Mixture.instruction(), Remedy::run(Command::Merge));
     let error = read("weighted", &[("weight", Value::Text("w".to_owned()))]).unwrap_err();
     assert!(matches!(error, SamplerError::UnknownOption { .. }));
     assert!(remedy(&error).contains("\"weights\""), "{error}");
@@ -97,7 +95,8 @@ fn what_does_not_fit_the_dataset_is_refused() {
     let balanced = |column: &str| ClassBalanced { column: column.to_owned(), length: None };
     let error = refusal(balanced("name"), &made);
     assert!(matches!(error, SamplerError::ColumnType { option: "column", .. }), "{error}");
-    let unlabelled = Made { labels: vec![Some(1), None], selected: Vec::new() };
+    let (labels, selected, datasets) = (vec![Some(1), None], Vec::new(), vec![2]);
+    let unlabelled = Made { labels, selected, datasets };
     let error = refusal(balanced("label"), &unlabelled);
     assert!(matches!(error, SamplerError::NoValue { sample: 1, .. }), "{error}");
     let expression = Expression::parse("label == 1").unwrap();

@@ -232,8 +232,9 @@ impl Device for Agent {
             let Some(Part::SamplerData(piece)) = part.part else { panic!("a second request") };
             lists.extend(piece);
         }
-        let dataset =
-            Arc::new(Dataset::open(Path::new(OsStr::from_bytes(&request.dataset))).unwrap());
+        let paths: Vec<&Path> =
+            request.datasets.iter().map(|path| Path::new(OsStr::from_bytes(path))).collect();
+        let dataset = Arc::new(Dataset::open_all(&paths).unwrap());
         assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) index: u32,
-    pub(crate) shape: [u32; 4],
+    pub(crate) shape: Vec<u32>,
     pub(crate) samples: Vec<u64>,
     pub(crate) labels: Vec<Option<i32>>,
     pub(crate) bytes: Vec<u8>,
@@ -31,7 +31,7 @@ impl From<&Batch> for Seen {
     fn from(batch: &Batch) -> Self {
         Self {
             index: batch.index(),
-            shape: batch.shape(),
+            shape: batch.shape().to_vec(),
             samples: batch.samples().to_vec(),
             labels: batch.labels().to_vec(),
             bytes: batch.bytes().to_vec(),

@@ -84,7 +84,7 @@ impl Conversion {
     ) -> Result<(), Error> {
         let (width, height) = self.turn.size((layout.width, layout.height));
         out.set_size(width, height);
-        let is_multiplied = layout.kept > layout.meaning.channels();
+        let is_multiplied = layout.is_multiplied;
         // Pillow inverts what it reads as 8 bits at most.
         let is_inverted = layout.meaning == Meaning::Grey { inverted: true } && layout.bits <= 8;
         let invert = if is_inverted { 255 } else { 0 };
@@ -109,6 +109,42 @@ impl Conversion {
             }
             Meaning::YCbCr => self.put(layout, samples, out, |p| ycc_to_rgb(p[0], p[1], p[2])),
         }
+    }
+
+    /// The alpha of all pixels, turned; 255 where the file has none.
+    pub(super) fn alpha(
+        &self,
+        layout: &Layout<'_>,
+        samples: (&[u8], &Interrupt),
+        out: &mut Picture,
+    ) -> Result<(), Error> {
+        let (width, height) = self.turn.size((layout.width, layout.height));
+        out.set_size(width, height);
+        let has_alpha = layout.kept > layout.meaning.channels();
+        let alpha = |pixel: &[u8]| if has_alpha { pixel[layout.kept - 1] } else { 255 };
+        self.put(layout, samples, out, |pixel| [alpha(pixel); 3])
+    }
+
+    /// Puts the bytes of pixels where they belong.
+    pub(super) fn place(
+        &self,
+        layout: &Layout<'_>,
+        (samples, interrupt): (&[u8], &Interrupt),
+        pixel_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let [first, column, row] = self.turn.walk(layout.width, layout.height);
+        out.clear();
+        out.resize(samples.len(), 0);
+        for (y, pixels) in samples.chunks_exact(layout.width as usize * pixel_bytes).enumerate() {
+            interrupt.check()?;
+            let begin = first + y as isize * row;
+            for (x, pixel) in pixels.chunks_exact(pixel_bytes).enumerate() {
+                let at = (begin + x as isize * column) as usize * pixel_bytes;
+                out[at..at + pixel_bytes].copy_from_slice(pixel);
+            }
+        }
+        Ok(())
     }
 
     fn put(

@@ -88,6 +88,10 @@ pub(super) struct Layout<'a> {
     /// where the colour is multiplied by it.
     pub(super) samples: usize,
     pub(super) kept: usize,
+    /// Whether the colour is multiplied by its alpha.
+    pub(super) is_multiplied: bool,
+    /// Whether the sample behind the colour is its alpha.
+    pub(super) has_alpha: bool,
     pub(super) number: Number,
     pub(super) meaning: Meaning,
     /// Each sample in strips or tiles of its own.
@@ -136,6 +140,10 @@ impl<'a> Layout<'a> {
             return Err(damaged(format_args!("a pixel has {samples} samples")));
         }
         let extra = directory.first(tag::EXTRA_SAMPLES)?;
+        // Pillow takes a sample that is not described for alpha.
+        let has_alpha = samples == meaning.channels() + 1
+            && matches!(extra, None | Some(1 | 2 | 999))
+            && matches!(meaning, Meaning::Rgb | Meaning::Grey { .. });
         let is_multiplied = samples > meaning.channels()
             && extra == Some(1)
             && matches!(meaning, Meaning::Rgb | Meaning::Grey { .. });
@@ -160,6 +168,8 @@ impl<'a> Layout<'a> {
             bits: bits(directory, samples)?,
             samples,
             kept: meaning.channels() + usize::from(is_multiplied),
+            is_multiplied,
+            has_alpha,
             number: number(directory)?,
             meaning,
             is_planar: is_planar && samples > 1,
@@ -170,6 +180,13 @@ impl<'a> Layout<'a> {
         };
         layout.check(directory)?;
         Ok(layout)
+    }
+
+    /// What a pixel is, in words.
+    pub(super) fn describe(&self) -> String {
+        let (bits, samples) = (self.bits, self.samples);
+        let (meaning, number) = (self.meaning.name(), self.number.name());
+        format!("{meaning} of {samples} {number} of {bits} bits a pixel")
     }
 
     /// Refuses samples that are not supported.
@@ -183,11 +200,7 @@ impl<'a> Layout<'a> {
             _ => false,
         };
         if !fits {
-            let (bits, samples) = (self.bits, self.samples);
-            let (meaning, number) = (self.meaning.name(), self.number.name());
-            return Err(unsupported(format_args!(
-                "{meaning} of {samples} {number} of {bits} bits a pixel"
-            )));
+            return Err(unsupported(self.describe()));
         }
         let is_fax = matches!(
             self.compression,

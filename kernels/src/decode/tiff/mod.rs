@@ -18,7 +18,8 @@ mod unpack;
 use super::{ImageFormat, Picture};
 use crate::{Error, Interrupt};
 use directory::Directory;
-use layout::{Compression, Layout};
+use layout::{Chunk, Compression, Layout};
+use meetpoint_format::recipe::DecodeMode;
 use meetpoint_jpeg::{Decoder as JpegDecoder, OutputColour};
 
 /// Bytes of decompressed data that a picture may need in all, as a multiple of its pixels and a
@@ -50,7 +51,9 @@ pub(super) fn decode_bytes(encoded: &[u8]) -> Result<u64, Error> {
     let pixels = u64::from(layout.width) * u64::from(layout.height);
     // A JPEG of a strip is joined, and may keep 16 bits for each of its samples.
     let of_jpeg = if layout.compression == Compression::Jpeg { 4 } else { 0 };
-    let samples = pixels * (3 + layout.kept as u64);
+    // A mode of 16 bits or floats keeps the bytes of the samples, and one with alpha one more.
+    let kept = (layout.kept as u64 + 1) * layout.bits.div_ceil(8) as u64;
+    let samples = pixels * (3 + kept);
     Ok(samples + layout.chunk_bytes() * (1 + of_jpeg) + 2 * encoded.len() as u64)
 }
 
@@ -77,35 +80,88 @@ impl TiffDecoder {
         let directory = Directory::open(encoded)?;
         let layout = Layout::of(&directory)?;
         let conversion = colour::Conversion::of(&directory, &layout)?;
+        self.read((encoded, interrupt), (&directory, &layout), jpeg, 1, &samples::narrow)?;
+        conversion.convert(&layout, (&self.samples, interrupt), colour, out)
+    }
+
+    /// Decodes the whole picture to the bytes of its pixels, in a mode that is no RGB or grey of
+    /// bytes. `picture` is memory.
+    pub(super) fn decode_wide(
+        &mut self,
+        (encoded, interrupt): (&[u8], &Interrupt),
+        mode: DecodeMode,
+        jpeg: &mut JpegDecoder,
+        picture: &mut Picture,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let directory = Directory::open(encoded)?;
+        let mut layout = Layout::of(&directory)?;
+        let file = (encoded, interrupt);
+        if mode == DecodeMode::Rgba {
+            layout.kept = layout.meaning.channels() + usize::from(layout.has_alpha);
+            let conversion = colour::Conversion::of(&directory, &layout)?;
+            self.read(file, (&directory, &layout), jpeg, 1, &samples::narrow)?;
+            let samples = (&self.samples[..], interrupt);
+            conversion.convert(&layout, samples, OutputColour::Rgb, picture)?;
+            out.clear();
+            let pixels = picture.pixels.as_chunks::<3>().0;
+            out.extend(pixels.iter().flat_map(|[red, green, blue]| [*red, *green, *blue, 0]));
+            conversion.alpha(&layout, samples, picture)?;
+            let alphas = picture.pixels.as_chunks::<3>().0;
+            for (pixel, [alpha, ..]) in out.as_chunks_mut::<4>().0.iter_mut().zip(alphas) {
+                pixel[3] = *alpha;
+            }
+            return Ok(());
+        }
+        if !samples::are_of(&layout, mode) {
+            return Err(ImageFormat::Tiff.not_of_mode(layout.describe(), mode));
+        }
+        layout.kept = layout.meaning.channels();
+        let conversion = colour::Conversion::of(&directory, &layout)?;
+        let bytes = mode.dtype().bytes();
+        self.read(file, (&directory, &layout), jpeg, bytes, &samples::keep)?;
+        conversion.place(&layout, (&self.samples, interrupt), mode.pixel_bytes(), out)
+    }
+
+    /// Reads the samples that are kept, of so many bytes each. `store` puts a row of a strip or
+    /// tile where it belongs.
+    fn read(
+        &mut self,
+        (_, interrupt): (&[u8], &Interrupt),
+        (directory, layout): (&Directory<'_>, &Layout<'_>),
+        jpeg: &mut JpegDecoder,
+        sample_bytes: usize,
+        store: &dyn Fn(&Layout<'_>, &Chunk, usize, &[u8], &mut [u8]),
+    ) -> Result<(), Error> {
         let data = u128::from(layout.chunk_bytes()) * layout.chunks() as u128;
         let pixels = u64::from(layout.width) * u64::from(layout.height);
         if data > u128::from(pixels * DATA_BYTES_PER_PIXEL + DATA_BYTES_BASE) {
             return Err(damaged("its tiles are too large for its size"));
         }
-        let offsets = layout.offsets(&directory)?;
+        let offsets = layout.offsets(directory)?;
         self.samples.clear();
-        self.samples.resize(pixels as usize * layout.kept, 0);
+        self.samples.resize(pixels as usize * layout.kept * sample_bytes, 0);
         for chunk in layout.each_chunk() {
             interrupt.check()?;
-            let stored = offsets.chunk(chunk.index, &layout)?;
+            let stored = offsets.chunk(chunk.index, layout)?;
             if layout.compression == Compression::Jpeg {
                 let tables = layout.jpeg_tables;
                 strip_jpeg::join(tables, stored, layout.jpeg_transform(), &mut self.jpeg)?;
-                strip_jpeg::decode(jpeg, &self.jpeg, &layout, &chunk, &mut self.samples)?;
+                strip_jpeg::decode(jpeg, &self.jpeg, layout, &chunk, &mut self.samples)?;
                 continue;
             }
             let rows = chunk.stored_rows as usize;
             self.chunk.clear();
             self.chunk.resize(layout.row_bytes() * rows, 0);
-            unpack::unpack(&layout, (stored, interrupt), rows, &mut self.chunk)?;
+            unpack::unpack(layout, (stored, interrupt), rows, &mut self.chunk)?;
             for y in 0..chunk.rows as usize {
                 interrupt.check()?;
                 let row = &mut self.chunk[y * layout.row_bytes()..][..layout.row_bytes()];
-                predictor::undo(&layout, row);
-                samples::narrow(&layout, &chunk, y, row, &mut self.samples);
+                predictor::undo(layout, row);
+                store(layout, &chunk, y, row, &mut self.samples);
             }
         }
-        conversion.convert(&layout, (&self.samples, interrupt), colour, out)
+        Ok(())
     }
 }
 

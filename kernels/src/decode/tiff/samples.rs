@@ -1,6 +1,7 @@
-//! Samples of any size to bytes, as Pillow's modes and its `convert("RGB")` take them.
+//! Samples of any size: to bytes as Pillow's modes and its `convert("RGB")` take them, or kept.
 
 use super::layout::{Chunk, Layout, Meaning, Number};
+use meetpoint_format::recipe::DecodeMode;
 
 /// Writes a row of a strip or tile to where it belongs in the picture, a byte a sample.
 ///
@@ -36,14 +37,7 @@ pub(super) fn narrow(layout: &Layout<'_>, chunk: &Chunk, y: usize, row: &[u8], p
                 (row[bit / 8] >> (8 - bits - bit % 8) & most) * spread
             });
         }
-        (12, _) => put(&|index| {
-            let at = index / 2 * 3;
-            let value = match index % 2 {
-                0 => u16::from(row[at]) << 4 | u16::from(row[at + 1]) >> 4,
-                _ => u16::from(row[at + 1] & 15) << 8 | u16::from(row[at + 2]),
-            };
-            value.min(255) as u8
-        }),
+        (12, _) => put(&|index| twelve(row, index).min(255) as u8),
         (16, number) => {
             let big = layout.big_endian;
             let value = |index| match big {
@@ -67,5 +61,55 @@ pub(super) fn narrow(layout: &Layout<'_>, chunk: &Chunk, y: usize, row: &[u8], p
                 _ => put(&|index| value(index).cast_signed().clamp(0, 255) as u8),
             }
         }
+    }
+}
+
+/// Whether samples are the numbers of a mode of 16 bits or floats.
+pub(super) fn are_of(layout: &Layout<'_>, mode: DecodeMode) -> bool {
+    let is_grey = matches!(layout.meaning, Meaning::Grey { .. }) && !layout.is_multiplied;
+    let is_rgb = layout.meaning == Meaning::Rgb && !layout.is_multiplied;
+    match mode {
+        DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba => false,
+        DecodeMode::Gray16 => {
+            is_grey && layout.number == Number::Unsigned && matches!(layout.bits, 12 | 16)
+        }
+        DecodeMode::Rgb16 => is_rgb && (layout.number, layout.bits) == (Number::Unsigned, 16),
+        DecodeMode::Float => is_grey && (layout.number, layout.bits) == (Number::Float, 32),
+    }
+}
+
+/// As [`narrow`], the numbers as they are, little-endian: 12 or 16 bits as 2 bytes, 32 as 4.
+pub(super) fn keep(layout: &Layout<'_>, chunk: &Chunk, y: usize, row: &[u8], picture: &mut [u8]) {
+    let bytes = layout.bits.next_multiple_of(16) / 8;
+    let pixel_bytes = layout.kept * bytes;
+    let first = (chunk.y as usize + y) * layout.width as usize + chunk.x as usize;
+    let out = &mut picture[first * pixel_bytes..][..chunk.columns as usize * pixel_bytes];
+    let stored = layout.interleaved();
+    let (kept, from) = match layout.is_planar {
+        true => (1, chunk.plane),
+        false => (layout.kept, 0),
+    };
+    for (x, pixel) in out.chunks_exact_mut(pixel_bytes).enumerate() {
+        let samples = pixel[from * bytes..][..kept * bytes].chunks_exact_mut(bytes);
+        for (index, sample) in samples.enumerate() {
+            let index = x * stored + index;
+            if layout.bits == 12 {
+                sample.copy_from_slice(&twelve(row, index).to_le_bytes());
+                continue;
+            }
+            sample.copy_from_slice(&row[index * bytes..][..bytes]);
+            if layout.big_endian {
+                sample.reverse();
+            }
+        }
+    }
+}
+
+/// A sample of 12 bits.
+fn twelve(row: &[u8], index: usize) -> u16 {
+    let at = index / 2 * 3;
+    match index % 2 {
+        0 => u16::from(row[at]) << 4 | u16::from(row[at + 1]) >> 4,
+        _ => u16::from(row[at + 1] & 15) << 8 | u16::from(row[at + 2]),
     }
 }

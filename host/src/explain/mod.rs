@@ -3,6 +3,10 @@
 //! The time that the consumer waited is measured, batch by batch, and each wait is put down to what
 //! the batch was waiting for. What could be gained follows from the steps, whose pace is that of a
 //! consumer that always finds a batch ready.
+//!
+//! In reading order: this file (the facts), [`words`] (the same in sentences).
+
+mod words;
 
 use crate::stats::{BatchRecord, EpochStats};
 use serde::{Deserialize, Serialize};
@@ -43,18 +47,62 @@ pub enum Stage {
     Step,
 }
 
-impl Stage {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::HostRead => "reading at the host",
-            Self::HostCompute => "decoding and augmenting at the host",
-            Self::Device => "the device's preparation",
-            Self::HandOver => "the hand-over from the device's spool",
-            Self::Transform => "the batch transform",
-            Self::Step => "the training step itself",
-        }
-    }
+/// Where the rate of a stage comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// All workers, by the mean time that a batch waited for reads or was computed.
+    Workers,
+    /// All devices, by the mean time of a batch at each.
+    Devices,
+    /// The one thread that fetches and checks slots.
+    FetchThread,
+    /// The measured time of the user's function.
+    Transform,
+    /// A replay of batches that were ready.
+    Replay,
+    /// The steps of the epoch.
+    Steps,
+}
+
+/// What helps against a slow stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advice {
+    /// Reads take the time: a faster drive, more reads in flight, or a device that reads.
+    FasterReads,
+    /// The consumer's own thread prepares: use workers.
+    UseWorkers,
+    /// Cores are idle: more workers.
+    MoreWorkers,
+    /// All cores are in use: a device, a dataset in coefficient form, or an offline prefix.
+    AddDevice,
+    /// The same where there is a device.
+    PrepareOffline,
+    /// The device is too slow for its share: another strategy, or a faster device.
+    SmallerDeviceShare,
+    /// Batches wait in the spool: a larger one, or one in memory.
+    LargerSpool,
+    /// The user's function takes the time: operations of the recipe in its place.
+    TransformInRecipe,
+}
+
+/// The user's function on batches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TransformTime {
+    /// Mean time for one batch.
+    pub seconds_per_batch: f64,
+    /// Share of the time of the epoch, that until the first batch left out.
+    pub share: f64,
+}
+
+/// A step is slower while batches are prepared: both share cores or memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Mean time of a step in the epoch.
+    pub step_seconds: f64,
+    /// The same in a replay, with nothing prepared in the meantime.
+    pub replayed_step_seconds: f64,
 }
 
 /// How fast a stage would be if it never waited for another.
@@ -67,7 +115,7 @@ pub struct Ceiling {
     /// Batches in a second, worked out of what was measured.
     pub modelled_batches_per_second: Option<f64>,
     /// Where the number comes from.
-    pub how: String,
+    pub basis: Basis,
     /// Seconds of this epoch that the consumer waited for it; of the step: that it took.
     pub seconds: f64,
 }
@@ -91,10 +139,16 @@ pub struct Explanation {
     pub measured_gain: Option<f64>,
     /// The same by the steps of this epoch; `None` where they take no time.
     pub modelled_gain: Option<f64>,
+    /// Background threads that prepared; 0: the consumer's own.
+    pub workers: u32,
+    /// What helps against the slowest stage; `None` where that is the step.
+    pub advice: Option<Advice>,
+    /// The user's function on batches; `None` where there is none.
+    pub transform: Option<TransformTime>,
+    /// Steps slowed down by preparation; `None` where a replay did not show it.
+    pub contention: Option<Contention>,
     /// The ceiling of each stage that was used.
     pub ceilings: Vec<Ceiling>,
-    /// All that in sentences.
-    pub sentences: Vec<String>,
 }
 
 /// What the consumer waited for, in nanoseconds.
@@ -161,7 +215,9 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
     };
     // Preparation may slow the steps themselves down; a replay shows them without it.
     let replayed = around.replayed_step_ns.map(|each| each * stats.records.len() as f64);
-    let mut explanation = Explanation {
+    let transform_ns = waits.transform / stats.records.len() as f64;
+    let step_ns = stats.step.mean_ns - transform_ns;
+    Some(Explanation {
         epoch: stats.epoch,
         is_loading,
         stage,
@@ -169,11 +225,17 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         startup_seconds: waits.startup / 1e9,
         measured_gain: replayed.and_then(gain),
         modelled_gain: gain(waits.step),
+        workers: around.workers,
+        advice: advice(stage, stats, around),
+        transform: (transform_ns > 0.0).then(|| TransformTime {
+            seconds_per_batch: transform_ns / 1e9,
+            share: waits.transform / total,
+        }),
+        contention: around.replayed_step_ns.filter(|it| *it * 1.1 < step_ns).map(|replayed_ns| {
+            Contention { step_seconds: step_ns / 1e9, replayed_step_seconds: replayed_ns / 1e9 }
+        }),
         ceilings,
-        sentences: Vec::new(),
-    };
-    explanation.sentences = sentences(&explanation, stats, around, &waits);
-    Some(explanation)
+    })
 }
 
 /// The stage of loading that was waited for longest.
@@ -192,12 +254,7 @@ fn slowest(stats: &EpochStats, waits: &Waits) -> Stage {
 fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Ceiling> {
     let threads = f64::from(around.workers.max(1));
     let compute_ns = stats.prepare.mean_ns - stats.read.mean_ns;
-    let who = match around.workers {
-        0 => "the consumer's own thread".to_owned(),
-        1 => "1 worker".to_owned(),
-        workers => format!("{workers} workers"),
-    };
-    let ceiling = |stage, each_ns: f64, at_once: f64, how: String, waited: f64| {
+    let ceiling = |stage, each_ns: f64, at_once: f64, basis, waited: f64| {
         let rate = at_once * 1e9 / each_ns;
         // One thread's rate is what was measured; several are taken to work side by side.
         let is_measured = matches!(stage, Stage::HandOver | Stage::Transform | Stage::Step);
@@ -205,173 +262,55 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
             stage,
             measured_batches_per_second: is_measured.then_some(rate),
             modelled_batches_per_second: (!is_measured).then_some(rate),
-            how,
+            basis,
             seconds: waited / 1e9,
         })
     };
     let read_share = (stats.read.mean_ns / stats.prepare.mean_ns.max(1.0)).min(1.0);
-    let of_workers = |what| format!("{who} by the measured mean time that a batch {what}");
     let t_s = |device: &crate::stats::DeviceSchedule| {
         if device.t_s_ns > 0 { 1e9 / device.t_s_ns as f64 } else { 0.0 }
     };
     let devices: f64 = stats.schedule.devices.iter().map(t_s).sum();
     let transform_ns = waits.transform / stats.records.len() as f64;
-    let (step, how) = match around.replayed_step_ns {
-        Some(replayed) => (replayed, "a replay of batches that were ready"),
-        None => (stats.step.mean_ns - transform_ns, "the steps of this epoch"),
+    let (step, of_step) = match around.replayed_step_ns {
+        Some(replayed) => (replayed, Basis::Replay),
+        None => (stats.step.mean_ns - transform_ns, Basis::Steps),
     };
     let all = [
         ceiling(
             Stage::HostRead,
             stats.read.mean_ns,
             threads,
-            of_workers("waited for reads"),
+            Basis::Workers,
             waits.host * read_share,
         ),
         ceiling(
             Stage::HostCompute,
             compute_ns,
             threads,
-            of_workers("was computed"),
+            Basis::Workers,
             waits.host * (1.0 - read_share),
         ),
-        ceiling(
-            Stage::Device,
-            1e9,
-            devices,
-            "the measured mean time of a batch at each device".to_owned(),
-            waits.device,
-        ),
-        ceiling(
-            Stage::HandOver,
-            stats.bring.mean_ns,
-            1.0,
-            "one thread that fetches and checks slots".to_owned(),
-            waits.hand_over,
-        ),
-        ceiling(
-            Stage::Transform,
-            transform_ns,
-            1.0,
-            "the function's measured time".to_owned(),
-            waits.transform,
-        ),
-        ceiling(Stage::Step, step, 1.0, how.to_owned(), waits.step),
+        ceiling(Stage::Device, 1e9, devices, Basis::Devices, waits.device),
+        ceiling(Stage::HandOver, stats.bring.mean_ns, 1.0, Basis::FetchThread, waits.hand_over),
+        ceiling(Stage::Transform, transform_ns, 1.0, Basis::Transform, waits.transform),
+        ceiling(Stage::Step, step, 1.0, of_step, waits.step),
     ];
     all.into_iter().flatten().collect()
 }
 
-fn sentences(
-    explanation: &Explanation,
-    stats: &EpochStats,
-    around: &Surroundings,
-    waits: &Waits,
-) -> Vec<String> {
-    let Explanation { is_loading, stage, waited_share, startup_seconds, .. } = explanation;
-    let percent = waited_share * 100.0;
-    let mut said = Vec::new();
-    let (gain, source) = match explanation.measured_gain {
-        Some(gain) => (Some(gain), "measured: a replay of ready batches"),
-        None => (explanation.modelled_gain, "modelled: the steps as they were measured"),
-    };
-    if *is_loading {
-        said.push(format!(
-            "Loading is the bottleneck: the consumer waited for batches for {percent:.0} % of the \
-             time, mostly for {}.",
-            stage.name()
-        ));
-        said.push(match gain {
-            Some(gain) => format!(
-                "With every batch ready in time the epoch would be {gain:.2} times as fast \
-                 ({source})."
-            ),
-            None => "The steps take no time: any faster loading is as much faster an epoch.".into(),
-        });
-        said.extend(advice(*stage, stats, around));
-    } else {
-        said.push(format!(
-            "Loading is not the bottleneck: the consumer waited for batches for {percent:.1} % of \
-             the time; {} {}.",
-            if waits.transform > 0.0 { "most of the rest went to" } else { "the rest went to" },
-            stage.name()
-        ));
-        let gain = gain.unwrap_or(1.0);
-        said.push(format!(
-            "Faster loading would make the epoch at most {gain:.2} times as fast ({source})."
-        ));
-    }
-    let transform_ns = waits.transform / stats.records.len() as f64;
-    if transform_ns > 0.0 {
-        let total = waits.loading() + waits.transform + waits.step;
-        said.push(format!(
-            "The batch transform takes {:.2} ms a batch, {:.1} % of the time, in the thread that \
-             consumes batches.",
-            transform_ns / 1e6,
-            waits.transform / total * 100.0
-        ));
-    }
-    if *stage == Stage::Transform {
-        said.extend(advice(*stage, stats, around));
-    }
-    let step_ns = stats.step.mean_ns - transform_ns;
-    if let Some(replayed) = around.replayed_step_ns.filter(|it| *it * 1.1 < step_ns) {
-        said.push(format!(
-            "A step takes {:.2} ms while batches are prepared and {:.2} ms without: both share \
-             cores or memory.",
-            step_ns / 1e6,
-            replayed / 1e6
-        ));
-    }
-    for ceiling in &explanation.ceilings {
-        let (rate, figure) = match ceiling.measured_batches_per_second {
-            Some(rate) => (rate, "measured"),
-            None => (ceiling.modelled_batches_per_second.unwrap_or_default(), "modelled"),
-        };
-        said.push(format!(
-            "Ceiling of {}: {rate:.1} batches/s ({figure}: {}); {:.3} s of the epoch.",
-            ceiling.stage.name(),
-            ceiling.how,
-            ceiling.seconds
-        ));
-    }
-    said.push(format!("The first batch was there after {startup_seconds:.3} s."));
-    said
-}
-
-/// What would help against a slow stage.
-fn advice(stage: Stage, stats: &EpochStats, around: &Surroundings) -> Option<String> {
-    let spare = around.cores > around.workers as usize + 1;
-    let text = match stage {
-        Stage::HostRead => {
-            "Reads are what takes time: a faster drive, more reads in flight (more workers), or a \
-             device that reads at its end would help."
-        }
-        Stage::HostCompute if around.workers == 0 => {
-            "Batches are prepared in the consumer's own thread: with workers they would be \
-             prepared while it trains."
-        }
-        Stage::HostCompute if spare => "More workers would help: there are cores left.",
-        Stage::HostCompute if stats.devices.is_empty() => {
-            "All cores are in use: a device that takes a share, a dataset in coefficient form, or \
-             an offline prefix of the recipe would help."
-        }
-        Stage::HostCompute => {
-            "All cores are in use: a dataset in coefficient form, or an offline prefix of the \
-             recipe would help."
-        }
-        Stage::Device => {
-            "The device is what is waited for: a strategy that gives it less (wrr, mte-feedback, \
-             auto) or a faster device would help."
-        }
-        Stage::HandOver => {
-            "Batches of the device wait in its spool: a larger spool quota, or a spool in memory \
-             rather than a file, would help."
-        }
-        Stage::Transform => {
-            "The function runs while nothing else of the loop does: operations of the recipe in \
-             its place would be computed ahead, by workers and devices."
-        }
+/// What helps against a slow stage.
+fn advice(stage: Stage, stats: &EpochStats, around: &Surroundings) -> Option<Advice> {
+    let has_idle_cores = around.cores > around.workers as usize + 1;
+    Some(match stage {
+        Stage::HostRead => Advice::FasterReads,
+        Stage::HostCompute if around.workers == 0 => Advice::UseWorkers,
+        Stage::HostCompute if has_idle_cores => Advice::MoreWorkers,
+        Stage::HostCompute if stats.devices.is_empty() => Advice::AddDevice,
+        Stage::HostCompute => Advice::PrepareOffline,
+        Stage::Device => Advice::SmallerDeviceShare,
+        Stage::HandOver => Advice::LargerSpool,
+        Stage::Transform => Advice::TransformInRecipe,
         Stage::Step => return None,
-    };
-    Some(text.to_owned())
+    })
 }

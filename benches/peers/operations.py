@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Measures each operation on one picture of 224 by 224 beside Pillow, torchvision and OpenCV.
+
+    cargo build --release -p meetpoint-jpeg-benches --bin operation-times
+    pip install pillow==13.0.0 numpy==2.4.6 torch torchvision opencv-python-headless
+    python operations.py [--server PATH] [--only NAME ...] [--markdown FILE]
+
+Every library uses one thread and has the same decoded picture. Times are CPU time of the thread, the
+least of many turns. Ours are those of a recipe with the operation, less those of the same recipe
+without it. Ratios are the time of a peer over ours. Peers that compute something else are marked:
+`exact` says which of them give our bits. A peer that is not there is left out.
+"""
+
+import argparse
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+from PIL import Image, ImageChops, ImageEnhance, ImageFilter, ImageOps
+
+SIDE = 224
+ROUNDS, TURN_NS = 9, 8_000_000
+SERVER = pathlib.Path(__file__).parents[2] / "target/release/operation-times"
+
+
+def operation(name, **keys):
+    """An operation in TOML."""
+    lines = [f"{key} = {value!r}".replace("'", '"').replace("True", "true") for key, value in keys.items()]
+    return "\n".join(["[[operation]]", f'name = "{name}"', *lines, ""])
+
+
+def jitter(**ranges):
+    return operation("color_jitter", **ranges)
+
+
+class Pillow:
+    """Functions on `PIL.Image`."""
+
+    def __init__(self, pixels):
+        image = self.image = Image.fromarray(pixels)
+        turned = (0.866, 0.5, -41.0, -0.5, 0.866, 71.0)
+        bilinear = Image.Resampling.BILINEAR
+        corners = (1.05, 0.06, -9.0, 0.04, 1.08, -7.0, 0.0002, 0.0003)
+
+        def hue():
+            h, s, v = image.convert("HSV").split()
+            shifted = np.asarray(h) + np.uint8(25)
+            return Image.merge("HSV", (Image.fromarray(shifted), s, v)).convert("RGB")
+
+        self.functions = {
+            "resize 160": lambda: image.resize((160, 160), bilinear),
+            "horizontal flip": lambda: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+            "vertical flip": lambda: image.transpose(Image.Transpose.FLIP_TOP_BOTTOM),
+            "pad": lambda: ImageOps.expand(image, 8),
+            "affine, nearest": lambda: image.transform(
+                image.size, Image.Transform.AFFINE, turned, Image.Resampling.NEAREST
+            ),
+            "affine, bilinear": lambda: image.transform(
+                image.size, Image.Transform.AFFINE, turned, bilinear
+            ),
+            "perspective, bilinear": lambda: image.transform(
+                image.size, Image.Transform.PERSPECTIVE, corners, bilinear
+            ),
+            "brightness": lambda: ImageEnhance.Brightness(image).enhance(1.3),
+            "contrast": lambda: ImageEnhance.Contrast(image).enhance(1.3),
+            "saturation": lambda: ImageEnhance.Color(image).enhance(1.3),
+            "hue": hue,
+            "sharpness": lambda: ImageEnhance.Sharpness(image).enhance(1.7),
+            "grayscale": lambda: image.convert("L").convert("RGB"),
+            "autocontrast": lambda: ImageOps.autocontrast(image),
+            "equalize": lambda: ImageOps.equalize(image),
+            "invert": lambda: ImageChops.invert(image),
+            "posterize": lambda: ImageOps.posterize(image, 4),
+            "solarize": lambda: ImageOps.solarize(image, 128),
+            "Pillow's gaussian blur": lambda: image.filter(ImageFilter.GaussianBlur(1.5)),
+        }
+
+
+class Torchvision:
+    """Functions of torchvision v2 on tensors of uint8."""
+
+    def __init__(self, pixels):
+        import torch
+        from torchvision.transforms import InterpolationMode
+        from torchvision.transforms.v2 import functional as F
+
+        torch.set_num_threads(1)
+        image = torch.from_numpy(pixels.copy()).permute(2, 0, 1).contiguous()
+        batch = image.repeat(16, 1, 1, 1).float()
+        bilinear, nearest = InterpolationMode.BILINEAR, InterpolationMode.NEAREST
+        affine = dict(angle=30.0, translate=[0, 0], scale=1.0, shear=[0.0, 0.0])
+        start = [[0, 0], [223, 0], [223, 223], [0, 223]]
+        end = [[12, 9], [210, 5], [219, 214], [4, 200]]
+        self.functions = {
+            "resize 160": lambda: F.resize(image, [160, 160], bilinear, antialias=True),
+            "horizontal flip": lambda: F.horizontal_flip(image),
+            "vertical flip": lambda: F.vertical_flip(image),
+            "pad": lambda: F.pad(image, [8]),
+            "affine, nearest": lambda: F.affine(image, interpolation=nearest, **affine),
+            "affine, bilinear": lambda: F.affine(image, interpolation=bilinear, **affine),
+            "perspective, bilinear": lambda: F.perspective(image, start, end, bilinear),
+            "brightness": lambda: F.adjust_brightness(image, 1.3),
+            "contrast": lambda: F.adjust_contrast(image, 1.3),
+            "saturation": lambda: F.adjust_saturation(image, 1.3),
+            "hue": lambda: F.adjust_hue(image, 0.1),
+            "sharpness": lambda: F.adjust_sharpness(image, 1.7),
+            "grayscale": lambda: F.rgb_to_grayscale(image, 3),
+            "autocontrast": lambda: F.autocontrast(image),
+            "equalize": lambda: F.equalize(image),
+            "invert": lambda: F.invert(image),
+            "posterize": lambda: F.posterize(image, 4),
+            "solarize": lambda: F.solarize(image, 128),
+            "gaussian blur": lambda: F.gaussian_blur(image, [9, 9], [1.5, 1.5]),
+            "gaussian noise": lambda: F.gaussian_noise(image.float() / 255),
+            "to float32 and normalize": lambda: F.normalize(
+                F.to_dtype(image, torch.float32, scale=True),
+                [0.485, 0.456, 0.406],
+                [0.229, 0.224, 0.225],
+            ),
+        }
+        del batch
+
+
+class OpenCV:
+    """Functions of OpenCV on arrays of bytes; their rounding is not ours."""
+
+    def __init__(self, pixels):
+        import cv2
+
+        cv2.setNumThreads(1)
+        turned = cv2.getRotationMatrix2D((112, 112), 30.0, 1.0)
+        table = np.clip(np.arange(256) * 1.3, 0, 255).astype(np.uint8)
+        corners = np.float32([[0, 0], [223, 0], [223, 223], [0, 223]])
+        moved = np.float32([[12, 9], [210, 5], [219, 214], [4, 200]])
+        matrix = cv2.getPerspectiveTransform(corners, moved)
+
+        def hue():
+            hsv = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV_FULL)
+            hsv[..., 0] += 25
+            return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB_FULL)
+
+        self.functions = {
+            "resize 160": lambda: cv2.resize(pixels, (160, 160), interpolation=cv2.INTER_AREA),
+            "horizontal flip": lambda: cv2.flip(pixels, 1),
+            "vertical flip": lambda: cv2.flip(pixels, 0),
+            "pad": lambda: cv2.copyMakeBorder(pixels, 8, 8, 8, 8, cv2.BORDER_CONSTANT),
+            "affine, nearest": lambda: cv2.warpAffine(
+                pixels, turned, (SIDE, SIDE), flags=cv2.INTER_NEAREST
+            ),
+            "affine, bilinear": lambda: cv2.warpAffine(pixels, turned, (SIDE, SIDE)),
+            "perspective, bilinear": lambda: cv2.warpPerspective(pixels, matrix, (SIDE, SIDE)),
+            "brightness": lambda: cv2.LUT(pixels, table),
+            "hue": hue,
+            "grayscale": lambda: cv2.cvtColor(
+                cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB
+            ),
+            "invert": lambda: cv2.bitwise_not(pixels),
+            "gaussian blur": lambda: cv2.GaussianBlur(pixels, (9, 9), 1.5),
+        }
+
+
+PEERS = {"Pillow": Pillow, "torchvision": Torchvision, "OpenCV": OpenCV}
+
+NORMALIZE = operation("to_dtype", dtype="float32", scale=True) + operation(
+    "normalize", mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]
+)
+
+# Name: the operation, the peers with our bits, and the target for the best of these.
+OPERATIONS = {
+    "resize 160": (operation("resize", size=[160, 160]), ["Pillow"], 1.5),
+    "horizontal flip": (
+        operation("random_horizontal_flip", p=1.0), ["Pillow", "torchvision", "OpenCV"], 1.5
+    ),
+    "vertical flip": (
+        operation("random_vertical_flip", p=1.0), ["Pillow", "torchvision", "OpenCV"], 1.5
+    ),
+    "pad": (operation("pad", padding=8), ["Pillow", "torchvision", "OpenCV"], 1.5),
+    "affine, nearest": (operation("random_affine", degrees=[30.0, 30.0]), ["Pillow"], 4.0),
+    "affine, bilinear": (
+        operation("random_affine", degrees=[30.0, 30.0], interpolation="bilinear"), ["Pillow"], 4.0
+    ),
+    "perspective, bilinear": (operation("random_perspective", p=1.0), ["Pillow"], 1.5),
+    "brightness": (jitter(brightness=[1.3, 1.3]), ["Pillow"], 1.5),
+    "contrast": (jitter(contrast=[1.3, 1.3]), ["Pillow"], 1.5),
+    "saturation": (jitter(saturation=[1.3, 1.3]), ["Pillow"], 1.5),
+    "hue": (jitter(hue=[0.1, 0.1]), ["Pillow"], 4.0),
+    "sharpness": (
+        operation("random_adjust_sharpness", sharpness_factor=1.7, p=1.0), ["Pillow"], 1.5
+    ),
+    "grayscale": (operation("random_grayscale", p=1.0), ["Pillow"], 1.5),
+    "autocontrast": (operation("random_autocontrast", p=1.0), ["Pillow"], 1.5),
+    "equalize": (operation("random_equalize", p=1.0), ["Pillow"], 1.5),
+    "invert": (operation("random_invert", p=1.0), ["Pillow", "torchvision", "OpenCV"], 1.5),
+    "posterize": (operation("random_posterize", bits=4, p=1.0), ["Pillow", "torchvision"], 1.5),
+    "solarize": (
+        operation("random_solarize", threshold=128, p=1.0), ["Pillow", "torchvision"], 1.5
+    ),
+    "gaussian blur": (
+        operation("gaussian_blur", kernel_size=9, sigma=[1.5, 1.5]), ["torchvision"], 1.5
+    ),
+    "Pillow's gaussian blur": (
+        operation("pillow_gaussian_blur", radius=[1.5, 1.5]), ["Pillow"], 1.5
+    ),
+    "gaussian noise": (operation("gaussian_noise"), ["torchvision"], 1.5),
+    "to float32 and normalize": (
+        NORMALIZE + operation("layout", layout="NCHW"), ["torchvision"], 1.5
+    ),
+}
+
+
+def generated(chance):
+    """A picture like a photograph: shades, edges and a little noise."""
+    y, x = np.mgrid[0:SIDE, 0:SIDE]
+    planes = [np.sin(x / (9 + 7 * c)) * np.cos(y / (13 - 3 * c)) * 90 + 120 for c in range(3)]
+    pixels = np.stack(planes, axis=-1) + chance.normal(0, 9, (SIDE, SIDE, 3))
+    pixels[60:140, 80:190] += [30, -20, 15]
+    return np.clip(pixels, 0, 255).astype(np.uint8)
+
+
+def least_ns(functions):
+    """The least CPU time of each function, each of which has a turn in every round."""
+    best = dict.fromkeys(functions, float("inf"))
+    for _ in range(ROUNDS):
+        for name, function in functions.items():
+            function()
+            started, times = time.thread_time_ns(), 0
+            while time.thread_time_ns() - started < TURN_NS:
+                function()
+                times += 1
+            best[name] = min(best[name], (time.thread_time_ns() - started) / times)
+    return best
+
+
+def ours(server, pixels, wanted):
+    """Least CPU times of the operations, in nanoseconds."""
+    decode = operation("decode")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        picture = folder / "picture.bmp"
+        Image.fromarray(pixels).save(picture)
+        paths = {"": folder / "decode.toml"}
+        paths[""].write_text(decode)
+        for number, name in enumerate(wanted):
+            paths[name] = folder / f"{number}.toml"
+            paths[name].write_text(decode + OPERATIONS[name][0])
+        said = subprocess.run(
+            [server, picture, *paths.values()], check=True, capture_output=True, text=True
+        )
+    times = dict(line.rsplit("\t", 1) for line in said.stdout.splitlines())
+    times = {name: float(times[str(path)]) for name, path in paths.items()}
+    return {name: max(1.0, times[name] - times[""]) for name in wanted}, times[""]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--server", type=pathlib.Path, default=SERVER)
+    parser.add_argument("--only", nargs="*", default=list(OPERATIONS))
+    parser.add_argument("--markdown", type=pathlib.Path)
+    arguments = parser.parse_args()
+    pixels = generated(np.random.default_rng(5))
+    times, base = ours(arguments.server, pixels, arguments.only)
+    peers = {}
+    for name, peer in PEERS.items():
+        try:
+            functions = peer(pixels).functions
+        except ImportError as error:
+            print(f"without {name}: {error}", file=sys.stderr)
+            continue
+        peers[name] = least_ns({of: it for of, it in functions.items() if of in times})
+    lines = ["| operation | µs | " + " | ".join(peers) + " | with our bits | target |"]
+    lines.append("|---|---|" + "---|" * len(peers) + "---|---|")
+    for name, ns in times.items():
+        _, exact, target = OPERATIONS[name]
+        ratios = {peer: best[name] / ns for peer, best in peers.items() if name in best}
+        best = min((ratios[peer] for peer in exact if peer in ratios), default=None)
+        verdict = "–" if best is None else f"{target:g}: {'met' if best >= target else 'missed'}"
+        cells = [f"{ratios[peer]:.2f}" if peer in ratios else "–" for peer in peers]
+        lines.append(
+            f"| {name} | {ns / 1e3:.1f} | " + " | ".join(cells) + f" | {', '.join(exact)} | {verdict} |"
+        )
+    text = "\n".join(lines)
+    print(f"{platform.processor() or platform.machine()}; decoding and writing {base / 1e3:.1f} µs")
+    print(text)
+    if arguments.markdown:
+        arguments.markdown.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+//! Why no contact sheet can be drawn.
+
+use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_prepare::Error as PrepareError;
+use std::path::PathBuf;
+
+/// A contact sheet that cannot be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum PreviewError {
+    /// A sample that does not prepare, or columns that the dataset lacks.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// A picture that does not decode.
+    #[error("sample {sample} ({key}) cannot be decoded: {source}")]
+    Decode {
+        /// Its number.
+        sample: u64,
+        /// Its key.
+        key: String,
+        /// Why.
+        source: Box<meetpoint_kernels::Error>,
+    },
+    /// A dataset of something else.
+    #[error("the content of {} is {kind}, not images", path.display())]
+    NotImages {
+        /// The dataset.
+        path: PathBuf,
+        /// Its content.
+        kind: &'static str,
+    },
+    /// A dataset without samples.
+    #[error("{} has no samples", path.display())]
+    NoSamples {
+        /// The dataset.
+        path: PathBuf,
+    },
+    /// A recipe that makes several pictures of a sample, such as views.
+    #[error("the recipe makes several pictures of a sample, and a contact sheet shows one")]
+    SeveralPictures,
+    /// A number that is too large or too small.
+    #[error("{what} is {value}")]
+    Range {
+        /// What it counts.
+        what: &'static str,
+        /// As given.
+        value: u32,
+        /// The largest.
+        most: u32,
+    },
+    /// A sheet that does not fit into memory.
+    #[error("the contact sheet is too large")]
+    TooLarge,
+    /// The PNG cannot be encoded.
+    #[error("failed to encode the contact sheet: {0}")]
+    Encode(#[from] image::ImageError),
+}
+
+impl Diagnose for PreviewError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::Prepare(error) => error.cause(),
+            Self::Decode { source, .. } => source.cause(),
+            Self::NotImages { .. } => "not_images",
+            Self::NoSamples { .. } => "no_samples",
+            Self::SeveralPictures => "several_pictures",
+            Self::Range { .. } => "out_of_range",
+            Self::TooLarge => "too_large",
+            Self::Encode(_) => "not_encoded",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Prepare(error) => error.remedy(),
+            Self::Decode { source, .. } => source.remedy(),
+            Self::NotImages { .. } => Some(Remedy::advice("name a dataset of images")),
+            Self::NoSamples { .. } => Some(Remedy::advice("name a dataset with samples")),
+            Self::SeveralPictures => {
+                Some(Remedy::advice("write one sample, which shows all of its pictures"))
+            }
+            Self::Range { what, most, .. } => {
+                let least = if *what == "epoch" { 0 } else { 1 };
+                Some(format!("set {what} to a number from {least} to {most}").into())
+            }
+            Self::TooLarge => Some(Remedy::advice("ask for fewer samples or draws")),
+            Self::Encode(_) => None,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Tiles in rows and columns on one canvas.
+
+use super::PreviewError;
+use image::imageops::{FilterType, overlay, resize};
+use image::{ImageFormat, Rgb, RgbImage};
+use std::io::Cursor;
+
+/// Results are enlarged to at least so many pixels, so that those of 32 can be seen.
+const TILE_LEAST: u32 = 128;
+/// Pixels between tiles.
+const GAP: u32 = 4;
+/// Longest side of the canvas.
+const SIDE_MAX: u32 = 20_000;
+/// What is between tiles.
+const BACKGROUND: Rgb<u8> = Rgb([255; 3]);
+
+/// A canvas with places for tiles.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    canvas: RgbImage,
+    /// Width and height of a tile.
+    tile: (u32, u32),
+    scale: u32,
+    is_too_large: bool,
+}
+
+impl Sheet {
+    /// A sheet for results of a width and height.
+    pub(super) fn new(rows: usize, columns: usize, (width, height): (u32, u32)) -> Self {
+        let scale = TILE_LEAST.div_ceil(width.max(height).max(1));
+        let tile = (width.saturating_mul(scale), height.saturating_mul(scale));
+        let side = |count: usize, tile: u32| {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            let pixels = count.saturating_mul(u64::from(tile) + u64::from(GAP));
+            u32::try_from(pixels.saturating_add(GAP.into())).unwrap_or(u32::MAX)
+        };
+        let (width, height) = (side(columns, tile.0), side(rows, tile.1));
+        let is_too_large = width.max(height) > SIDE_MAX;
+        let size = if is_too_large { (0, 0) } else { (width, height) };
+        let canvas = RgbImage::from_pixel(size.0, size.1, BACKGROUND);
+        Self { canvas, tile, scale, is_too_large }
+    }
+
+    /// How many pixels of the sheet a pixel of a result has in each direction.
+    pub(super) fn scale(&self) -> u32 {
+        self.scale
+    }
+
+    /// Puts a picture into the middle of a place, reduced or enlarged to fit.
+    pub(super) fn put(&mut self, row: usize, column: usize, picture: &RgbImage) {
+        let (width, height) = picture.dimensions();
+        let (tile_width, tile_height) = self.tile;
+        let fit = |side: u32, by: f64| ((f64::from(side) * by).round() as u32).max(1);
+        let by = (f64::from(tile_width) / f64::from(width.max(1)))
+            .min(f64::from(tile_height) / f64::from(height.max(1)));
+        let size = (fit(width, by).min(tile_width), fit(height, by).min(tile_height));
+        let place = |index: usize, tile: u32, side: u32| {
+            let start = index as i64 * i64::from(tile + GAP) + i64::from(GAP);
+            start + i64::from((tile - side) / 2)
+        };
+        let x = place(column, tile_width, size.0);
+        let y = place(row, tile_height, size.1);
+        if size == (width, height) {
+            overlay(&mut self.canvas, picture, x, y);
+        } else {
+            let fitted = resize(picture, size.0, size.1, FilterType::Triangle);
+            overlay(&mut self.canvas, &fitted, x, y);
+        }
+    }
+
+    /// The PNG, and its width and height.
+    pub(super) fn finish(self) -> Result<(Vec<u8>, (u32, u32)), PreviewError> {
+        if self.is_too_large {
+            return Err(PreviewError::TooLarge);
+        }
+        let mut file = Cursor::new(Vec::new());
+        self.canvas.write_to(&mut file, ImageFormat::Png)?;
+        Ok((file.into_inner(), self.canvas.dimensions()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BACKGROUND, GAP, PreviewError, Sheet};
+    use image::{Rgb, RgbImage};
+
+    #[test]
+    fn tiles_lie_in_rows_and_columns_and_small_results_are_enlarged() {
+        let mut sheet = Sheet::new(2, 3, (32, 16));
+        assert_eq!(sheet.scale(), 4);
+        let red = Rgb([255, 0, 0]);
+        sheet.put(1, 2, &RgbImage::from_pixel(128, 64, red));
+        // Taller than the place: it fits by its height.
+        sheet.put(0, 0, &RgbImage::from_pixel(64, 128, red));
+        let (png, size) = sheet.finish().unwrap();
+        assert_eq!(size, (3 * (128 + GAP) + GAP, 2 * (64 + GAP) + GAP));
+        let read = image::load_from_memory(&png).unwrap().into_rgb8();
+        assert_eq!(read.get_pixel(size.0 - GAP - 1, size.1 - GAP - 1), &red);
+        assert_eq!(read.get_pixel(size.0 - 1, size.1 - 1), &BACKGROUND);
+        let drawn = (0..128).filter(|x| read.get_pixel(GAP + x, GAP + 9) == &red).count();
+        assert_eq!(drawn, 32);
+    }
+
+    #[test]
+    fn a_sheet_that_nobody_can_look_at_is_refused() {
+        let mut sheet = Sheet::new(60, 32, (4096, 4096));
+        sheet.put(59, 31, &RgbImage::new(8, 8));
+        assert!(matches!(sheet.finish(), Err(PreviewError::TooLarge)));
+    }
+}

@@ -1,0 +1,48 @@
+//! `convert_color`: another colour space.
+
+use super::Data;
+use crate::recipe::ColorSpace;
+use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes};
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
+use crate::recipe::value::{Value, Values};
+
+/// Red, green and blue to another colour space: OpenCV's `cvtColor` of uint8, whose result is
+/// again three channels of uint8. No operation on colours can follow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ConvertColor {
+    /// The colour space of the result.
+    pub space: ColorSpace,
+}
+
+impl Data for ConvertColor {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "convert_color",
+        about: "converts RGB to another colour space, as OpenCV does",
+        place: Place::Pixels,
+        targets: OnTargets::Leaves,
+        takes: &[Takes { channels: &[3], ..Takes::IMAGE }],
+        gives: Gives::IMAGE,
+        needs: Needs::All,
+        random: &[],
+        keys: &[Key::required(
+            "space",
+            Kind::Word { choices: ColorSpace::NAMES },
+            Value::Word(ColorSpace::Hsv.name()),
+            "the colour space",
+        )],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self { space: values.named("space", ColorSpace::from_name) }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Word(self.space.name())]
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        sample.space = Some(self.space);
+        Ok(())
+    }
+}

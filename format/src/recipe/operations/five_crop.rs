@@ -1,0 +1,56 @@
+//! `five_crop`: five parts of a picture.
+
+use super::Data;
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, WholeSize,
+};
+use crate::recipe::value::{Value, Values};
+
+/// `torchvision.transforms.v2.FiveCrop`: five pictures of one size, in this order: top left, top
+/// right, bottom left, bottom right, and the middle, which begins where that of `center_crop` does.
+///
+/// The picture must be as large as a crop. The operations after it are executed on each crop, with
+/// the same random parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FiveCrop {
+    /// Rows of a crop.
+    pub height: u32,
+    /// Columns of a crop.
+    pub width: u32,
+}
+
+impl Data for FiveCrop {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "five_crop",
+        about: "cuts out the four corners and the middle: five pictures",
+        place: Place::Geometry,
+        targets: OnTargets::Refuses,
+        takes: &[Takes::IMAGE],
+        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        needs: Needs::Region,
+        random: &[],
+        keys: &[Key::required(
+            "size",
+            Kind::size(WholeSize::Square),
+            Value::Whole(224),
+            "both sides in pixels, or height and width",
+        )],
+    };
+
+    fn read(values: &Values) -> Self {
+        let (height, width) = values.sides("size");
+        Self { height, width }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![Value::Sides([self.height, self.width])]
+    }
+
+    fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        Some((self.height, self.width))
+    }
+
+    fn pictures(&self) -> u32 {
+        5
+    }
+}

@@ -1,0 +1,16 @@
+//! What all operations that move each pixel of a picture check.
+
+use crate::recipe::WarpInterpolation;
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
+use crate::recipe::vocabulary::Dtype;
+
+/// Refuses to mix pixels of 16 bits or floats: Pillow's warps take only the nearest of them.
+pub(super) fn follow(interpolation: WarpInterpolation, sample: &SampleType) -> Result<(), Fault> {
+    if sample.dtype == Dtype::Uint8 || interpolation == WarpInterpolation::Nearest {
+        return Ok(());
+    }
+    let (name, dtype) = (interpolation.name(), sample.dtype.name());
+    let problem = format!("is \"{name}\", but the picture has values of {dtype} here");
+    Err(Fault::of_value("interpolation", problem, "\"nearest\""))
+}

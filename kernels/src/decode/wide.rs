@@ -1,0 +1,71 @@
+//! Pictures whose pixels are not three bytes: with alpha, of 16 bits, of floats.
+//!
+//! Alpha is that of Pillow's `convert("RGBA")`. Of 16 bits and floats the numbers are those of the
+//! file. A file of other numbers than the mode has is an error: nothing is widened or cut.
+
+use super::{Decoder, Encoded, ImageFormat, check_bytes, check_size, other, probe};
+use crate::Error;
+use meetpoint_format::recipe::DecodeMode;
+use meetpoint_jpeg::{DecodeOptions, OutputColour};
+
+impl ImageFormat {
+    /// A file that a mode does not take.
+    pub(super) fn not_of_mode(self, holds: impl ToString, mode: DecodeMode) -> Error {
+        Error::Mode { format: self.name(), holds: holds.to_string(), mode: mode.name() }
+    }
+}
+
+impl Decoder {
+    /// Decodes the whole picture to the bytes of its pixels; returns its columns and rows.
+    pub(crate) fn decode_wide(
+        &mut self,
+        encoded: Encoded<'_>,
+        mode: DecodeMode,
+        options: &DecodeOptions,
+        out: &mut Vec<u8>,
+    ) -> Result<(u32, u32), Error> {
+        let info = probe(encoded.bytes)?;
+        check_size(info, None)?;
+        if info.format.has_stripes() {
+            return self.decode_wide_jpeg((encoded, info.format), mode, options, out);
+        }
+        self.is_jpeg = false;
+        check_bytes(info, encoded.bytes)?;
+        let file = (encoded.bytes, &self.interrupt);
+        let decoded = match info.format {
+            ImageFormat::Tiff => {
+                self.tiff.decode_wide(file, mode, &mut self.jpeg, &mut self.picture, out)
+            }
+            format => other::decode_wide(format, file, mode, &mut self.scratch, out),
+        };
+        // What the decoder made of the failed read is not the picture's fault.
+        self.interrupt.check()?;
+        decoded?;
+        let pixels = u64::from(info.width) * u64::from(info.height);
+        if out.len() as u64 != pixels * mode.pixel_bytes() as u64 {
+            return Err(info.format.damaged(&"its data have another size than its header says"));
+        }
+        Ok((info.width, info.height))
+    }
+
+    fn decode_wide_jpeg(
+        &mut self,
+        (encoded, format): (Encoded<'_>, ImageFormat),
+        mode: DecodeMode,
+        options: &DecodeOptions,
+        out: &mut Vec<u8>,
+    ) -> Result<(u32, u32), Error> {
+        if mode != DecodeMode::Rgba {
+            return Err(format.not_of_mode("8 bits a channel", mode));
+        }
+        let options = DecodeOptions { colour: OutputColour::Rgb, ..*options };
+        let mut picture = std::mem::take(&mut self.picture);
+        let decoded = self.decode_into_with(encoded, None, &options, &mut picture);
+        out.clear();
+        let pixels = picture.pixels.as_chunks::<3>().0;
+        out.extend(pixels.iter().flat_map(|[red, green, blue]| [*red, *green, *blue, 255]));
+        let size = (picture.width, picture.height);
+        self.picture = picture;
+        decoded.map(|()| size)
+    }
+}

@@ -1,0 +1,403 @@
+//! Several pictures of one sample, from one decoded picture.
+//!
+//! What the pictures have in common is prepared once and shared: the result of the common
+//! operations where those resize the picture or need all of it, else the region of the decoded
+//! picture that the pictures need together. Each picture then goes through stages of its own, with
+//! the bits that a recipe of all its operations gives.
+
+use super::plan::{Ends, choose, for_each_stage};
+use super::{Program, SampleId, SamplePreparer, Source, Streams, Tensor};
+use crate::decode::{Encoded, ImageInfo, probe};
+use crate::operations::numbers_of;
+use crate::points::Points;
+use crate::stage::{Geometry, Stage};
+use crate::{Cpu, Error, Region};
+use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_jpeg::DecodeScale;
+
+/// What a recipe that makes several pictures of a sample adds to the state of a preparer.
+#[derive(Debug)]
+pub(super) struct Views {
+    columns: Vec<Column>,
+    /// Indices of the columns that are prepared, in the order of their results.
+    wanted: Vec<usize>,
+    /// Number of the first operation that is not common.
+    own: usize,
+    /// The current sample as it is stored.
+    info: Option<ImageInfo>,
+    /// The common operations of the current sample.
+    common: Common,
+    /// The pictures of the current sample.
+    pictures: Vec<Picture>,
+}
+
+/// What becomes one column.
+#[derive(Debug)]
+struct Column {
+    /// One for each picture that the operations make of one.
+    programs: Vec<Program>,
+    first_view: u32,
+    count: u32,
+}
+
+/// The common operations of a sample.
+#[derive(Debug, Default)]
+struct Common {
+    chosen: Vec<usize>,
+    stages: Vec<Stage>,
+    /// Whether their result is shared; else the decoded picture is.
+    is_shared: bool,
+    /// The picture that is shared.
+    picture: Option<Geometry>,
+    /// Most bytes of pictures that they take.
+    bytes_max: u64,
+}
+
+/// One picture of a sample.
+#[derive(Debug)]
+struct Picture {
+    /// Position of its column among those that are wanted.
+    out: usize,
+    column: usize,
+    program: usize,
+    streams: Streams,
+    chosen: Vec<usize>,
+    stages: Vec<Stage>,
+    scale: DecodeScale,
+    spec: TensorSpec,
+}
+
+impl Views {
+    pub(super) fn new(recipe: &Recipe, cpu: Cpu) -> Self {
+        let columns = recipe.images().iter().map(|images| {
+            let program = |picture| Program::new(&images.operations, images.result, picture, cpu);
+            let programs = (0..images.result.pictures).map(program).collect();
+            Column { programs, first_view: images.first_view, count: images.count }
+        });
+        let first = &recipe.images()[0];
+        Self {
+            wanted: (0..recipe.images().len()).collect(),
+            columns: columns.collect(),
+            own: numbers_of(&first.operations[..first.common]),
+            info: None,
+            common: Common::default(),
+            pictures: Vec::new(),
+        }
+    }
+
+    /// Each picture that is wanted: position and index of its column, its program, and its random
+    /// numbers.
+    fn wanted(&self, id: SampleId) -> Vec<(usize, usize, usize, Streams)> {
+        let mut found = Vec::new();
+        for (out, &column) in self.wanted.iter().enumerate() {
+            let Column { programs, first_view, count } = &self.columns[column];
+            for copy in 0..*count {
+                let view = u16::try_from(first_view + copy).expect("VIEWS_MAX * VIEW_COUNT_MAX");
+                let streams = Streams { id, view, own: self.own };
+                found.extend((0..programs.len()).map(|program| (out, column, program, streams)));
+            }
+        }
+        found
+    }
+
+    /// Finds the stages of the common operations on a picture of a size.
+    fn plan_common(&self, picture: Geometry, id: SampleId) -> Result<Common, Error> {
+        let Program { steps, names, .. } = &self.columns[0].programs[0];
+        let mut common = Common::default();
+        choose(steps, 0, self.own, id.into(), &mut common.chosen);
+        let ending = (&common.chosen[..], Ends::Picture);
+        let points = &mut Points::unknown();
+        let mut before = picture.bytes();
+        let (stages, bytes_max) = (&mut common.stages, &mut common.bytes_max);
+        let found = &mut |stage: Stage| {
+            *bytes_max =
+                (*bytes_max).max(before + stage.result().bytes()).max(stage.whole_bytes_max);
+            before = stage.after.bytes();
+            stages.push(stage);
+        };
+        let after = for_each_stage((steps, names), ending, picture, id.into(), points, found)?;
+        common.is_shared = match &common.stages[..] {
+            [stage] => stage.is_resized() || !stage.whole.is_empty(),
+            _ => true,
+        };
+        common.picture = Some(if common.is_shared { after } else { picture });
+        Ok(common)
+    }
+
+    /// Finds the stages of a picture that begins with what is shared.
+    fn plan_picture(
+        &self,
+        common: &Common,
+        (column, program): (usize, usize),
+        streams: Streams,
+        found: &mut dyn FnMut(Stage),
+    ) -> Result<(Vec<usize>, Geometry), Error> {
+        let Program { steps, names, .. } = &self.columns[column].programs[program];
+        let mut chosen = Vec::with_capacity(steps.len());
+        let first = if common.is_shared { self.own } else { 0 };
+        choose(steps, first, steps.len(), streams, &mut chosen);
+        let picture = common.picture.expect("the common operations were planned");
+        let ending = (&chosen[..], Ends::Tensor);
+        let points = &mut Points::unknown();
+        let result = for_each_stage((steps, names), ending, picture, streams, points, found)?;
+        Ok((chosen, result))
+    }
+
+    /// Most bytes of whole pictures in memory, by the headers of a file.
+    pub(super) fn memory_bytes(
+        &self,
+        encoded: &[u8],
+        is_turned: bool,
+        id: SampleId,
+    ) -> Result<u64, Error> {
+        let info = probe(encoded)?;
+        let sides = [(info.width, info.height), (info.height, info.width)];
+        // Which way it is turned is not known here.
+        let sides = if is_turned { &sides[..] } else { &sides[..1] };
+        let mut most = 0;
+        for &(width, height) in sides {
+            let common = self.plan_common(Geometry::upright(width, height), id)?;
+            let shared = common.picture.map_or(0, Geometry::bytes);
+            most = most.max(shared);
+            if common.is_shared {
+                most = most.max(common.bytes_max);
+            }
+            for (_, column, program, streams) in self.wanted(id) {
+                let mut before = 0;
+                let found = &mut |stage: Stage| {
+                    let held = if stage.is_last { 0 } else { stage.result().bytes() };
+                    most = most.max(shared + before + held).max(shared + stage.whole_bytes_max);
+                    before = if stage.is_last { 0 } else { stage.after.bytes() };
+                };
+                self.plan_picture(&common, (column, program), streams, found)?;
+            }
+        }
+        Ok(most)
+    }
+}
+
+impl SamplePreparer {
+    /// Prepares only some columns of the recipe from now on, by their indices in
+    /// [`Recipe::images`], in this order. A recipe that makes one picture has one column.
+    pub fn set_columns(&mut self, wanted: Vec<usize>) {
+        if let Some(views) = &mut self.views {
+            views.wanted = wanted;
+        }
+    }
+
+    /// Prepares a sample into memory for each column, also of a recipe that makes several pictures
+    /// of a sample: those of a column lie one after another. Otherwise as [`Self::prepare_with`];
+    /// only recipes that make one picture have targets.
+    ///
+    /// # Panics
+    ///
+    /// Where the number of columns is not that of the recipe, or of [`Self::set_columns`].
+    pub fn prepare_columns(
+        &mut self,
+        encoded: Encoded<'_>,
+        stored: &[&[u8]],
+        id: SampleId,
+        outs: &mut [&mut [u8]],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        if self.views.is_none() {
+            let [out] = outs else { panic!("the recipe has one column, not {}", outs.len()) };
+            return self.prepare_with(encoded, stored, id, out, after_stage);
+        }
+        self.with_views(|preparer, views| {
+            assert_eq!(outs.len(), views.wanted.len(), "memory for each column");
+            preparer.plan_views(views, encoded, id)?;
+            for (index, out) in outs.iter().enumerate() {
+                let of_column = views.pictures.iter().filter(|picture| picture.out == index);
+                let (got, expected) = (out.len(), of_column.map(|it| it.spec.bytes()).sum());
+                if got != expected {
+                    return Err(Error::OutputSize { got, expected });
+                }
+            }
+            let mut outs: Vec<&mut [u8]> = outs.iter_mut().map(|out| &mut **out).collect();
+            let mut tensors: Vec<&mut [u8]> = Vec::with_capacity(views.pictures.len());
+            for picture in &views.pictures {
+                let (own, rest) =
+                    std::mem::take(&mut outs[picture.out]).split_at_mut(picture.spec.bytes());
+                outs[picture.out] = rest;
+                tensors.push(own);
+            }
+            preparer.run_views(views, encoded, &mut tensors, after_stage)
+        })
+    }
+
+    /// Prepares a sample into tensors of their own: for each column of the recipe, or of
+    /// [`Self::set_columns`], its pictures, whose shapes may vary.
+    pub fn prepare_tensors(
+        &mut self,
+        encoded: Encoded<'_>,
+        id: SampleId,
+    ) -> Result<Vec<Vec<Tensor>>, Error> {
+        if self.views.is_none() {
+            return Ok(vec![vec![self.prepare_tensor(encoded, id)?]]);
+        }
+        self.with_views(|preparer, views| {
+            preparer.plan_views(views, encoded, id)?;
+            let memory = |picture: &Picture| vec![0; picture.spec.bytes()];
+            let mut tensors: Vec<Vec<u8>> = views.pictures.iter().map(memory).collect();
+            let mut outs: Vec<&mut [u8]> = tensors.iter_mut().map(|it| &mut it[..]).collect();
+            preparer.run_views(views, encoded, &mut outs, &mut || ())?;
+            let mut columns: Vec<Vec<Tensor>> = views.wanted.iter().map(|_| vec![]).collect();
+            for (picture, data) in views.pictures.iter().zip(tensors) {
+                columns[picture.out].push(Tensor { spec: picture.spec, data });
+            }
+            Ok(columns)
+        })
+    }
+
+    /// Lends the state of views, which is there.
+    fn with_views<T>(&mut self, run: impl FnOnce(&mut Self, &mut Views) -> T) -> T {
+        let mut views = self.views.take().expect("the recipe makes several pictures");
+        let result = run(self, &mut views);
+        self.views = Some(views);
+        result
+    }
+
+    /// Finds the stages of all pictures of a sample.
+    fn plan_views(
+        &mut self,
+        views: &mut Views,
+        encoded: Encoded<'_>,
+        id: SampleId,
+    ) -> Result<(), Error> {
+        let info = self.open(encoded)?;
+        views.info = Some(info);
+        views.common = views.plan_common(self.source, id)?;
+        views.pictures.clear();
+        for (out, column, program, streams) in views.wanted(id) {
+            let mut stages = Vec::new();
+            let found = &mut |stage| stages.push(stage);
+            let planned = views.plan_picture(&views.common, (column, program), streams, found)?;
+            let (chosen, Geometry { width, height, .. }) = planned;
+            let mut scale = DecodeScale::Eight;
+            if !views.common.is_shared {
+                scale = self.scale_of(&mut stages, info);
+            }
+            let spec = views.columns[column].programs[program].result.tensor((height, width));
+            views.pictures.push(Picture {
+                out,
+                column,
+                program,
+                streams,
+                chosen,
+                stages,
+                scale,
+                spec,
+            });
+        }
+        Ok(())
+    }
+
+    /// The resolution for stages, which then begin with a picture of that.
+    fn scale_of(&mut self, stages: &mut Vec<Stage>, info: ImageInfo) -> DecodeScale {
+        std::mem::swap(&mut self.stages, stages);
+        self.scale_down(info);
+        std::mem::swap(&mut self.stages, stages);
+        self.options.scale
+    }
+
+    /// Prepares the pictures that were planned, each into its memory.
+    fn run_views(
+        &mut self,
+        views: &mut Views,
+        encoded: Encoded<'_>,
+        outs: &mut [&mut [u8]],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let scales: Vec<DecodeScale> = views.pictures.iter().map(|it| it.scale).collect();
+        for (first, &scale) in scales.iter().enumerate() {
+            if scales[..first].contains(&scale) {
+                continue;
+            }
+            self.share(views, encoded, scale, after_stage)?;
+            for (index, out) in outs.iter_mut().enumerate().filter(|(at, _)| scales[*at] == scale) {
+                self.run_picture(views, index, out, after_stage)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares what the pictures of a resolution share.
+    fn share(
+        &mut self,
+        views: &mut Views,
+        encoded: Encoded<'_>,
+        scale: DecodeScale,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        self.shared_at = (0, 0);
+        if views.common.is_shared {
+            let Common { chosen, stages, .. } = &mut views.common;
+            std::mem::swap(&mut self.stages, stages);
+            std::mem::swap(&mut self.chosen, chosen);
+            self.scale_down(views.info.expect("a picture was opened"));
+            // Where it is decoded and what common operations do is the same for all views.
+            let id = views.pictures[0].streams;
+            self.run(Source::Encoded(encoded), id, &mut [], after_stage)?;
+            std::mem::swap(&mut self.picture, &mut self.shared);
+            return Ok(());
+        }
+        self.options.scale = scale;
+        if let Some((turn, info)) = self.turn {
+            self.decode_turned(encoded, turn, info, after_stage)?;
+            std::mem::swap(&mut self.picture, &mut self.shared);
+            return Ok(());
+        }
+        let mut needed: Option<Region> = None;
+        for picture in views.pictures.iter().filter(|picture| picture.scale == scale) {
+            let stage = &picture.stages[0];
+            let region = stage.region(self.resizer.begin(&stage.work()));
+            needed = Some(needed.map_or(region, |other| around(other, region)));
+        }
+        let region = needed.expect("a resolution is that of a picture");
+        let (shared, mut y) = (&mut self.shared, 0);
+        shared.set_size(region.width as usize, region.height as usize);
+        self.shared_at = (region.x, region.y);
+        self.decoder.decode_opened(encoded, region, &self.options, &mut |stripe| {
+            for row in 0..stripe.rows {
+                for plane in 0..3 {
+                    let from = &stripe.row(plane, row)[..stripe.width];
+                    shared.row_mut(plane, y + row).copy_from_slice(from);
+                }
+            }
+            y += stripe.rows;
+            after_stage();
+        })
+    }
+
+    /// Prepares one picture from what is shared.
+    fn run_picture(
+        &mut self,
+        views: &mut Views,
+        index: usize,
+        out: &mut [u8],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let picture = &mut views.pictures[index];
+        let program = &mut views.columns[picture.column].programs[picture.program];
+        let mut swap = |preparer: &mut Self| {
+            std::mem::swap(&mut preparer.program, program);
+            std::mem::swap(&mut preparer.stages, &mut picture.stages);
+            std::mem::swap(&mut preparer.chosen, &mut picture.chosen);
+        };
+        swap(self);
+        let (spec, streams) = (picture.spec, picture.streams);
+        let ran = self.run(Source::Shared, streams, out, after_stage);
+        let finished = ran.and_then(|()| self.finish(spec, streams, out, after_stage));
+        swap(self);
+        finished
+    }
+}
+
+/// The smallest region around two.
+fn around(one: Region, other: Region) -> Region {
+    let (x, y) = (one.x.min(other.x), one.y.min(other.y));
+    let right = (one.x + one.width).max(other.x + other.width);
+    let bottom = (one.y + one.height).max(other.y + other.height);
+    Region { x, y, width: right - x, height: bottom - y }
+}

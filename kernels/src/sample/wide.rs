@@ -1,0 +1,254 @@
+//! Samples whose pixels are not three bytes: whole pictures in layers, from stage to stage.
+//!
+//! The stages are those of any sample. Of each, the resize alone is executed first, on the elements
+//! where it mixes them; then the rest, which moves pixels and with them the bytes of each layer.
+
+use super::{SamplePreparer, Source, Streams, apply, mirror};
+use crate::Error;
+use crate::canvas::Target;
+use crate::decode::Encoded;
+use crate::operations::Step;
+use crate::pixels::Pixels;
+use crate::planes::Stripe;
+use crate::resize::{Rounding, resize_numbers};
+use crate::stage::Stage;
+use crate::tensor::convert_elements;
+use crate::wide::{Channel, Layers, count, is_single, style};
+use meetpoint_format::recipe::{DecodeMode, Dtype, Interpolation, Layout, TensorSpec};
+
+/// Rows of a stripe of a layer.
+const STRIPE_ROWS: usize = 16;
+
+/// The picture of a sample.
+#[derive(Debug, Default)]
+pub(super) struct WidePicture {
+    /// Between two stages, and the target of the next.
+    from: Layers,
+    to: Layers,
+    /// The pixels as they are decoded, and as they go into the tensor.
+    pixels: Vec<u8>,
+}
+
+impl WidePicture {
+    /// Most bytes that it takes for pictures of so many pixels at most.
+    pub(super) fn bytes(mode: DecodeMode, pixels: u64) -> u64 {
+        // Layers of three planes twice, pixels, numbers of a channel before and after a pass.
+        let layers = 2 * 3 * count(mode) as u64;
+        pixels * (layers + 2 * mode.pixel_bytes() as u64 + 8)
+    }
+}
+
+impl SamplePreparer {
+    /// As [`Self::run`], for a mode whose pixels are not three bytes.
+    pub(super) fn run_wide(
+        &mut self,
+        source: Source<'_>,
+        id: Streams,
+        out: &mut [u8],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let mode = self.decode.mode;
+        if let Source::Encoded(encoded) = source {
+            self.decode_wide(encoded)?;
+            after_stage();
+        }
+        for index in 0..self.stages.len() {
+            let stage = self.stages[index].clone();
+            let mut moves = match stage.split() {
+                Some((resize, moves)) => {
+                    self.resize_wide(&resize, after_stage)?;
+                    moves
+                }
+                None => stage.clone(),
+            };
+            if stage.is_last {
+                // No stage is left to mirror it.
+                moves.whole = 0..1;
+            }
+            self.pass_all(&moves, after_stage)?;
+            for position in stage.whole {
+                self.apply_wide(self.chosen[position], id, after_stage)?;
+            }
+        }
+        let (width, height) = self.wide.from.size();
+        let spec = TensorSpec {
+            height: height as u32,
+            width: width as u32,
+            channels: mode.channels(),
+            dtype: mode.dtype(),
+            layout: Layout::Nhwc,
+        };
+        self.wide.from.take(mode, &mut self.wide.pixels);
+        let result = self.program.result.tensor((spec.height, spec.width));
+        convert_elements((&spec, &self.wide.pixels), (&result, out), &|table| {
+            for step in &self.program.steps {
+                if let Step::Elements(operation) = step {
+                    operation.fold(table);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Takes a stored picture in place of one that is decoded.
+    pub(super) fn take_wide(&mut self, spec: &TensorSpec, data: &[u8]) {
+        let size = (spec.width as usize, spec.height as usize);
+        self.wide.from.put(self.decode.mode, size, data);
+    }
+
+    /// Decodes all of a picture and turns it.
+    fn decode_wide(&mut self, encoded: Encoded<'_>) -> Result<(), Error> {
+        let mode = self.decode.mode;
+        let pixels = &mut self.wide.pixels;
+        let size = self.decoder.decode_wide(encoded, mode, &self.options, pixels)?;
+        let size = (size.0 as usize, size.1 as usize);
+        let Some((turn, info)) = self.turn else {
+            self.wide.from.put(mode, size, pixels);
+            return Ok(());
+        };
+        self.wide.to.put(mode, size, pixels);
+        let (width, height) = turn.size((info.width, info.height));
+        self.wide.from.set_size(mode, (width as usize, height as usize));
+        for layer in 0..count(mode) {
+            let whole = self.wide.to.layer(layer).stripe((0, 0), size.0, size.1);
+            turn.put(whole, 0, size, self.wide.from.layer_mut(layer));
+        }
+        Ok(())
+    }
+
+    /// The resize of a stage. Pillow multiplies colours by their alpha before it mixes them.
+    fn resize_wide(&mut self, stage: &Stage, after_stage: &mut dyn FnMut()) -> Result<(), Error> {
+        let work = stage.work();
+        let is_same = (work.from_width, work.from_height) == (work.width, work.height);
+        let mode = self.decode.mode;
+        if is_same || work.filter.interpolation == Interpolation::Nearest {
+            return self.pass_all(stage, after_stage);
+        }
+        match mode.dtype() {
+            Dtype::Uint8 => {
+                self.wide.from.multiply();
+                self.pass_all(stage, after_stage)?;
+                self.wide.from.divide();
+                Ok(())
+            }
+            Dtype::Uint16 => self.resize_elements(stage, Rounding::Word, after_stage),
+            Dtype::Float16 | Dtype::Float32 => {
+                self.resize_elements(stage, Rounding::Float, after_stage)
+            }
+        }
+    }
+
+    /// The resize of a stage on the elements of each channel.
+    fn resize_elements(
+        &mut self,
+        stage: &Stage,
+        rounding: Rounding,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let (mode, work) = (self.decode.mode, stage.work());
+        let (left, width) = (stage.crop.x as usize, stage.crop.width as usize);
+        let rows = stage.crop.y as usize..(stage.crop.y + stage.crop.height) as usize;
+        let size = (stage.canvas.width as usize, stage.canvas.height as usize);
+        self.wide.to.set_size(mode, size);
+        let mut line = vec![0.0; self.wide.from.size().0];
+        for channel in 0..mode.channels() as usize {
+            let channel = Channel::of(mode, channel);
+            let mut numbers = Vec::with_capacity(width * rows.len());
+            for y in rows.clone() {
+                self.wide.from.numbers(channel, y, &mut line);
+                let line = &mut line[left..left + width];
+                if stage.crop_mirrored {
+                    line.reverse();
+                }
+                numbers.extend_from_slice(line);
+            }
+            let interrupt = &self.interrupt;
+            let resized = resize_numbers(&work, numbers, rounding, &mut || {
+                after_stage();
+                interrupt.check()
+            })?;
+            for (y, numbers) in resized.chunks_exact(size.0).enumerate() {
+                self.wide.to.set_numbers(channel, y, numbers);
+            }
+        }
+        std::mem::swap(&mut self.wide.from, &mut self.wide.to);
+        Ok(())
+    }
+
+    /// Passes each layer through a stage.
+    fn pass_all(&mut self, stage: &Stage, after_stage: &mut dyn FnMut()) -> Result<(), Error> {
+        for layer in 0..count(self.decode.mode) {
+            self.pass(stage, layer, after_stage)?;
+        }
+        std::mem::swap(&mut self.wide.from, &mut self.wide.to);
+        Ok(())
+    }
+
+    /// Passes a layer through a stage.
+    fn pass(
+        &mut self,
+        stage: &Stage,
+        layer: usize,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let stage = stage.with_style(style(self.decode.mode, layer));
+        let Self { wide, resizer, canvas, mirrored, interrupt, .. } = self;
+        resizer.set_grey(is_single(self.decode.mode, layer));
+        let region = stage.region(resizer.begin(&stage.work()));
+        let mut filling = canvas.begin(&stage, Target::Picture(wide.to.layer_mut(layer)));
+        let from = wide.from.layer(layer);
+        let (x, y, height) = (region.x as usize, region.y as usize, region.height as usize);
+        for first in (0..height).step_by(STRIPE_ROWS) {
+            interrupt.check()?;
+            let rows = STRIPE_ROWS.min(height - first);
+            let stripe: Stripe<'_> = from.stripe((x, y + first), region.width as usize, rows);
+            let stripe = if stage.crop_mirrored { mirror(stripe, mirrored) } else { stripe };
+            resizer.feed(stripe, after_stage, &mut |y, row| filling.put(y, row));
+            after_stage();
+        }
+        if resizer.is_interrupted() {
+            return Err(Error::Interrupted);
+        }
+        filling.finish();
+        Ok(())
+    }
+
+    /// Executes an operation on the whole picture.
+    fn apply_wide(
+        &mut self,
+        number: usize,
+        id: Streams,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let (mode, step) = (self.decode.mode, &self.program.steps[number]);
+        let (width, height) = self.wide.from.size();
+        let is_mixed = match step {
+            Step::Picture(operation) => {
+                let size = (width as u32, height as u32);
+                operation.mixes_pixels(size, &mut id.draws(number))
+            }
+            Step::Decode(_)
+            | Step::Geometry(_)
+            | Step::Pixels(_)
+            | Step::Elements(_)
+            | Step::Tensor(_)
+            | Step::Batch(_)
+            | Step::Choice { .. } => false,
+        };
+        let is_multiplied = is_mixed && mode == DecodeMode::Rgba;
+        if is_multiplied {
+            self.wide.from.multiply();
+        }
+        let WidePicture { from, to, .. } = &mut self.wide;
+        for layer in 0..count(mode) {
+            let (picture, next) = (from.layer_mut(layer), to.layer_mut(layer));
+            let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
+            pixels.set_style(style(mode, layer));
+            apply(step, &|| id.draws(number), &mut pixels)?;
+        }
+        if is_multiplied {
+            from.divide();
+        }
+        Ok(())
+    }
+}

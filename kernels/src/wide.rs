@@ -1,0 +1,183 @@
+//! Whole pictures whose pixels are not three bytes: with alpha, of 16 bits, of floats.
+//!
+//! Such a picture lies in memory as layers of three planes. The bytes of a pixel are numbered as
+//! in a tensor, channel by channel, each little-endian: byte i lies in plane i % 3 of layer i / 3.
+//! What moves pixels moves each layer; what mixes them takes the elements.
+
+use crate::pixels::Style;
+use crate::planes::Planes;
+use meetpoint_format::recipe::{DecodeMode, Dtype};
+
+/// Most layers of a picture: those of 6 bytes a pixel.
+pub(crate) const LAYERS_MAX: usize = 2;
+
+/// Planes of a layer.
+const PLANES: usize = 3;
+
+/// A picture in layers that owns its memory and keeps it from one size to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    layers: [Planes; LAYERS_MAX],
+}
+
+/// The layers of a picture.
+pub(crate) fn count(mode: DecodeMode) -> usize {
+    mode.pixel_bytes().div_ceil(PLANES)
+}
+
+/// Whether a layer has one plane alone.
+pub(crate) fn is_single(mode: DecodeMode, layer: usize) -> bool {
+    mode.pixel_bytes() - layer * PLANES == 1
+}
+
+/// What the bytes of a layer are.
+pub(crate) fn style(mode: DecodeMode, layer: usize) -> Style {
+    match (mode, layer) {
+        (DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba, 0) => Style::Picture,
+        (DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba, _) => Style::Alpha,
+        (DecodeMode::Gray16 | DecodeMode::Rgb16 | DecodeMode::Float, _) => {
+            Style::Elements { mode, layer }
+        }
+    }
+}
+
+/// One element of a pixel: which of its bytes, and how they are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Channel {
+    first: usize,
+    dtype: Dtype,
+}
+
+impl Channel {
+    /// A channel of a picture.
+    pub(crate) fn of(mode: DecodeMode, channel: usize) -> Self {
+        Self { first: channel * mode.dtype().bytes(), dtype: mode.dtype() }
+    }
+}
+
+impl Layers {
+    /// Columns and rows.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        self.layers[0].size()
+    }
+
+    /// Takes a size. What the pixels are is left open.
+    pub(crate) fn set_size(&mut self, mode: DecodeMode, (width, height): (usize, usize)) {
+        for layer in &mut self.layers[..count(mode)] {
+            layer.set_size(width, height);
+        }
+    }
+
+    /// A layer.
+    pub(crate) fn layer(&self, layer: usize) -> &Planes {
+        &self.layers[layer]
+    }
+
+    /// A layer to change.
+    pub(crate) fn layer_mut(&mut self, layer: usize) -> &mut Planes {
+        &mut self.layers[layer]
+    }
+
+    /// Takes the pixels of a picture, one after another.
+    pub(crate) fn put(&mut self, mode: DecodeMode, size: (usize, usize), pixels: &[u8]) {
+        let bytes = mode.pixel_bytes();
+        self.set_size(mode, size);
+        for (y, row) in pixels.chunks_exact((size.0 * bytes).max(1)).enumerate() {
+            for byte in 0..bytes {
+                let out = self.layers[byte / PLANES].row_mut(byte % PLANES, y);
+                for (out, pixel) in out.iter_mut().zip(row.chunks_exact(bytes)) {
+                    *out = pixel[byte];
+                }
+            }
+        }
+    }
+
+    /// Gives the pixels one after another.
+    pub(crate) fn take(&self, mode: DecodeMode, pixels: &mut Vec<u8>) {
+        let (width, height) = self.size();
+        let bytes = mode.pixel_bytes();
+        pixels.clear();
+        pixels.resize(width * height * bytes, 0);
+        for (y, row) in pixels.chunks_exact_mut((width * bytes).max(1)).enumerate() {
+            for byte in 0..bytes {
+                let from = self.layers[byte / PLANES].row(byte % PLANES, y);
+                for (pixel, value) in row.chunks_exact_mut(bytes).zip(from) {
+                    pixel[byte] = *value;
+                }
+            }
+        }
+    }
+
+    /// The numbers of a channel in a row, all of which float32 holds.
+    pub(crate) fn numbers(&self, channel: Channel, y: usize, out: &mut [f32]) {
+        let row = |byte: usize| {
+            let byte = channel.first + byte;
+            self.layers[byte / PLANES].row(byte % PLANES, y)
+        };
+        match channel.dtype {
+            Dtype::Uint8 => {
+                out.iter_mut().zip(row(0)).for_each(|(out, byte)| *out = f32::from(*byte));
+            }
+            Dtype::Uint16 => {
+                let bytes = row(0).iter().zip(row(1));
+                for (out, (low, high)) in out.iter_mut().zip(bytes) {
+                    *out = f32::from(u16::from_le_bytes([*low, *high]));
+                }
+            }
+            Dtype::Float16 => unreachable!("no picture is of float16"),
+            Dtype::Float32 => {
+                let rows = [0, 1, 2, 3].map(row);
+                for (x, out) in out.iter_mut().enumerate() {
+                    *out = f32::from_le_bytes(rows.map(|row| row[x]));
+                }
+            }
+        }
+    }
+
+    /// Sets the numbers of a channel in a row, which have the type of the picture.
+    pub(crate) fn set_numbers(&mut self, channel: Channel, y: usize, numbers: &[f32]) {
+        let mut put = |byte: usize, of: &dyn Fn(f32) -> u8| {
+            let at = channel.first + byte;
+            let out = self.layers[at / PLANES].row_mut(at % PLANES, y);
+            out.iter_mut().zip(numbers).for_each(|(out, number)| *out = of(*number));
+        };
+        for byte in 0..channel.dtype.bytes() {
+            match channel.dtype {
+                Dtype::Uint8 => put(byte, &|number| number as u8),
+                Dtype::Uint16 => put(byte, &|number| (number as u16).to_le_bytes()[byte]),
+                Dtype::Float16 => unreachable!("no picture is of float16"),
+                Dtype::Float32 => put(byte, &|number| number.to_le_bytes()[byte]),
+            }
+        }
+    }
+
+    /// Multiplies the colours of a picture with alpha by it: Pillow's `convert("RGBa")`.
+    pub(crate) fn multiply(&mut self) {
+        self.each_pixel(|colour, alpha| {
+            let product = u32::from(colour) * u32::from(alpha) + 128;
+            (((product >> 8) + product) >> 8) as u8
+        });
+    }
+
+    /// Divides the colours of a picture by its alpha: Pillow's `convert("RGBA")` of mode `RGBa`.
+    pub(crate) fn divide(&mut self) {
+        self.each_pixel(|colour, alpha| match alpha {
+            0 | 255 => colour,
+            _ => (255 * u32::from(colour) / u32::from(alpha)).min(255) as u8,
+        });
+    }
+
+    /// Changes each colour of each pixel, by its alpha.
+    fn each_pixel(&mut self, change: impl Fn(u8, u8) -> u8) {
+        let [colours, alphas] = &mut self.layers;
+        let (_, height) = colours.size();
+        for y in 0..height {
+            let alpha = alphas.row(0, y);
+            for plane in colours.pixels_mut(y) {
+                for (colour, alpha) in plane.iter_mut().zip(alpha) {
+                    *colour = change(*colour, *alpha);
+                }
+            }
+        }
+    }
+}

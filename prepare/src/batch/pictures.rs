@@ -1,0 +1,87 @@
+//! Where the pictures of a sample lie in the memory of a batch: a column of them, or one for each
+//! view.
+
+use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The columns of a batch with pictures, which lie before all others.
+#[derive(Debug)]
+pub(super) struct Pictures {
+    columns: Arc<BatchColumns>,
+    /// Index and bytes of a sample, in the order of the columns.
+    held: Vec<(usize, usize)>,
+}
+
+impl Pictures {
+    pub(super) fn new(columns: Arc<BatchColumns>) -> Self {
+        let bytes = |index: usize| {
+            let bytes = columns.as_slice()[index].kind.row_bytes().expect("columns were checked");
+            (index, usize::try_from(bytes).expect("a sample is in memory"))
+        };
+        let held = columns.pictures().map(bytes).collect();
+        Self { columns, held }
+    }
+
+    /// The indices in `Recipe::images` of the columns with pictures, in the order of the columns.
+    pub(super) fn of_recipe(columns: &BatchColumns) -> Vec<usize> {
+        let image = |index: usize| match columns.as_slice()[index].source {
+            ColumnSource::View(view) => Some(view),
+            ColumnSource::Image => Some(0),
+            ColumnSource::Label
+            | ColumnSource::Key
+            | ColumnSource::Sample
+            | ColumnSource::Further(_)
+            | ColumnSource::Target(_) => None,
+        };
+        columns.pictures().filter_map(image).collect()
+    }
+
+    /// Where each column begins, and the bytes of a sample, in a batch of so many samples.
+    fn places(&self, samples: usize) -> impl Iterator<Item = (usize, usize)> {
+        let samples = u32::try_from(samples).expect("a batch has less than 2^32 samples");
+        // Columns of variable length lie behind the pictures.
+        let layout = BatchLayout::new(&self.columns, samples, |_| 0);
+        let layout = layout.expect("a loader has checked that batches fit in memory");
+        self.held.iter().map(move |(index, bytes)| {
+            let offset = layout.extent(*index).offset;
+            (usize::try_from(offset).expect("it lies in memory"), *bytes)
+        })
+    }
+
+    /// Where the last of them ends in a batch of so many samples.
+    pub(super) fn end(&self, samples: usize) -> usize {
+        self.places(samples).last().map_or(0, |(start, bytes)| start + samples * bytes)
+    }
+
+    /// The memory of the sample at a position of a batch of so many, for each column.
+    pub(super) fn of<'a>(
+        &self,
+        position: usize,
+        samples: usize,
+        out: &'a mut [u8],
+    ) -> Vec<&'a mut [u8]> {
+        let (mut rest, mut passed) = (out, 0);
+        let mut found = Vec::with_capacity(self.held.len());
+        for (start, bytes) in self.places(samples) {
+            let from = start + position * bytes;
+            let (_, behind) = std::mem::take(&mut rest).split_at_mut(from - passed);
+            let (own, behind) = behind.split_at_mut(bytes);
+            found.push(own);
+            (rest, passed) = (behind, from + bytes);
+        }
+        found
+    }
+
+    /// Moves the samples at positions of a batch of `samples` up, so that they are those of a batch
+    /// of `kept`, which are at most as many.
+    pub(super) fn close_up(&self, samples: usize, kept: &[usize], out: &mut [u8]) {
+        // Nothing is moved behind where it was, so that each is read before it is written over.
+        for ((from, bytes), (to, _)) in self.places(samples).zip(self.places(kept.len())) {
+            for (position, source) in kept.iter().enumerate() {
+                let source: Range<usize> = from + source * bytes..from + (source + 1) * bytes;
+                out.copy_within(source, to + position * bytes);
+            }
+        }
+    }
+}

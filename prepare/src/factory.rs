@@ -1,0 +1,49 @@
+//! The seam between what needs preparers, a loader or a device, and what makes them.
+
+use crate::{CpuPreparer, DecodeMemory, Error, Job, Preparer};
+use meetpoint_kernels::Cpu;
+use meetpoint_storage::Engine;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Makes the preparers of a job, one for each thread that prepares.
+///
+/// A loader and a device receive one in their configuration, so another way to prepare needs no
+/// change of theirs.
+pub trait PreparerFactory: Debug + Send + Sync {
+    /// Makes a preparer for one thread.
+    fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error>;
+}
+
+/// What one preparer works with.
+pub struct Resources {
+    /// Reads the dataset; of this preparer alone.
+    pub engine: Box<dyn Engine>,
+    /// Memory for decoding large samples, shared with other preparers; `None`: without a limit.
+    pub decode_memory: Option<Arc<DecodeMemory>>,
+}
+
+/// Makes [`CpuPreparer`]s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuPreparers {
+    /// The instruction set of their kernels.
+    pub cpu: Cpu,
+}
+
+/// With the best instruction set of this machine.
+impl Default for CpuPreparers {
+    fn default() -> Self {
+        Self { cpu: Cpu::detect() }
+    }
+}
+
+impl PreparerFactory for CpuPreparers {
+    fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
+        let Resources { engine, decode_memory } = resources;
+        let mut preparer = CpuPreparer::new(job.clone(), engine, self.cpu)?;
+        if let Some(memory) = decode_memory {
+            preparer.set_decode_memory(memory);
+        }
+        Ok(Box::new(preparer))
+    }
+}

@@ -1,0 +1,156 @@
+//! A recipe by what a user calls it: the path of a file, or the name of one that is shipped.
+
+use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_format::recipe::{
+    Recipe, RecipeError, ShippedRecipe, UnknownRecipe, find_shipped, is_recipe_path,
+};
+use meetpoint_storage::files::read_text;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why there is no recipe of this name.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeFileError {
+    /// The file cannot be read.
+    #[error("failed to read recipe {}: {source}", path.display())]
+    NotRead {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Neither a file nor a shipped recipe has this name.
+    #[error("failed to read recipe {}: there is no such file, and {source}", path.display())]
+    Unknown {
+        /// The path that the name would be.
+        path: PathBuf,
+        /// Why no shipped recipe is meant.
+        source: UnknownRecipe,
+    },
+    /// Both a file and a shipped recipe have this name.
+    #[error("{} is both a file and the shipped recipe {shipped}", path.display())]
+    Ambiguous {
+        /// The file.
+        path: PathBuf,
+        /// The recipe.
+        shipped: &'static ShippedRecipe,
+    },
+    /// The file is not a recipe.
+    #[error("{}: {source}", path.display())]
+    Recipe {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: RecipeError,
+    },
+}
+
+impl Diagnose for RecipeFileError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::NotRead { .. } => "recipe_not_read",
+            Self::Unknown { source, .. } => source.cause(),
+            Self::Ambiguous { .. } => "ambiguous_recipe",
+            Self::Recipe { source, .. } => source.cause(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::NotRead { .. } => Some(
+                Remedy::advice("give the path of a recipe file in TOML")
+                    .or("the name of a shipped recipe, such as imagenet-resnet@1"),
+            ),
+            Self::Unknown { source, .. } => source.remedy(),
+            Self::Ambiguous { path, shipped } => {
+                let name = path.file_name().unwrap_or_default().display();
+                let file = format!("give ./{name} for the file");
+                Some(Remedy::advice(file).or(format!(
+                    "rename it for the shipped recipe, which `meetpoint recipe show {shipped}` \
+                     prints"
+                )))
+            }
+            Self::Recipe { source, .. } => source.remedy(),
+        }
+    }
+}
+
+impl RecipeFileError {
+    /// The file that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::NotRead { path, .. }
+            | Self::Unknown { path, .. }
+            | Self::Ambiguous { path, .. }
+            | Self::Recipe { path, .. } => path,
+        }
+    }
+}
+
+/// Reads the recipe that `name` stands for: a file, whose path starts at `folder`, or a recipe that
+/// comes with the program, such as `deit` or `deit@1`.
+///
+/// A name with a separator, or one that ends in `.toml`, is always a path. Any other that both a
+/// file and a shipped recipe have is refused.
+pub fn read_recipe(name: &Path, folder: &Path) -> Result<Recipe, RecipeFileError> {
+    let path = folder.join(name);
+    let shipped = name.to_str().filter(|text| !is_recipe_path(text)).map(find_shipped);
+    match shipped {
+        Some(Ok(shipped)) if path.exists() => {
+            return Err(RecipeFileError::Ambiguous { path, shipped });
+        }
+        Some(Ok(shipped)) => return Ok(shipped.recipe()),
+        Some(Err(source)) if !path.exists() => {
+            return Err(RecipeFileError::Unknown { path, source });
+        }
+        Some(Err(_)) | None => {}
+    }
+    match read_text(&path) {
+        Err(source) => Err(RecipeFileError::NotRead { path, source }),
+        Ok(text) => {
+            Recipe::from_toml(&text).map_err(|source| RecipeFileError::Recipe { path, source })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RecipeFileError, read_recipe};
+    use meetpoint_format::recipe::find_shipped;
+    use std::path::Path;
+
+    const RECIPE: &str = "[[operation]]\nname = \"decode\"\n";
+
+    #[test]
+    fn a_name_is_a_file_or_a_shipped_recipe_but_never_silently_one_of_two() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str| read_recipe(Path::new(name), folder.path());
+        assert_eq!(read("deit").unwrap(), find_shipped("deit@1").unwrap().recipe());
+        assert_eq!(read("imagenet-resnet@1").unwrap().output().unwrap().height, 224);
+
+        for name in ["deit", "mine", "deit.toml"] {
+            std::fs::write(folder.path().join(name), RECIPE).unwrap();
+        }
+        let plain = meetpoint_format::recipe::Recipe::from_toml(RECIPE).unwrap();
+        for name in ["mine", "./deit", "deit.toml"] {
+            assert_eq!(read(name).unwrap(), plain, "{name}");
+        }
+        let error = read("deit").unwrap_err();
+        assert!(
+            matches!(&error, RecipeFileError::Ambiguous { shipped, .. } if shipped.name == "deit"),
+            "{error:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_neither_a_file_nor_shipped_is_an_error_that_says_which() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str| read_recipe(Path::new(name), folder.path()).unwrap_err();
+        assert!(matches!(read("dait"), RecipeFileError::Unknown { .. }));
+        assert!(matches!(read("deit@7"), RecipeFileError::Unknown { .. }));
+        assert!(matches!(read("deit.toml"), RecipeFileError::NotRead { .. }));
+        assert!(matches!(read("./deit"), RecipeFileError::NotRead { .. }));
+        std::fs::write(folder.path().join("x.toml"), "[[operation]]\nname = \"x\"").unwrap();
+        assert!(matches!(read("x.toml"), RecipeFileError::Recipe { .. }));
+    }
+}

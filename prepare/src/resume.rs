@@ -1,0 +1,261 @@
+//! Samples that the first operations of a recipe have prepared already: the rest is applied to
+//! what is stored of them.
+
+use crate::codec::{decompress, raw_bytes};
+use crate::{Dataset, Error};
+use meetpoint_format::dataset::{Codec, decode_sample};
+use meetpoint_format::recipe::{Dtype, Layout, Recipe, SampleType, TensorSpec};
+use meetpoint_kernels::decode::Decoder;
+use meetpoint_kernels::{
+    Cpu, Error as PictureError, Interrupt, Picture, SampleId, SamplePreparer, Tensor, numbers_of,
+    probe,
+};
+
+/// Where a recipe starts on the samples of a dataset, behind operations that were executed.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// Operations that were executed.
+    operations: usize,
+    /// Number of the first operation that was not, counting those that others contain.
+    first: usize,
+    /// What they give.
+    result: SampleType,
+    codec: Codec,
+    is_jpeg: bool,
+}
+
+impl Start {
+    /// Operations that were executed.
+    pub fn operations(&self) -> usize {
+        self.operations
+    }
+}
+
+impl Dataset {
+    /// Where a recipe starts on the samples; `None` where these are unchanged. Refuses a recipe
+    /// that does not begin with the operations that were executed.
+    pub fn start(&self, recipe: &Recipe) -> Result<Option<Start>, Error> {
+        let Some(prepared) = self.manifest().prepared() else { return Ok(None) };
+        let beginning = prepared.beginning().expect("it was checked when it was opened");
+        prepared
+            .check(&beginning, recipe)
+            .map_err(|source| Error::Prepared { path: self.path().to_path_buf(), source })?;
+        Ok(Some(Self::start_of(&beginning, prepared.codec, prepared.jpeg_quality.is_some())))
+    }
+
+    /// Where the operations behind those that were executed start.
+    fn start_of(beginning: &Recipe, codec: Codec, is_jpeg: bool) -> Start {
+        Start {
+            operations: beginning.operations().len(),
+            first: numbers_of(beginning.operations()),
+            result: beginning.result(),
+            codec,
+            is_jpeg,
+        }
+    }
+
+    /// What is stored of a sample that was prepared: the tensor that the operations executed before
+    /// gave; `None` where samples are unchanged.
+    pub fn prepared_tensor(&self, sample: u64) -> Result<Option<Tensor>, Error> {
+        let Some(prepared) = self.manifest().prepared() else { return Ok(None) };
+        let beginning = prepared.beginning().expect("it was checked when it was opened");
+        let start = Self::start_of(&beginning, prepared.codec, prepared.jpeg_quality.is_some());
+        let location = self.locate(sample)?;
+        let stored = self.read_located(sample, &location)?;
+        let mut resumer = Resumer::new(start, Cpu::detect());
+        let loaded = resumer.load(&stored).map(|(spec, data)| Tensor { spec, data: data.to_vec() });
+        loaded.map(Some).map_err(|unprepared| self.unprepared((sample, &location), unprepared))
+    }
+
+    /// A sample that could not be prepared, with its place.
+    pub(crate) fn unprepared(
+        &self,
+        (sample, location): (u64, &meetpoint_format::dataset::SampleLocation),
+        why: Unprepared,
+    ) -> Error {
+        let place = || self.place_in_words(sample, location);
+        match why {
+            Unprepared::Picture(PictureError::Interrupted) => Error::Interrupted,
+            Unprepared::Picture(PictureError::DoesNotFit(source)) => {
+                let (part, row, key) = place();
+                Error::RecipeDoesNotFit { part, row, key, source }
+            }
+            Unprepared::Picture(source) => {
+                let (part, row, key) = place();
+                Error::Sample { part, row, key, source }
+            }
+            Unprepared::Content(problem) => {
+                let (part, row, key) = place();
+                Error::PreparedSample { part, row, key, problem }
+            }
+        }
+    }
+}
+
+/// Why a sample was not prepared.
+#[derive(Debug)]
+pub(crate) enum Unprepared {
+    /// Its picture, or an operation on it.
+    Picture(PictureError),
+    /// What is stored of it is not what the manifest says.
+    Content(String),
+}
+
+impl From<PictureError> for Unprepared {
+    fn from(error: PictureError) -> Self {
+        Self::Picture(error)
+    }
+}
+
+/// One thread's means of applying the rest of a recipe to stored samples.
+pub(crate) struct Resumer {
+    start: Start,
+    decoder: Decoder,
+    picture: Picture,
+    raw: Vec<u8>,
+}
+
+impl Resumer {
+    pub(crate) fn new(start: Start, cpu: Cpu) -> Self {
+        let (picture, raw) = Default::default();
+        Self { start, decoder: Decoder::new(cpu), picture, raw }
+    }
+
+    pub(crate) fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.decoder.set_interrupt(interrupt);
+    }
+
+    /// Frees the memory for a whole sample, which is otherwise reused.
+    pub(crate) fn free(&mut self) {
+        self.raw = Vec::new();
+        self.picture = Picture::default();
+        self.decoder.free_pictures();
+    }
+
+    /// Most bytes of memory that a sample takes, what is stored of it and the result apart; `None`
+    /// where that is not a sample, which preparing it refuses.
+    pub(crate) fn memory_bytes(
+        &self,
+        preparer: &SamplePreparer,
+        stored: &[u8],
+        id: SampleId,
+    ) -> Option<u64> {
+        let Start { first, result, codec, .. } = self.start;
+        let resumed = |spec: &TensorSpec| preparer.resume_bytes(first, spec, id).ok();
+        if self.start.is_jpeg {
+            let info = probe(stored).ok()?;
+            let spec = result.tensor((info.height, info.width));
+            // The decoder gives three channels.
+            let decoded = 3 * u64::from(info.width) * u64::from(info.height);
+            return Some(decoded + resumed(&spec)?);
+        }
+        if codec == Codec::None {
+            return resumed(&decode_sample(stored, &result).ok()?.0);
+        }
+        let raw = raw_bytes(codec, stored)? as u64;
+        Some(match result.size {
+            Some(size) => raw + resumed(&result.tensor(size))?,
+            // Its shape is known only when it is decompressed: a picture has at most three planes
+            // of as many bytes, and lies in memory twice.
+            None => raw + 6 * raw,
+        })
+    }
+
+    /// What the operations that were executed gave, from what is stored.
+    pub(crate) fn load<'a>(
+        &'a mut self,
+        stored: &'a [u8],
+    ) -> Result<(TensorSpec, &'a [u8]), Unprepared> {
+        let Start { result, codec, .. } = self.start;
+        if self.start.is_jpeg {
+            return self.decode(stored);
+        }
+        let name = codec.name();
+        let content = decompress(codec, stored, &mut self.raw)
+            .ok_or_else(|| Unprepared::Content(format!("it does not decompress by {name}")))?;
+        let (spec, data) = decode_sample(content, &result).map_err(Unprepared::Content)?;
+        Ok((spec, &content[data]))
+    }
+
+    fn decode(&mut self, stored: &[u8]) -> Result<(TensorSpec, &[u8]), Unprepared> {
+        let picture = &mut self.picture;
+        self.decoder.decode_into(stored.into(), None, picture)?;
+        let size = (picture.height, picture.width);
+        if self.start.result.size.is_some_and(|expected| expected != size) {
+            let problem =
+                format!("its picture is {} x {}, not what the recipe gives", size.0, size.1);
+            return Err(Unprepared::Content(problem));
+        }
+        let spec = self.start.result.tensor(size);
+        assert_eq!((spec.dtype, spec.layout), (Dtype::Uint8, Layout::Nhwc), "a picture");
+        if spec.channels == 1 {
+            // One channel is decoded to three that are equal.
+            let pixels = &mut picture.pixels;
+            (0..pixels.len() / 3).for_each(|at| pixels[at] = pixels[3 * at]);
+            pixels.truncate(pixels.len() / 3);
+        }
+        Ok((spec, &picture.pixels))
+    }
+
+    /// Applies the rest of the recipe to a stored sample, into `out`.
+    pub(crate) fn prepare(
+        &mut self,
+        preparer: &mut SamplePreparer,
+        stored: &[u8],
+        targets: &[&[u8]],
+        id: SampleId,
+        into: (&mut [u8], &mut dyn FnMut()),
+    ) -> Result<(), Unprepared> {
+        let first = self.start.first;
+        let (spec, data) = self.load(stored)?;
+        Ok(preparer.resume_with(first, (&spec, data), targets, id, into)?)
+    }
+}
+
+/// One thread's means of preparing single samples of a dataset, whatever it stores of them.
+pub struct OnePreparer<'a> {
+    dataset: &'a Dataset,
+    preparer: SamplePreparer,
+    resumer: Option<Resumer>,
+}
+
+impl<'a> OnePreparer<'a> {
+    /// Refuses a recipe that the dataset is not prepared for.
+    pub fn new(dataset: &'a Dataset, recipe: &Recipe, cpu: Cpu) -> Result<Self, Error> {
+        let resumer = dataset.start(recipe)?.map(|start| Resumer::new(start, cpu));
+        Ok(Self { dataset, preparer: SamplePreparer::new(recipe, cpu), resumer })
+    }
+
+    /// Prepares the pictures of these columns alone, where the recipe makes several of a sample.
+    pub fn set_columns(&mut self, wanted: Vec<usize>) {
+        self.preparer.set_columns(wanted);
+    }
+
+    /// Prepares the pictures of a sample, by column: one where the recipe has no views.
+    pub fn prepare_all(&mut self, sample: u64, id: SampleId) -> Result<Vec<Vec<Tensor>>, Error> {
+        if self.resumer.is_some() {
+            return Ok(vec![vec![self.prepare(sample, id)?]]);
+        }
+        let location = self.dataset.locate(sample)?;
+        let stored = self.dataset.read_located(sample, &location)?;
+        let prepared = self.preparer.prepare_tensors((&stored[..]).into(), id);
+        prepared.map_err(|why| self.dataset.unprepared((sample, &location), why.into()))
+    }
+
+    /// Prepares a sample as a loader does; `id` has its random parameters. The recipe makes one
+    /// picture of it.
+    pub fn prepare(&mut self, sample: u64, id: SampleId) -> Result<Tensor, Error> {
+        let location = self.dataset.locate(sample)?;
+        let stored = self.dataset.read_located(sample, &location)?;
+        let prepared = match &mut self.resumer {
+            None => self.preparer.prepare_tensor((&stored[..]).into(), id).map_err(Into::into),
+            Some(resumer) => {
+                let first = resumer.start.first;
+                resumer
+                    .load(&stored)
+                    .and_then(|(spec, data)| Ok(self.preparer.resume(first, (&spec, data), id)?))
+            }
+        };
+        prepared.map_err(|why| self.dataset.unprepared((sample, &location), why))
+    }
+}

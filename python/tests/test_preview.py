@@ -1,0 +1,102 @@
+"""Contact sheets: what is on them, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any, Dict
+
+import numpy
+import pytest
+
+import meetpoint
+from meetpoint import transforms as T
+
+
+def pixels(png: bytes) -> Any:
+    """The rows of a PNG of 8 bits a channel, without a library."""
+    width, height, depth, colour = struct.unpack(">IIBB", png[16:26])
+    assert (depth, colour) == (8, 2)
+    at, packed = 8, b""
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        if png[at + 4 : at + 8] == b"IDAT":
+            packed += png[at + 8 : at + 8 + length]
+        at += 12 + length
+    rows = numpy.frombuffer(zlib.decompress(packed), numpy.uint8).reshape(height, 1 + 3 * width)
+    made = numpy.zeros((height, width, 3), numpy.uint8)
+    for y, row in enumerate(rows):
+        line = row[1:].reshape(width, 3).astype(int)
+        above = made[y - 1].astype(int) if y else numpy.zeros((width, 3), int)
+        left, corner = numpy.zeros(3, int), numpy.zeros(3, int)
+        for x in range(width):
+            guess = left + above[x] - corner
+            near = [abs(guess - it) for it in (left, above[x], corner)]
+            paeth = numpy.where(
+                (near[0] <= near[1]) & (near[0] <= near[2]),
+                left,
+                numpy.where(near[1] <= near[2], above[x], corner),
+            )
+            predicted = [0 * left, left, above[x], (left + above[x]) // 2, paeth][row[0]]
+            left, corner = (line[x] + predicted) % 256, above[x]
+            made[y, x] = left
+    return made
+
+
+RECIPE = T.Compose(
+    [
+        T.RandomResizedCrop(40),
+        T.RandomHorizontalFlip(),
+        T.ToImage(),
+        T.ToDtype("float32", scale=True),
+        T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    ]
+)
+
+
+def test_a_sheet_holds_what_a_loader_gives(dataset: str) -> None:
+    sheet = T.preview(dataset, 3, recipe=RECIPE, draws=2, seed=5, epoch=1)
+    assert sheet.epochs == [1, 2] and len(sheet.rows) == 3
+    # Results of 40 are enlarged by 4, and lie 4 apart.
+    assert sheet.size == (4 + 3 * 164, 4 + 3 * 164)
+    drawn = pixels(sheet.png)
+    with meetpoint.Loader(
+        dataset, recipe=RECIPE, batch_size=1, seed=5, columns=["image", "sample"]
+    ) as loader:
+        for column, epoch in enumerate(sheet.epochs, 1):
+            loader.set_epoch(epoch)
+            seen: Dict[int, Any] = {int(it["sample"][0]): it["image"][0].copy() for it in loader}
+            for row, (sample, _) in enumerate(sheet.rows):
+                top, left = 4 + 164 * row, 4 + 164 * column
+                tile = drawn[top : top + 160 : 4, left : left + 160 : 4]
+                mean, std = (numpy.array(it).reshape(3, 1, 1) for it in
+                             ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+                values = (seen[sample] * std + mean) * 255
+                assert numpy.array_equal(tile, values.round().astype(numpy.uint8).transpose(1, 2, 0))
+
+
+def test_a_sheet_is_saved_and_shown_by_notebooks(dataset: str, tmp_path: Path) -> None:
+    with meetpoint.open(dataset) as opened:
+        sheet = T.preview(opened, 2, recipe="cifar", draws=1)
+    sheet.save(tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").read_bytes() == sheet.png == sheet._repr_png_()
+    assert repr(sheet) == f"Preview(2 samples, epochs [0], size={sheet.size})"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"n": 0}, meetpoint.SettingError, "samples is 0; set samples to a number from 1 to 64"),
+        ({"draws": 99}, meetpoint.SettingError, "draws is 99"),
+        ({"n": "x"}, meetpoint.SettingError, "n is 'x'"),
+        ({"recipe": [T.ToImage()]}, meetpoint.RecipeError, "fixed"),
+        ({"recipe": "coco-detection"}, meetpoint.SettingError, "boxes"),
+        ({"recipe": "dait"}, meetpoint.RecipeError, "`deit`"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    dataset: str, arguments: Dict[str, Any], kind: type, words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        T.preview(dataset, **{"recipe": RECIPE, **arguments})

@@ -1,0 +1,239 @@
+//! Memory that is mapped into the address space: files for reading, files shared with another
+//! process, and fresh memory on huge pages. No other file of the workspace maps memory.
+//!
+//! Addresses are given out as pointers to whole ranges, checked against the mapping. Whether a
+//! range may be read or written is for its user to know.
+#![expect(unsafe_code, reason = "maps memory")]
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+/// Size and alignment of a huge page where they are most common; only speed depends on it.
+pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+/// Part of the address space that this value owns, unmapped when it is dropped.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it holds an address, which is unmapped once, by its only owner.
+unsafe impl Send for Mapping {}
+
+// SAFETY: as above; a shared mapping gives out its address and nothing else.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn of_file(file: impl AsFd, bytes: u64, protection: ProtFlags) -> std::io::Result<Self> {
+        let bytes = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
+        let start = NonNull::new(start.cast()).expect("a mapping is not at address 0");
+        Ok(Self { start, bytes })
+    }
+
+    fn range(&self, offset: usize, bytes: usize) -> NonNull<[u8]> {
+        let end = offset.checked_add(bytes).expect("the end of a range fits");
+        assert!(end <= self.bytes, "{offset}..{end} lies within the mapping of {}", self.bytes);
+        // SAFETY: the range lies within the mapping, as was just checked.
+        let start = unsafe { self.start.add(offset) };
+        NonNull::slice_from_raw_parts(start, bytes)
+    }
+
+    /// Passes advice to the kernel. If the kernel refuses, only speed is lost.
+    fn advise(&self, range: NonNull<[u8]>, advice: Advice) {
+        // SAFETY: `range` is one of this mapping, and no advice of this file changes content.
+        let _ = unsafe { madvise(range.as_ptr().cast(), range.len(), advice) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped; everything given out is used only while this lives.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "a mapping can be unmapped");
+    }
+}
+
+/// A file mapped for reading.
+///
+/// Map only files that nobody shortens: an access behind the end of a file ends the process with
+/// SIGBUS.
+#[derive(Debug)]
+pub struct ReadMapping {
+    mapping: Mapping,
+}
+
+impl ReadMapping {
+    /// Maps the first `bytes` of a file.
+    pub fn new(file: impl AsFd, bytes: u64) -> std::io::Result<Self> {
+        Ok(Self { mapping: Mapping::of_file(file, bytes, ProtFlags::READ)? })
+    }
+
+    /// Advises the kernel to read ahead, or not to.
+    pub fn advise_order(&self, is_sequential: bool) {
+        let advice = if is_sequential { Advice::Sequential } else { Advice::Random };
+        self.mapping.advise(self.mapping.range(0, self.mapping.bytes), advice);
+    }
+
+    /// The bytes of the file.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: the mapping is readable, has this length, and lives as long as the borrow; it
+        // cannot be written to.
+        unsafe { self.mapping.range(0, self.mapping.bytes).as_ref() }
+    }
+}
+
+/// A file mapped for reading and writing, shared with every other process that maps it.
+///
+/// The file must be sealed against shrinking: an access behind its end is a fatal signal.
+#[derive(Debug)]
+pub struct SharedMapping {
+    mapping: Mapping,
+}
+
+impl SharedMapping {
+    /// Maps the first `bytes` of a file.
+    pub fn new(file: impl AsFd, bytes: u64) -> std::io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        Ok(Self { mapping: Mapping::of_file(file, bytes, protection)? })
+    }
+
+    /// A range: initialised, readable and writable while the mapping lives.
+    ///
+    /// # Panics
+    ///
+    /// The range is not within the mapping.
+    pub fn range(&self, offset: usize, bytes: usize) -> NonNull<[u8]> {
+        self.mapping.range(offset, bytes)
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Panics
+    ///
+    /// They do not fit.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let offset = usize::try_from(offset).expect("an offset in a mapping fits");
+        let into = self.mapping.range(offset, bytes.len());
+        // SAFETY: the range lies in the mapping, as was just checked, and the source is not shared,
+        // so the two do not overlap. No reference to the mapping exists, so a process that reads at
+        // the same time sees some bytes, and its checksum detects wrong ones.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), into.as_ptr().cast(), bytes.len());
+        }
+        // The message that announces the bytes goes through the kernel; this keeps the compiler
+        // from moving the header before the payload.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// Fresh zeroed memory that begins where a huge page can, and uses huge pages where the kernel has
+/// them. Memory becomes resident when it is used.
+#[derive(Debug)]
+pub struct HugeMemory {
+    mapping: Mapping,
+}
+
+impl HugeMemory {
+    /// Memory of `bytes` bytes, a multiple of [`BLOCK_BYTES`](crate::BLOCK_BYTES), for which the
+    /// kernel accounts at once.
+    pub fn zeroed(bytes: usize) -> std::io::Result<Self> {
+        Self::map(bytes, MapFlags::PRIVATE)
+    }
+
+    /// The same without accounting: for memory of which only a part may ever be used.
+    pub fn reserved(bytes: usize) -> std::io::Result<Self> {
+        Self::map(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)
+    }
+
+    fn map(bytes: usize, flags: MapFlags) -> std::io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let mapped_bytes = bytes.checked_add(HUGE_BYTES).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let mapped =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }?;
+        let before = mapped.addr().next_multiple_of(HUGE_BYTES) - mapped.addr();
+        let after = HUGE_BYTES - before;
+        let start = mapped.wrapping_byte_add(before);
+        for (end, surplus) in [(mapped, before), (start.wrapping_byte_add(bytes), after)] {
+            if surplus > 0 {
+                // SAFETY: the two ends belong to the mapping just made and are not used.
+                unsafe { munmap(end, surplus) }.expect("the ends of a mapping can be unmapped");
+            }
+        }
+        let start = NonNull::new(start.cast()).expect("a mapping is not at address 0");
+        let mapping = Mapping { start, bytes };
+        mapping.advise(mapping.range(0, bytes), Advice::LinuxHugepage);
+        Ok(Self { mapping })
+    }
+
+    /// A range: initialised, readable and writable while the memory lives.
+    ///
+    /// # Panics
+    ///
+    /// The range is not within the memory.
+    pub fn range(&self, offset: usize, bytes: usize) -> NonNull<[u8]> {
+        self.mapping.range(offset, bytes)
+    }
+
+    /// Makes a range resident with one call. An older kernel refuses; the first write to each page
+    /// then does it.
+    ///
+    /// # Panics
+    ///
+    /// The range is not within the memory.
+    pub fn populate(&self, offset: usize, bytes: usize) {
+        self.mapping.advise(self.mapping.range(offset, bytes), Advice::LinuxPopulateWrite);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    fn memory_file(bytes: u64) -> File {
+        let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
+        ftruncate(&file, bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn written_bytes_are_in_the_file_and_in_every_mapping_of_it() {
+        let file = memory_file(3 * 4096);
+        let read = ReadMapping::new(&file, 3 * 4096).unwrap();
+        let mut mapping = SharedMapping::new(&file, 3 * 4096).unwrap();
+        mapping.write(4096, b"header");
+        mapping.write(3 * 4096 - 1, b"!");
+        let mut got = [0; 6];
+        file.read_exact_at(&mut got, 4096).unwrap();
+        assert_eq!(&got, b"header");
+        read.advise_order(true);
+        assert_eq!(&read.as_slice()[4096..4102], b"header");
+        assert_eq!(read.as_slice()[3 * 4096 - 1], b'!');
+    }
+
+    #[test]
+    #[should_panic(expected = "4090..4097 lies within the mapping of 4096")]
+    fn a_write_behind_the_end_is_a_broken_invariant() {
+        SharedMapping::new(memory_file(4096), 4096).unwrap().write(4090, b"1234567");
+    }
+
+    #[test]
+    fn fresh_memory_begins_at_a_huge_page() {
+        for bytes in [4096, HUGE_BYTES, 3 * HUGE_BYTES + 4096] {
+            let memory = HugeMemory::reserved(bytes).unwrap();
+            memory.populate(0, bytes);
+            let range = memory.range(0, bytes);
+            assert!(range.cast::<u8>().addr().get().is_multiple_of(HUGE_BYTES));
+            assert_eq!(range.len(), bytes);
+        }
+        assert!(HugeMemory::zeroed(usize::MAX - 4095).is_err());
+    }
+}
