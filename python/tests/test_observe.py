@@ -25,7 +25,7 @@ def test_an_epoch_is_explained_and_a_replay_measures_what_would_be_gained(datase
     with loader_of(dataset) as loader:
         assert loader.explain() is None
         for _ in loader:
-            time.sleep(0.02)
+            time.sleep(0.1)
         said = loader.explain()
         assert said is not None and said.epoch == 0
         assert not said.is_loading and said.stage == "step"

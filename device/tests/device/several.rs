@@ -108,7 +108,7 @@ fn a_long_queue_of_one_host_does_not_starve_the_other() {
     let images = (0..200).map(|index| jpeg(index, 64)).collect();
     let device = Device::start_with(images, |options| {
         options.hosts = 2;
-        options.faults = vec!["stall@1:300ms".parse().unwrap()];
+        options.faults = vec!["stall@1:3s".parse().unwrap()];
     });
     talk(async {
         let mut busy = session(&device, 40, |_| ()).await;
