@@ -239,9 +239,9 @@ def reopen(kind: Type[_DatasetT], path: Paths, mapped: bool, fingerprint: str) -
     dataset = kind(path, mapped=mapped)
     if dataset.fingerprint != fingerprint:
         raise DatasetError(
-            f"the dataset at {path!r} is not the one that was pickled",
+            f"the dataset at {dataset.path!r} is not the one that was pickled",
             remedy="open it again",
-            file=path,
+            file=dataset.path,
         )
     return dataset
 

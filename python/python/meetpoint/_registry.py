@@ -13,6 +13,7 @@ from ._choices import RandomApply, RandomChoice, RandomOrder
 from ._colours import (
     AdjustGamma,
     ColorJitter,
+    ConvertColor,
     Grayscale,
     RandomAdjustSharpness,
     RandomAutocontrast,
@@ -89,6 +90,7 @@ CLASSES: Dict[str, Type[Transform]] = {
         Grayscale,
         RandomGrayscale,
         ColorJitter,
+        ConvertColor,
         RandomPhotometricDistort,
         RandomChannelPermutation,
         RandomAdjustSharpness,

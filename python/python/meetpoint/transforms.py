@@ -16,6 +16,7 @@ from ._choices import RandomApply, RandomChoice, RandomOrder
 from ._colours import (
     AdjustGamma,
     ColorJitter,
+    ConvertColor,
     Grayscale,
     RandomAdjustSharpness,
     RandomAutocontrast,
@@ -81,6 +82,7 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Compose",
+    "ConvertColor",
     "CutMix",
     "Decode",
     "ElasticTransform",
