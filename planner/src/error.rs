@@ -195,13 +195,19 @@ pub enum Error {
     Unreadable(Box<meetpoint_datasets::Error>),
     /// The result could not be written.
     #[error(transparent)]
-    Datasets(#[from] meetpoint_datasets::Error),
+    Datasets(Box<meetpoint_datasets::Error>),
     /// An invalid cut.
     #[error(transparent)]
     Cut(#[from] CutError),
     /// The goal makes no decision possible.
     #[error(transparent)]
     Decide(#[from] DecideError),
+}
+
+impl From<meetpoint_datasets::Error> for Error {
+    fn from(error: meetpoint_datasets::Error) -> Self {
+        Self::Datasets(Box::new(error))
+    }
 }
 
 impl Diagnose for Error {

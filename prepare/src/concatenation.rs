@@ -30,6 +30,7 @@ impl Concatenation {
         for other in others {
             if let Some([column, expected, found]) = difference(first.columns(), other.columns()) {
                 let [path, first] = [other, first].map(|member| member.path().to_path_buf());
+                let [column, expected, found] = [column, expected, found].map(Into::into);
                 return Err(Error::ColumnsDiffer { path, first, column, found, expected });
             }
         }

@@ -59,11 +59,11 @@ pub enum Error {
         /// The first folder.
         first: PathBuf,
         /// Name of the column in the first folder; in the other where the first has none.
-        column: String,
+        column: Box<str>,
         /// Name and type in the folder.
-        found: String,
+        found: Box<str>,
         /// Name and type in the first folder.
-        expected: String,
+        expected: Box<str>,
     },
     /// The index of keys is not usable.
     #[error("dataset {}: {problem}", path.display())]

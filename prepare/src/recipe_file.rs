@@ -41,7 +41,7 @@ pub enum RecipeFileError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: RecipeError,
+        source: Box<RecipeError>,
     },
 }
 
@@ -108,7 +108,8 @@ pub fn read_recipe(name: &Path, folder: &Path) -> Result<Recipe, RecipeFileError
     match read_text(&path) {
         Err(source) => Err(RecipeFileError::NotRead { path, source }),
         Ok(text) => {
-            Recipe::from_toml(&text).map_err(|source| RecipeFileError::Recipe { path, source })
+            let refused = |error| RecipeFileError::Recipe { path, source: Box::new(error) };
+            Recipe::from_toml(&text).map_err(refused)
         }
     }
 }

@@ -147,7 +147,7 @@ pub(crate) fn of_transforms(
     transforms: &[(usize, String)],
 ) -> PyErr {
     let OperationPlace { path, names, view } = match &error.subject {
-        Subject::Operation(place) => place,
+        Subject::Operation(place) => &**place,
         Subject::Recipe | Subject::View { .. } | Subject::Target { .. } => {
             return plain(py, "RecipeError", Said::new(error.located(), error));
         }

@@ -95,11 +95,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 /// The failure as the program reports it: a signal as an interruption, an invalid option as usage.
 fn failure(error: Error) -> anyhow::Error {
     match error {
-        Error::Stopped | Error::Datasets(meetpoint_datasets::Error::Interrupted) => {
-            Interrupted.into()
-        }
-        Error::Datasets(error) => error.into(),
-        Error::Unreadable(error) => (*error).into(),
+        Error::Stopped => Interrupted.into(),
+        Error::Datasets(error) | Error::Unreadable(error) => match *error {
+            meetpoint_datasets::Error::Interrupted => Interrupted.into(),
+            error => error.into(),
+        },
         Error::Dataset(error) => error.into(),
         error @ Error::Number { .. } => Fault::usage_of(&error).into(),
         error => error.into(),

@@ -28,7 +28,7 @@ pub enum Subject {
     /// The recipe as a whole.
     Recipe,
     /// An operation.
-    Operation(OperationPlace),
+    Operation(Box<OperationPlace>),
     /// A view.
     View {
         /// Its index, from 0, in the recipe.
@@ -118,7 +118,7 @@ impl Fault {
     /// The fault of the operation at `index` of a recipe or of the operation that contains it.
     pub(super) fn of_operation(self, index: usize, name: &str) -> Problem {
         let (path, names) = (vec![index], vec![name.to_owned()]);
-        self.of(Subject::Operation(OperationPlace { path, names, view: None }))
+        self.of(Subject::Operation(OperationPlace { path, names, view: None }.into()))
     }
 
     /// The fault of the target of a column.

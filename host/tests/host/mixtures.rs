@@ -120,12 +120,12 @@ fn datasets_whose_columns_differ_are_refused_with_both_types() {
             other => panic!("{other:?}"),
         };
     let (column, found, expected) = refused(paths[1]);
-    assert_eq!(column, "width");
+    assert_eq!(&*column, "width");
     assert!(found.contains("Int64") && expected.contains("Int32"), "{found}; {expected}");
     let (column, found, _) = refused(paths[2]);
-    assert!(column == "width" && found.contains("height"), "{found}");
+    assert!(&*column == "width" && found.contains("height"), "{found}");
     let plain = dataset_in_parts(4, 1);
-    assert_eq!(refused(plain.path()).1, "absent");
+    assert_eq!(&*refused(plain.path()).1, "absent");
     let alone = with(&[paths[0]], mixture(&[1.0, 1.0], Stop::FirstExhausted));
     assert!(matches!(
         Loader::open(alone),

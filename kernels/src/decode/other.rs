@@ -175,7 +175,8 @@ pub(super) fn decode_wide(
             let channels = colours.channel_count();
             let bits = colours.bits_per_pixel() / u16::from(channels);
             let plural = if channels == 1 { "" } else { "s" };
-            Err(format.not_of_mode(format_args!("{channels} channel{plural} of {bits} bits"), mode))
+            Err(format
+                .not_of_mode(&format_args!("{channels} channel{plural} of {bits} bits"), mode))
         }
     }
 }

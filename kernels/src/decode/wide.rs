@@ -7,10 +7,11 @@ use super::{Decoder, Encoded, ImageFormat, check_bytes, check_size, other, probe
 use crate::Error;
 use meetpoint_format::recipe::DecodeMode;
 use meetpoint_jpeg::{DecodeOptions, OutputColour};
+use std::fmt::Display;
 
 impl ImageFormat {
     /// A file that a mode does not take.
-    pub(super) fn not_of_mode(self, holds: impl ToString, mode: DecodeMode) -> Error {
+    pub(super) fn not_of_mode(self, holds: &dyn Display, mode: DecodeMode) -> Error {
         Error::Mode { format: self.name(), holds: holds.to_string(), mode: mode.name() }
     }
 }
@@ -56,7 +57,7 @@ impl Decoder {
         out: &mut Vec<u8>,
     ) -> Result<(u32, u32), Error> {
         if mode != DecodeMode::Rgba {
-            return Err(format.not_of_mode("8 bits a channel", mode));
+            return Err(format.not_of_mode(&"8 bits a channel", mode));
         }
         let options = DecodeOptions { colour: OutputColour::Rgb, ..*options };
         let mut picture = std::mem::take(&mut self.picture);

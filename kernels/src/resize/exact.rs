@@ -36,7 +36,7 @@ type Runs = Vec<(usize, Vec<f64>)>;
 /// `row` is called before each row of work and may fail.
 pub(crate) fn resize_numbers<E>(
     resize: &Resize,
-    numbers: Vec<f32>,
+    numbers: &[f32],
     rounding: Rounding,
     row: &mut dyn FnMut() -> Result<(), E>,
 ) -> Result<Vec<f32>, E> {
@@ -51,10 +51,10 @@ pub(crate) fn resize_numbers<E>(
     let (across, down) = (runs(&across), runs(&down));
     let width = resize.from_width as usize;
     if vertical_first(resize) {
-        let numbers = pass_down(&numbers, width, &down, rounding, row)?;
+        let numbers = pass_down(numbers, width, &down, rounding, row)?;
         return pass_across(&numbers, width, &across, rounding, row);
     }
-    let numbers = pass_across(&numbers, width, &across, rounding, row)?;
+    let numbers = pass_across(numbers, width, &across, rounding, row)?;
     pass_down(&numbers, across.len(), &down, rounding, row)
 }
 

@@ -163,7 +163,7 @@ impl SamplePreparer {
                 numbers.extend_from_slice(line);
             }
             let interrupt = &self.interrupt;
-            let resized = resize_numbers(&work, numbers, rounding, &mut || {
+            let resized = resize_numbers(&work, &numbers, rounding, &mut || {
                 after_stage();
                 interrupt.check()
             })?;

@@ -27,8 +27,8 @@ pub(super) fn floats(
     streams: bool,
 ) -> usize {
     let is_aligned = out.as_ptr().addr().is_multiple_of(ALIGNMENT);
-    // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
     match streams && is_aligned {
+        // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
         true => unsafe { floats_avx2::<true>(from, arithmetic, channels, out) },
         // SAFETY: as above.
         false => unsafe { floats_avx2::<false>(from, arithmetic, channels, out) },
@@ -73,11 +73,11 @@ fn floats_avx2<const STREAMS: bool>(
             };
             let centred = _mm256_sub_ps(scaled, mean[vector]);
             let elements = _mm256_div_ps(centred, std[vector]);
-            // SAFETY: the store fills the 32 bytes of the array. Where it needs alignment, `out`
-            // begins at a multiple of 32, and so does each of its arrays.
             match STREAMS {
+                // SAFETY: the store fills the 32 bytes of the array, which is aligned: `out` begins
+                // at a multiple of 32, and so does each of its arrays.
                 true => unsafe { _mm256_stream_ps(out.as_mut_ptr().cast(), elements) },
-                // SAFETY: as above, and it needs no alignment.
+                // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
                 false => unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), elements) },
             }
         }

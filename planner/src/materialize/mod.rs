@@ -217,7 +217,7 @@ pub fn materialize(
     match work.run(&mut writer, &mut state, progress) {
         Ok(()) => (),
         Err(Error::Stopped) => return Err(writer.kept(DatasetsError::Interrupted).into()),
-        Err(Error::Datasets(error)) => return Err(writer.kept(error).into()),
+        Err(Error::Datasets(error)) => return Err(writer.kept(*error).into()),
         Err(error) => {
             writer.discard();
             return Err(error);

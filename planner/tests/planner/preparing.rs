@@ -258,17 +258,14 @@ fn a_command_that_was_stopped_is_resumed_with_the_same_options_only() {
     let stopped = materialize(&source, &recipe, &to, &options, &mut |progress| {
         stop.store(progress.done >= 8, Ordering::Relaxed);
     });
-    let Err(Error::Datasets(DatasetsError::Stopped { parts, .. })) = stopped else {
-        panic!("{stopped:?}")
-    };
+    let Err(Error::Datasets(error)) = stopped else { panic!("{stopped:?}") };
+    let DatasetsError::Stopped { parts, .. } = *error else { panic!("{error:?}") };
     assert!(parts > 0);
     options.stop.store(false, Ordering::Relaxed);
     let other = PrepareOptions { codec: Codec::None, ..options.clone() };
     let refused = prepare(&source, &recipe, &to, &other);
-    assert!(
-        matches!(&refused, Err(Error::Datasets(DatasetsError::ResumeDiffers { .. }))),
-        "{refused:?}"
-    );
+    let Err(Error::Datasets(error)) = refused else { panic!("{refused:?}") };
+    assert!(matches!(*error, DatasetsError::ResumeDiffers { .. }), "{error:?}");
     let summary = prepare(&source, &recipe, &to, &options).unwrap();
     assert_eq!((summary.samples, summary.parts_resumed), (12, parts));
     let parts = |path: &Path| Dataset::open(path).unwrap().manifest().parts.clone();

@@ -6,7 +6,7 @@ import difflib
 import inspect
 import operator
 import os
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union, cast
 
 from ._albumentations import is_of_albumentations
 from ._torchvision import is_of_torchvision
@@ -189,7 +189,7 @@ def paths(name: str, value: Any) -> List[str]:
     """A path in the file system, or a list of them."""
     if isinstance(value, (str, bytes, os.PathLike)) or not isinstance(value, Iterable):
         return [path(name, value)]
-    given = [path(name, each) for each in value]
+    given = [path(name, each) for each in cast(Iterable[object], value)]
     if not given:
         raise SettingError(f"{name} is an empty list", remedy=f"set {name} to one path or more")
     return given

@@ -164,8 +164,7 @@ fn look(table: &StorePath) -> Result<Option<String>, Error> {
     let shown = table.display().to_string();
     let wrong = |problem: Message| malformed(&shown, "line 1".to_owned(), problem);
     let mut rows = Rows::open_limited(table, format, RECOGNISE_ROW_BYTES)?;
-    let mut columns = Columns::named(rows.columns().unwrap_or_default())
-        .map_err(|problem| wrong(problem.into()))?;
+    let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(&wrong)?;
     match rows.next()? {
         // Types do not matter here.
         Some(row) => drop(columns.absorb(&row)),

@@ -171,8 +171,7 @@ impl Survey {
     ) -> Result<Self, Error> {
         let mut rows = Rows::open(table, format)?;
         let shown = table.display().to_string();
-        let mut columns = Columns::named(rows.columns().unwrap_or_default())
-            .map_err(|problem| wrong(problem.into()))?;
+        let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
         let mut texts: HashMap<usize, BTreeSet<String>> = HashMap::new();
         let mut kinds: HashMap<usize, BTreeSet<&'static str>> = HashMap::new();
         while let Some(row) = rows.next()? {

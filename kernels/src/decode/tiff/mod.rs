@@ -22,6 +22,9 @@ use layout::{Chunk, Compression, Layout};
 use meetpoint_format::recipe::DecodeMode;
 use meetpoint_jpeg::{Decoder as JpegDecoder, OutputColour};
 
+/// Puts a row of a strip or tile, of this number in it, where it belongs among the samples.
+type StoreRow = dyn Fn(&Layout<'_>, &Chunk, usize, &[u8], &mut [u8]);
+
 /// Bytes of decompressed data that a picture may need in all, as a multiple of its pixels and a
 /// base: the padding of tiles counts, so a small picture cannot ask for huge tiles.
 const DATA_BYTES_PER_PIXEL: u64 = 32;
@@ -114,7 +117,7 @@ impl TiffDecoder {
             return Ok(());
         }
         if !samples::are_of(&layout, mode) {
-            return Err(ImageFormat::Tiff.not_of_mode(layout.describe(), mode));
+            return Err(ImageFormat::Tiff.not_of_mode(&layout.describe(), mode));
         }
         layout.kept = layout.meaning.channels();
         let conversion = colour::Conversion::of(&directory, &layout)?;
@@ -123,15 +126,14 @@ impl TiffDecoder {
         conversion.place(&layout, (&self.samples, interrupt), mode.pixel_bytes(), out)
     }
 
-    /// Reads the samples that are kept, of so many bytes each. `store` puts a row of a strip or
-    /// tile where it belongs.
+    /// Reads the samples that are kept, of so many bytes each.
     fn read(
         &mut self,
         (_, interrupt): (&[u8], &Interrupt),
         (directory, layout): (&Directory<'_>, &Layout<'_>),
         jpeg: &mut JpegDecoder,
         sample_bytes: usize,
-        store: &dyn Fn(&Layout<'_>, &Chunk, usize, &[u8], &mut [u8]),
+        store: &StoreRow,
     ) -> Result<(), Error> {
         let data = u128::from(layout.chunk_bytes()) * layout.chunks() as u128;
         let pixels = u64::from(layout.width) * u64::from(layout.height);
