@@ -4,7 +4,7 @@
 //! the batch was waiting for. What could be gained follows from the steps, whose pace is that of a
 //! consumer that always finds a batch ready.
 //!
-//! In reading order: this file (the facts), [`words`] (the same in sentences).
+//! In reading order: this file (the facts), `words` (the same in sentences).
 
 mod words;
 
