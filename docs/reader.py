@@ -40,7 +40,7 @@ def text(data, table, slot):
     start = follow(data, field(data, table, slot))
     return data[start + 4 : start + 4 + number("I", data, start)].decode()
 
-def rows_of(data, version, part):
+def rows_of(data, part):
     tail = len(data) - 18 - number("i", data, len(data) - 10)
     check(crc32c(data[tail:]) == part["tail_crc32c"], f"{part['file']}: footer changed")
     footer = follow(data, tail + 8)
@@ -54,7 +54,7 @@ def rows_of(data, version, part):
         nulls = number("q", data, vector(data, batch, 1, 16)[2] + 8)
         buffers = [struct.unpack_from("<qq", data, at) for at in vector(data, batch, 2, 16)]
         at = [body + offset for offset, _ in buffers]
-        end = at[13] if version > 2 and len(at) > 13 else body + body_bytes
+        end = at[13] if len(at) > 13 else body + body_bytes
         rest = data[start : at[5]] + data[at[5] + buffers[5][1] : end]
         check(f"{rows}:{crc32c(rest):08x}" == expected, f"{part['file']}: tables changed")
         for row in range(rows):
@@ -70,10 +70,10 @@ def main(folder):
     body, _, digits = manifest.rpartition(b',\n  "self_sha256": "')
     check(digits[:64] == hashlib.sha256(body).hexdigest().encode(), "dataset.json changed")
     manifest = json.loads(manifest)
-    check(manifest["version"] in (1, 2, 3), f"version {manifest['version']} is not known here")
+    check(manifest["version"] == 3, f"version {manifest['version']} is not known here")
     for part in manifest["parts"]:
         data = (folder / part["file"]).read_bytes()
-        for key, label, image, crc in rows_of(data, manifest["version"], part):
+        for key, label, image, crc in rows_of(data, part):
             check(crc32c(image) == crc, f"{part['file']}, key {key}: it changed")
             name = "-" if label is None else manifest["labels"][label]
             print(key, name, len(image), f"{crc:08x}", sep="\t")

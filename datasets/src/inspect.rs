@@ -40,7 +40,7 @@ pub struct Inspection {
     pub unlabelled: u64,
     /// The parts, as the manifest lists them.
     pub parts: Vec<PartEntry>,
-    /// In which form the images are; absent in version 1, which stores files.
+    /// In which form the images are.
     pub stored: Option<Stored>,
     /// Where it came from.
     pub provenance: Provenance,
@@ -125,7 +125,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
             column: manifest.content_name().to_owned(),
             prepared: manifest.prepared().cloned(),
         },
-        columns: manifest.columns.clone().unwrap_or_default(),
+        columns: manifest.columns.clone(),
         samples: manifest.samples,
         image_bytes: manifest.image_bytes,
         image_bytes_max: manifest.image_bytes_max,

@@ -512,7 +512,7 @@ fn the_content_has_the_name_and_kind_that_it_was_given() {
             let index = Index::open(manifest.clone(), &parts).unwrap();
             assert_eq!((index.columns().kind, index.columns().content_name()), (kind, expected));
             let mut lying = manifest;
-            lying.content.as_mut().unwrap().column = "other".to_owned();
+            lying.content.column = "other".to_owned();
             let error = Index::open(lying, &parts).unwrap_err().to_string();
             assert!(error.contains("dataset.json says `other`"), "{error}");
         }
@@ -523,7 +523,7 @@ fn the_content_has_the_name_and_kind_that_it_was_given() {
 fn the_manifest_lists_the_columns_and_parts_must_agree() {
     let batch = all_sorts(3);
     let (parts, manifest) = encode(&columns_of(&batch), &rows_of(&batch));
-    let listed = manifest.columns.clone().unwrap();
+    let listed = manifest.columns.clone();
     let words: Vec<_> = listed.iter().map(|column| column.type_words.as_str()).collect();
     assert_eq!((words[0], words[1], words[3]), ("Utf8", "LargeBinary", "Null"));
     assert_eq!((listed[1].name.as_str(), listed[1].kind.as_deref()), ("mask", Some("image")));
@@ -533,10 +533,10 @@ fn the_manifest_lists_the_columns_and_parts_must_agree() {
         Index::open(lying, &parts).unwrap_err().to_string()
     };
     let typed = refused(&|lying| {
-        lying.columns.as_mut().unwrap()[0].type_words = "Int8".to_owned();
+        lying.columns[0].type_words = "Int8".to_owned();
     });
     assert!(typed.contains("column 0 is `caption` Utf8, dataset.json says `caption` Int8"));
-    let fewer = refused(&|lying| lying.columns.as_mut().unwrap().truncate(11));
+    let fewer = refused(&|lying| lying.columns.truncate(11));
     assert!(fewer.contains("column 11 is `none` Null, dataset.json says none"), "{fewer}");
 }
 

@@ -11,7 +11,6 @@ use meetpoint_format::dataset::{
     Columns, EntryPointSpacing, EntryPointsStored, Index, Manifest, PartBytes, PartEntry,
     PartLayout, Provenance, RecordBatchMetadata, Stored, part_name, schema,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const IMAGES: [&[u8]; 3] = [b"first image", b"second", b"the third image"];
@@ -93,8 +92,7 @@ fn entry(part: &Memory) -> PartEntry {
 
 /// Writes twice: the checksums have to be known before the footer is written.
 fn part(batch: &RecordBatch, alignment: usize) -> Memory {
-    let is_version_3 = batch.schema().metadata().get("meetpoint.version").unwrap() == "3";
-    let columns = if is_version_3 { batch.num_columns() - 5 } else { 0 };
+    let columns = batch.num_columns() - 5;
     let draft = write(batch, alignment, &Sums { extra: vec![0; columns], ..Sums::default() });
     let layout = PartLayout::read(0, &entry(&draft), &draft).unwrap();
     let metadata =
@@ -112,25 +110,18 @@ fn part(batch: &RecordBatch, alignment: usize) -> Memory {
 }
 
 fn open(part: &Memory) -> Result<Index, meetpoint_format::dataset::DatasetError> {
-    open_as(schema::VERSION, part)
-}
-
-fn open_as(version: u32, part: &Memory) -> Result<Index, meetpoint_format::dataset::DatasetError> {
     let spacing = Some(EntryPointSpacing::McuRow);
     let entry_points = EntryPointsStored { spacing, samples: 1, bytes: 4 };
     let lengths = IMAGES.map(|image| image.len() as u64);
     let columns = PartLayout::read(0, &entry(part), part)?.columns;
     let new = Manifest::new(&columns, Provenance { tool: "test".into(), ..Provenance::default() });
     let manifest = Manifest {
-        version,
-        content: new.content.clone().filter(|_| version > 2),
-        columns: new.columns.clone().filter(|_| version > 2),
         samples: 3,
         image_bytes: lengths.iter().sum(),
         image_bytes_max: 15,
         labels: ["x", "y"].map(str::to_owned).to_vec(),
         parts: vec![entry(part)],
-        stored: (version > 1).then(|| Stored { entry_points, ..Stored::default() }),
+        stored: Some(Stored { entry_points, ..Stored::default() }),
         ..new
     };
     Index::open(manifest, part)
@@ -189,40 +180,6 @@ fn a_part_whose_footer_has_no_checksums_of_its_columns_is_refused() {
     assert!(short.contains("`meetpoint.extra_columns` does not describe batch 0"), "{short}");
 }
 
-/// What the schema of a version before 3 says, over columns of the latest one.
-fn of_version(version: &str, columns: usize, extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
-    let full = batch(extra);
-    let mut fields: Vec<_> = full.schema().fields().iter().take(columns).cloned().collect();
-    fields[1] = Arc::new(Field::new("image", DataType::LargeBinary, false));
-    let pairs = [("meetpoint.format", schema::FORMAT), ("meetpoint.version", version)];
-    let metadata = BTreeMap::from(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    let schema = Schema::new(fields).with_metadata(metadata);
-    RecordBatch::try_new(Arc::new(schema), full.columns()[..columns].to_vec()).unwrap()
-}
-
-#[test]
-fn version_2_lets_further_columns_of_any_type_pass() {
-    let part = part(&of_version("2", 7, extra()), 64);
-    let index = open_as(2, &part).unwrap();
-    reads_right(&index, &part, ENTRY_POINTS);
-    assert!(!index.columns().has_extra());
-}
-
-/// The four columns of version 1, whose fifth of any name, type and content is let pass.
-fn version_1(columns: usize) -> Memory {
-    part(&of_version("1", columns, Vec::new()), 64)
-}
-
-#[test]
-fn a_part_of_version_1_reads_without_entry_points() {
-    for columns in [4, 5] {
-        let part = version_1(columns);
-        reads_right(&open_as(1, &part).unwrap(), &part, [None; 3]);
-        let mixed = open_as(2, &part).unwrap_err().to_string();
-        assert!(mixed.contains("its version is 1, dataset.json says 2"), "{mixed}");
-    }
-}
-
 #[test]
 fn columns_of_another_name_type_or_order_are_refused_by_name() {
     let full = batch(Vec::new());
@@ -266,6 +223,9 @@ fn a_part_of_another_version_or_without_one_is_refused() {
         open(&write(&batch, 64, &Sums::default())).unwrap_err().to_string()
     };
     assert!(refused(&[]).contains("schema has no `meetpoint.format`"));
-    let later = refused(&[("meetpoint.format", schema::FORMAT), ("meetpoint.version", "4")]);
-    assert!(later.contains("schema version is 4, this program reads versions 1 to 3"), "{later}");
+    for version in ["1", "2", "4", "03"] {
+        let pairs = [("meetpoint.format", schema::FORMAT), ("meetpoint.version", version)];
+        let other = refused(&pairs);
+        assert!(other.contains(&format!("schema version is {version}, this program")), "{other}");
+    }
 }

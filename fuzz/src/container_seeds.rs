@@ -157,11 +157,9 @@ pub fn datadings(bytes: &[u8]) -> Vec<Vec<u8>> {
     })
 }
 
-/// Datasets of each version.
+/// A dataset.
 pub fn dataset(bytes: &[u8]) -> Vec<Vec<u8>> {
     let all = [
-        golden!["version-1/dataset.json", "version-1/part-00000.arrow"],
-        golden!["version-2/dataset.json", "version-2/part-00000.arrow"],
         golden!["version-3/dataset.json", "version-3/part-00000.arrow"],
     ];
     once(bytes, all[0][0], || all.iter().map(|files| several(files)).collect())

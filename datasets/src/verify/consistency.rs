@@ -63,11 +63,6 @@ pub(super) fn check(
     if let Some(problem) = manifest.differs(&layout.columns) {
         found.push((Place::File, format!("{problem}; {REMEDY}")));
     }
-    if layout.version != manifest.version {
-        let (own, said) = (layout.version, manifest.version);
-        let problem = format!("its version is {own}, dataset.json says {said}; {REMEDY}");
-        found.push((Place::File, problem));
-    }
     if let Some(place) = region(part, layout.head.clone(), layout.head_crc32c, "Arrow schema") {
         found.push((place, format!("its checksum in the footer is another; {REMEDY}")));
     }

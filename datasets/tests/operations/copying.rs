@@ -251,7 +251,7 @@ fn datasets_in_other_forms_are_refused_by_what_differs() {
 fn datasets_with_other_columns_are_refused_by_the_column() {
     let place = Place::new();
     let first = place.write_some("a", 6);
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-2");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-3");
     let from = [first, golden];
     let merged = merge(&from, &place.path("c"), MergeOrder::Concat, &[], &options(), &mut silent);
     let refusal = merged.unwrap_err().in_full(Surface::CommandLine);

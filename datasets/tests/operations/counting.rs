@@ -1,8 +1,8 @@
 //! What `stats` and `rows` say of a dataset.
 
-use crate::support::{Place, made, options, read, silent};
+use crate::support::{Place, made, read, silent};
 use meetpoint_datasets::operations::{
-    OperationError, Selection, ShownRow, Statistics, merge, rows, stats,
+    OperationError, Selection, ShownRow, Statistics, rows, stats,
 };
 use meetpoint_datasets::{Error, PackOptions, Progressive, pack};
 use meetpoint_prepare::Dataset;
@@ -130,24 +130,4 @@ fn rows_are_shown_with_their_columns_and_no_more_than_wanted() {
         Err(Error::Operation(OperationError::NoColumn { column, .. })) if column == "x"
     );
     assert!(is_named, "{missing:?}");
-}
-
-#[test]
-fn versions_before_columns_are_read_by_every_operation() {
-    let place = Place::new();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    for version in ["version-1", "version-2"] {
-        let path = golden.join(version);
-        let samples = Dataset::open(&path).unwrap().len();
-        assert_eq!(count(&path).samples, samples);
-        assert_eq!(shown(&path, &Selection::default(), 100, None).len() as u64, samples);
-        let to = place.path(version);
-        let prefixes = ["x/".to_owned(), "y/".to_owned()];
-        let from = [path.clone(), path];
-        let order = Default::default();
-        let merged = merge(&from, &to, order, &prefixes, &options(), &mut silent).unwrap();
-        assert_eq!(merged.samples, 2 * samples);
-        let report = meetpoint_datasets::verify(&to, &mut |_| ()).unwrap();
-        assert!(report.is_sound(), "{version}: {:?}", report.problems);
-    }
 }

@@ -66,7 +66,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Images without further columns: what versions 1 and 2 hold.
+    /// Images without further columns.
     pub fn images() -> Self {
         let extra = Arc::new(Schema::empty());
         Self { kind: ContentKind::Image, name: IMAGE.to_owned(), extra, prepared: None }

@@ -9,7 +9,7 @@ use super::message::finish_message;
 use super::row::Row;
 use super::schema::{
     ALIGNMENT, ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX, RECORD_BATCH_BYTES,
-    ROWS_PER_RECORD_BATCH, VERSION,
+    ROWS_PER_RECORD_BATCH,
 };
 use super::{Columns, ContentKind, DatasetError};
 use crate::checksum::crc32c;
@@ -171,7 +171,6 @@ impl<W: Write> PartEncoder<W> {
             rows: u32::try_from(rows.len()).expect("at most ROWS_PER_RECORD_BATCH rows"),
             rest_crc32c,
             extra_crc32c: extra.columns.into_iter().map(|at| crc32c(&extra.body[at])).collect(),
-            version: VERSION,
         });
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What can be wrong with a dataset.
 
+use super::schema::VERSION;
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
 
 /// A dataset that does not read.
@@ -13,12 +14,10 @@ pub enum DatasetError {
         problem: String,
     },
     /// `dataset.json` is of a version that this program does not read.
-    #[error("manifest dataset.json: version is {version}, this program reads {read}")]
+    #[error("manifest dataset.json: version is {version}, this program reads version {VERSION}")]
     Version {
         /// What it says.
         version: u32,
-        /// What can be read, in words.
-        read: String,
     },
     /// A part is not the Arrow IPC file that the manifest promises.
     #[error("part {part}: {problem}")]

@@ -59,11 +59,6 @@ impl ExtraBytes {
 }
 
 impl ExtraTable {
-    /// No columns.
-    pub(super) fn none() -> Self {
-        Self { rows: 0, columns: Vec::new() }
-    }
-
     /// Finds the columns of a record batch whose body is `body` in the part, as its message says:
     /// behind so many nodes and buffers, which end at `first`.
     pub(super) fn parse(

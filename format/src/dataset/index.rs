@@ -113,11 +113,6 @@ impl Index {
             return Err(DatasetError::Manifest { problem });
         }
         for (part, (entry, layout)) in manifest.parts.iter().zip(layouts).enumerate() {
-            if layout.version != manifest.version {
-                let (found, expected) = (layout.version, manifest.version);
-                let problem = format!("its version is {found}, dataset.json says {expected}");
-                return Err(DatasetError::Part { part: entry.file.clone(), problem });
-            }
             let differs = match &columns {
                 None => manifest.differs(&layout.columns),
                 Some(first) if **first == layout.columns => None,

@@ -54,13 +54,11 @@ pub struct RecordBatchPlace {
     pub body_bytes: u64,
     /// Rows.
     pub rows: u32,
-    /// CRC-32C of message and body without the data buffer of the images and, from version 3 on,
-    /// without further columns.
+    /// CRC-32C of message and body without the data buffer of the images and without
+    /// further columns.
     pub rest_crc32c: u32,
-    /// CRC-32C of each further column, from version 3 on.
+    /// CRC-32C of each further column.
     pub extra_crc32c: Vec<u32>,
-    /// Version of the part, which says what columns it has.
-    pub version: u32,
 }
 
 impl RecordBatchPlace {
@@ -73,9 +71,7 @@ impl RecordBatchPlace {
 /// What the footer of a part says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartLayout {
-    /// Version of the conventions that its schema names.
-    pub version: u32,
-    /// The columns of its samples; for versions 1 and 2 images alone.
+    /// The columns of its samples.
     pub columns: Columns,
     /// Magic number and schema message.
     pub head: Range<u64>,
@@ -161,8 +157,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     if footer.dictionaries().is_some_and(|list| !list.is_empty()) {
         return Err("it has dictionaries, which these conventions do not know".to_owned());
     }
-    let (version, columns) =
-        part_schema::check(footer.schema().ok_or("the footer has no schema")?)?;
+    let columns = part_schema::check(footer.schema().ok_or("the footer has no schema")?)?;
     let pair = |key: &str| {
         let mut pairs = footer.custom_metadata().into_iter().flatten();
         let found = pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value());
@@ -186,7 +181,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
             .next()
             .flatten()
             .ok_or_else(|| format!("`{RECORD_BATCHES_KEY}` does not describe batch {number}"))?;
-        let mut batch = place_of(block, sums, version, &place, expected_offset)
+        let mut batch = place_of(block, sums, &place, expected_offset)
             .ok_or_else(|| format!("record batch {number} lies outside its place in the file"))?;
         if let Some(extra) = &mut extra {
             let sums = extra.next().flatten().filter(|sums| sums.len() == extras);
@@ -210,14 +205,13 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
         return Err(format!("{samples} rows, dataset.json says {}", entry.samples));
     }
     let head = 0..record_batches.first().map_or(place.start, |batch| batch.offset);
-    Ok(PartLayout { version, columns, head, head_crc32c, record_batches, tail: place })
+    Ok(PartLayout { columns, head, head_crc32c, record_batches, tail: place })
 }
 
 /// Checks one block of the footer; `None` for one that is not where it must be.
 fn place_of(
     block: &arrow_ipc::Block,
     (rows, rest_crc32c): (u32, u32),
-    version: u32,
     tail: &Range<u64>,
     expected: Option<u64>,
 ) -> Option<RecordBatchPlace> {
@@ -237,7 +231,6 @@ fn place_of(
         rows,
         rest_crc32c,
         extra_crc32c: Vec::new(),
-        version,
     })
 }
 

@@ -1,6 +1,6 @@
 //! `dataset.json`: counts, schema version, labels, checksums and provenance.
 
-use super::schema::{FORMAT, IMAGE, IMAGE_BYTES_MAX, VERSION, VERSIONS_READ, versions_read};
+use super::schema::{FORMAT, IMAGE_BYTES_MAX, VERSION};
 use super::{
     ColumnEntry, Columns, ContentEntry, ContentKind, DatasetError, Form, PLACE_COLUMN, Prepared,
     Stored,
@@ -32,12 +32,10 @@ pub struct Manifest {
     pub format: String,
     /// Version of these conventions.
     pub version: u32,
-    /// What the content of samples is, from version 3 on; before it was images.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<ContentEntry>,
-    /// The further columns in order, from version 3 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub columns: Option<Vec<ColumnEntry>>,
+    /// What the content of samples is.
+    pub content: ContentEntry,
+    /// The further columns in order.
+    pub columns: Vec<ColumnEntry>,
     /// Samples in all parts.
     pub samples: u64,
     /// Bytes of all content (images, …) as it is stored.
@@ -48,7 +46,7 @@ pub struct Manifest {
     pub labels: Vec<String>,
     /// The parts in order.
     pub parts: Vec<PartEntry>,
-    /// Form of the images, from version 2 on; version 1 stores files alone.
+    /// Form of the images. Every file has it; `None` stands for several datasets in different forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Stored>,
     /// Where it came from.
@@ -81,13 +79,13 @@ pub struct Provenance {
     pub source: String,
     /// Files that were left out as unreadable.
     pub skipped: u64,
-    /// The options it was packed with, by name; from version 2 on.
+    /// The options it was packed with, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
-    /// When it was made: RFC 3339, in UTC, as in `2026-01-31T23:59:59Z`; from version 3 on.
+    /// When it was made: RFC 3339, in UTC, as in `2026-01-31T23:59:59Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// What was done to the samples before they were stored, as text; from version 3 on.
+    /// What was done to the samples before they were stored, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
 }
@@ -108,8 +106,8 @@ impl Manifest {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
-            content: Some(ContentEntry { kind: columns.kind, column, prepared }),
-            columns: Some(fields.map(|field| ColumnEntry::of(field)).collect()),
+            content: ContentEntry { kind: columns.kind, column, prepared },
+            columns: fields.map(|field| ColumnEntry::of(field)).collect(),
             samples: 0,
             image_bytes: 0,
             image_bytes_max: 0,
@@ -120,25 +118,24 @@ impl Manifest {
         }
     }
 
-    /// What the content is: images before version 3.
+    /// What the content is.
     pub fn kind(&self) -> ContentKind {
-        self.content.as_ref().map_or(ContentKind::Image, |content| content.kind)
+        self.content.kind
     }
 
-    /// Name of the column with the content: `image` before version 3.
+    /// Name of the column with the content.
     pub fn content_name(&self) -> &str {
-        self.content.as_ref().map_or(IMAGE, |content| &content.column)
+        &self.content.column
     }
 
     /// Which operations of a recipe were executed before samples were stored.
     pub fn prepared(&self) -> Option<&Prepared> {
-        self.content.as_ref().and_then(|content| content.prepared.as_ref())
+        self.content.prepared.as_ref()
     }
 
     /// Whether the content is not in the parts but stays in files elsewhere.
     pub fn is_in_place(&self) -> bool {
-        let last = self.columns.as_ref().and_then(|columns| columns.last());
-        last.is_some_and(|column| column.kind.as_deref() == Some(PLACE_COLUMN))
+        self.columns.last().is_some_and(|column| column.kind.as_deref() == Some(PLACE_COLUMN))
     }
 
     /// How a part's columns differ from those that the manifest lists.
@@ -153,9 +150,9 @@ impl Manifest {
         if self.prepared() != columns.prepared.as_ref() {
             return Some("its samples were prepared otherwise than dataset.json says".to_owned());
         }
-        let listed = self.columns.as_deref().unwrap_or_default();
+        let listed = &self.columns;
         let found: Vec<_> = columns.extra.fields().iter().map(|f| ColumnEntry::of(f)).collect();
-        if found == listed {
+        if found == *listed {
             return None;
         }
         let words = |column: Option<&ColumnEntry>| match column {
@@ -178,8 +175,8 @@ impl Manifest {
         if head.format != FORMAT {
             return Err(broken(format!("format is {:?}, expected {FORMAT:?}", head.format)));
         }
-        if !VERSIONS_READ.contains(&head.version) {
-            return Err(DatasetError::Version { version: head.version, read: versions_read() });
+        if head.version != VERSION {
+            return Err(DatasetError::Version { version: head.version });
         }
         let (body, stated) = split_self_sha256(text).ok_or_else(|| {
             broken(format!("does not end with `{SELF_SHA256}`; it was changed or cut short"))
@@ -213,13 +210,8 @@ impl Manifest {
 
     fn check(&self) -> Result<(), String> {
         self.check_parts()?;
-        match (self.version, &self.stored) {
-            (1, Some(_)) => return Err("version 1 has no member `stored`".to_owned()),
-            (1, None) => {}
-            (_, None) => return Err("missing member `stored`".to_owned()),
-            (_, Some(stored)) => stored.check(self.samples)?,
-        }
-        self.check_version_3()?;
+        self.stored.as_ref().ok_or("missing member `stored`")?.check(self.samples)?;
+        self.check_content()?;
         let mut labels = HashSet::new();
         match self.labels.iter().find(|label| label.is_empty() || !labels.insert(*label)) {
             Some(label) => Err(format!("label {label:?} is empty or listed twice")),
@@ -227,23 +219,8 @@ impl Manifest {
         }
     }
 
-    /// What came with version 3 is there from it on, and was not before.
-    fn check_version_3(&self) -> Result<(), String> {
-        let members = [
-            ("content", self.content.is_some(), true),
-            ("columns", self.columns.is_some(), true),
-            ("content.prepared", self.prepared().is_some(), false),
-            ("provenance.time", self.provenance.time.is_some(), false),
-            ("provenance.recipe", self.provenance.recipe.is_some(), false),
-        ];
-        for (name, is_there, is_needed) in members {
-            if is_there && self.version < 3 {
-                return Err(format!("version {} has no member `{name}`", self.version));
-            }
-            if !is_there && is_needed && self.version > 2 {
-                return Err(format!("missing member `{name}`"));
-            }
-        }
+    /// The kind of the content agrees with the rest, and the time is one.
+    fn check_content(&self) -> Result<(), String> {
         if let Some(prepared) = self.prepared() {
             prepared.beginning()?;
             let wanted = ContentKind::of_prepared(prepared);

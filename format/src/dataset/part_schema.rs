@@ -1,46 +1,39 @@
-//! Compares the schema in a part's footer with that of its version.
+//! Compares the schema in a part's footer with that of these conventions.
 
 use super::Prepared;
 use super::columns::{Columns, ContentKind};
 use super::schema::{
-    CRC32C, ENTRY_POINTS, FORMAT, FORMAT_KEY, IMAGE, KEY, KIND_KEY, LABEL, PREPARED_KEY,
-    VERSION_KEY, VERSIONS_READ, versions_read,
+    CRC32C, ENTRY_POINTS, FORMAT, FORMAT_KEY, IMAGE, KEY, KIND_KEY, LABEL, PREPARED_KEY, VERSION,
+    VERSION_KEY,
 };
 use arrow_schema::Schema;
 use std::sync::Arc;
 
-/// How many columns a reader of a version knows.
-pub(super) fn columns_of(version: u32) -> usize {
-    if version == 1 { 4 } else { COLUMNS.len() }
-}
-
-/// Compares the schema of a part's footer with that of its version, and returns the version and the
-/// part's columns; an error says what differs.
-pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<(u32, Columns), String> {
+/// Compares the schema of a part's footer with that of these conventions, and returns the part's
+/// columns; an error says what differs.
+pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
     let pair = |key: &str| {
         let mut pairs = found.custom_metadata().into_iter().flatten();
         pairs.find(|pair| pair.key() == Some(key)).and_then(|pair| pair.value())
     };
-    let version = match (pair(FORMAT_KEY), pair(VERSION_KEY)) {
+    match (pair(FORMAT_KEY), pair(VERSION_KEY)) {
+        (Some(FORMAT), Some(text)) if text == VERSION.to_string() => {}
         (Some(FORMAT), Some(text)) => {
-            VERSIONS_READ.into_iter().find(|version| version.to_string() == text).ok_or_else(
-                || format!("schema version is {text}, this program reads {}", versions_read()),
-            )?
+            return Err(format!("schema version is {text}, this program reads version {VERSION}"));
         }
         _ => return Err(format!("schema has no `{FORMAT_KEY}` = `{FORMAT}` with a version")),
-    };
+    }
     if found.endianness() != arrow_ipc::Endianness::Little {
         return Err("written big-endian".to_owned());
     }
     let fields = found.fields().ok_or("schema has no columns")?;
-    let columns = COLUMNS.into_iter().take(columns_of(version));
-    for (index, (name, type_name, nullable)) in columns.enumerate() {
+    for (index, (name, type_name, nullable)) in COLUMNS.into_iter().enumerate() {
         if index >= fields.len() {
             return Err(format!("column {index} is missing, expected `{name}` {type_name}"));
         }
         let field = fields.get(index);
-        // From version 3 on the content has the name that the dataset gives it.
-        let has_name = field.name() == Some(name) || version > 2 && name == IMAGE;
+        // The content has the name that the dataset gives it.
+        let has_name = field.name() == Some(name) || name == IMAGE;
         let fits = has_name
             && type_of(field) == type_name
             && field.dictionary().is_none()
@@ -54,11 +47,11 @@ pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<(u32, Columns), Stri
             ));
         }
     }
-    if version < 3 { Ok((version, Columns::images())) } else { Ok((version, further(found)?)) }
+    described(found)
 }
 
-/// The columns of a part from version 3 on: kind and name of the content, what comes after.
-fn further(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
+/// The columns of a part: kind and name of the content, and the further columns.
+fn described(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
     let fields = found.fields().ok_or("schema has no columns")?;
     let content = fields.get(1);
     let pair = |key: &str| {
@@ -89,7 +82,7 @@ fn further(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
 }
 
 /// The columns that a reader needs, in order: name, type, whether it may be null.
-const COLUMNS: [(&str, &str, bool); 5] = [
+pub(super) const COLUMNS: [(&str, &str, bool); 5] = [
     (KEY, "Utf8", false),
     (IMAGE, "LargeBinary", false),
     (LABEL, "Int32", true),

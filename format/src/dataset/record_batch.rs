@@ -5,7 +5,7 @@
 //! that was written.
 
 use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchPlace, range_in};
-use super::part_schema::columns_of;
+use super::part_schema::COLUMNS;
 use super::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use super::{Columns, DatasetError, ExtraTable, PartBytes};
 use crc_fast::{CrcAlgorithm, Digest};
@@ -14,14 +14,10 @@ use std::sync::Arc;
 
 /// Most bytes of a record batch without its images and further columns.
 const REST_BYTES_MAX: u64 = 1 << 28;
-/// Buffers of the columns that every dataset of the latest version has.
+/// Buffers of the columns that every dataset has.
 const BUFFERS: usize = 13;
-/// Buffers of the columns of version 1.
-const BUFFERS_OF_VERSION_1: usize = 10;
 
-/// The buffers of the columns that a reader knows, in the order of the body.
-///
-/// Version 1 has no entry points: those three are empty places at the end of what it has.
+/// The buffers of the columns that every dataset has, in the order of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "column and buffer, as the Arrow format names them")]
 pub enum BufferRole {
@@ -128,8 +124,7 @@ struct Core {
     /// Where each buffer lies in the part.
     buffers: [Range<u64>; BUFFERS],
     nulls: Nulls,
-    /// Where they end in the part and further columns begin. In versions 1 and 2, whose further
-    /// columns are under the same checksum, the end of the body.
+    /// Where they end in the part and further columns begin.
     end: u64,
 }
 
@@ -181,16 +176,12 @@ impl RecordBatchMetadata {
     }
 
     /// Where the further columns lie, for those that the part has.
-    /// None in versions 1 and 2, whose further columns nobody looks at.
     pub fn extra(&self, columns: &Columns) -> Result<ExtraTable, String> {
-        if self.place.version < 3 {
-            return Ok(ExtraTable::none());
-        }
         let end = usize::try_from(self.place.metadata_bytes).expect("at most REST_BYTES_MAX");
         let message = arrow_ipc::root_as_message(&self.bytes[MESSAGE_PREFIX_BYTES as usize..end])
             .map_err(|error| format!("the message does not parse: {error}"))?;
         let batch = message.header_as_record_batch().ok_or("not a record batch")?;
-        let known = (columns_of(self.place.version), BUFFERS);
+        let known = (COLUMNS.len(), BUFFERS);
         let body = self.place.offset + self.place.metadata_bytes..self.place.range().end;
         ExtraTable::parse(&batch, columns, known, self.core.end, &body)
     }
@@ -354,24 +345,20 @@ fn parse_message(
     }
     let nodes = batch.nodes().ok_or("no columns")?;
     let buffers = batch.buffers().ok_or("no buffers")?;
-    let columns = columns_of(place.version);
-    let has_entry_points = columns > 4;
-    let known = if has_entry_points { BUFFERS } else { BUFFERS_OF_VERSION_1 };
-    if nodes.len() < columns || buffers.len() < known {
+    if nodes.len() < COLUMNS.len() || buffers.len() < BUFFERS {
         return Err(format!("{} columns, {} buffers", nodes.len(), buffers.len()));
     }
-    let null_counts: Vec<i64> = nodes.iter().take(columns).map(|node| node.null_count()).collect();
+    let null_counts: [i64; COLUMNS.len()] =
+        std::array::from_fn(|column| nodes.get(column).null_count());
     if [null_counts[0], null_counts[1], null_counts[3]] != [0; 3] {
         return Err("null in a column that has none".to_owned());
     }
-    let count = |column: usize| {
-        let count = null_counts.get(column).copied().unwrap_or(0);
-        u64::try_from(count).map_err(|_| "a negative count of nulls")
-    };
+    let count =
+        |column: usize| u64::try_from(null_counts[column]).map_err(|_| "a negative count of nulls");
     let nulls = Nulls { label: count(2)?, entry_points: count(4)? };
     let mut places: [Range<u64>; BUFFERS] = Default::default();
     let mut end = body.start;
-    for (role, buffer) in BufferRole::ALL.into_iter().zip(buffers.iter().take(known)) {
+    for (role, buffer) in BufferRole::ALL.into_iter().zip(buffers) {
         let needed = match role {
             BufferRole::KeyOffsets | BufferRole::EntryPointsOffsets => (rows + 1) * 4,
             BufferRole::ImageOffsets => (rows + 1) * 8,
@@ -386,9 +373,8 @@ fn parse_message(
         end = range.end;
         places[role as usize] = range;
     }
-    places[known..].fill(end..end);
-    let further = if place.version > 2 && buffers.len() > known {
-        let offset = u64::try_from(buffers.get(known).offset()).ok();
+    let further = if buffers.len() > BUFFERS {
+        let offset = u64::try_from(buffers.get(BUFFERS).offset()).ok();
         let start = offset.and_then(|offset| body.start.checked_add(offset));
         let fits = |start: &u64| (end..=body.end).contains(start);
         start.filter(fits).ok_or("further columns have no room in the body")?

@@ -1,13 +1,9 @@
 //! Names and types of the columns of a part, and the limits that readers may rely on.
 
-use std::ops::RangeInclusive;
-
 /// Value of `format` in the manifest and of [`FORMAT_KEY`] in the schema.
 pub const FORMAT: &str = "meetpoint-dataset";
-/// Version of these conventions that is written.
+/// Version of these conventions: the only one that is written and read.
 pub const VERSION: u32 = 3;
-/// Versions that are read.
-pub const VERSIONS_READ: RangeInclusive<u32> = 1..=VERSION;
 /// Key of the schema's metadata that holds [`FORMAT`].
 pub const FORMAT_KEY: &str = "meetpoint.format";
 /// Key of the schema's metadata that holds [`VERSION`] in decimal.
@@ -24,15 +20,15 @@ pub const PREPARED_KEY: &str = "meetpoint.prepared";
 
 /// Relative path of the source file, `/`-separated, UTF-8. Unique in a dataset. (`Utf8`)
 pub const KEY: &str = "key";
-/// The encoded image: a file, or the coefficient form of a JPEG; from version 3 on, where the
-/// content is no image, the column has another name. (`LargeBinary`)
+/// The encoded image: a file, or the coefficient form of a JPEG. Content that is not an image has
+/// another name. (`LargeBinary`)
 pub const IMAGE: &str = "image";
 /// Index into the manifest's labels; null in a flat dataset. (`Int32`)
 pub const LABEL: &str = "label";
 /// CRC-32C of the image's bytes. (`UInt32`)
 pub const CRC32C: &str = "crc32c";
 /// Where decoding can start in the middle of the JPEG in [`IMAGE`]; null where there is no such
-/// place. From version 2 on. (`Binary`)
+/// position. (`Binary`)
 pub const ENTRY_POINTS: &str = "entry_points";
 
 /// Most rows that a writer puts into a record batch: what is indexed by one read of metadata.
@@ -56,8 +52,3 @@ pub const NESTING_MAX: usize = 16;
 pub const KEY_BYTES_MAX: usize = 4096;
 /// Alignment in bytes of messages and buffers, relative to the file as to the body.
 pub const ALIGNMENT: u64 = 64;
-
-/// The versions that are read, in words.
-pub(super) fn versions_read() -> String {
-    format!("versions {} to {}", VERSIONS_READ.start(), VERSIONS_READ.end())
-}
