@@ -103,7 +103,15 @@ pub struct SizeClass {
 /// Upper bounds of the classes by megapixels.
 const MEGAPIXELS: [f64; 5] = [0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// Looks into a dataset.
+/// Summarises a dataset: counts, labels, parts, provenance, and formats and sizes of its images.
+///
+/// ```
+/// let found = meetpoint_datasets::inspect("tests/golden/version-3".as_ref())?;
+/// assert_eq!((found.samples, found.parts.len()), (6, 1));
+/// let labels: Vec<&str> = found.labels.iter().map(|label| &*label.name).collect();
+/// assert_eq!(labels, ["coarse", "fine"]);
+/// # Ok::<(), meetpoint_datasets::Error>(())
+/// ```
 pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     let dataset = Dataset::open(path)?;
     let manifest = dataset.manifest();

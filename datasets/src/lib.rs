@@ -6,6 +6,28 @@
 //! (whether every bit is as it was packed, and where not), [`preview()`] (a contact sheet of what a
 //! recipe makes of samples), [`Writer`] (rows into a dataset),
 //! [`options`] (the words of their options), [`Error`].
+//!
+//! ```
+//! use meetpoint_datasets::{PackOptions, UnpackOptions, pack, unpack, verify};
+//! use meetpoint_prepare::Dataset;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let (set, copy) = (folder.path().join("pictures.set"), folder.path().join("copy"));
+//! // Two pictures in each of the folders `coarse` and `fine`, which become the labels.
+//! let pictures = "tests/golden/pictures".as_ref();
+//! let packed = pack(pictures, &set, &PackOptions::default(), &mut |_| ())?;
+//! assert_eq!(packed.labels, ["coarse", "fine"]);
+//!
+//! let dataset = Dataset::open(&set)?;
+//! assert_eq!(dataset.len(), packed.samples);
+//! assert!(verify(&set, &mut |_| ())?.is_sound());
+//!
+//! // Every picture is written as the file that it was, byte for byte.
+//! unpack(&set, &copy, &UnpackOptions::default(), &mut |_| ())?;
+//! let original = std::fs::read("tests/golden/pictures/fine/444.jpg")?;
+//! assert_eq!(std::fs::read(copy.join("fine/444.jpg"))?, original);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod choice;
 mod diagnose;

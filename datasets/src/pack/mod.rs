@@ -161,10 +161,27 @@ pub struct PackSummary {
 
 /// Packs the source `from` into the dataset `to`.
 ///
-/// What kind of source it is, it tells itself ([`source::detect`](crate::source::detect())) unless
-/// [`PackOptions::from`] says so. Rows are in its order; for a folder that is the
-/// [natural one](crate::natural_order) of the paths. A dataset of that name is there whole or not
-/// at all: parts and manifest are written and synced under another name, then renamed.
+/// The kind of the source is recognised from its content
+/// ([`source::detect`](crate::source::detect())) unless [`PackOptions::from`] names it. Rows are in
+/// the order of the source; for a folder that is the [natural order](crate::natural_order) of the
+/// paths. The dataset appears complete or not at all: parts and manifest are written and synced
+/// under another name, then renamed.
+///
+/// ```
+/// use meetpoint_datasets::{PackOptions, pack};
+/// use meetpoint_prepare::Dataset;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let to = folder.path().join("table.set");
+/// // A folder of pictures with a table of their captions.
+/// let options = PackOptions { part_bytes_target: 64 << 20, ..PackOptions::default() };
+/// let summary = pack("tests/golden/sources/table-csv".as_ref(), &to, &options, &mut |progress| {
+///     assert!(progress.samples.is_none_or(|all| progress.samples_done <= all));
+/// })?;
+/// assert_eq!((summary.parts, summary.unreadable.len()), (1, 0));
+/// assert_eq!(Dataset::open(&to)?.len(), summary.samples);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn pack(
     from: &Path,
     to: &Path,

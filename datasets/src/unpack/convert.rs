@@ -61,9 +61,29 @@ pub struct ConvertSummary {
 
 /// Writes every sample of a source into the folder `to`, as [`UnpackOptions::sink`] says.
 ///
-/// The bytes of samples go as they are: they are not decoded. `from` is what the source reads, for
-/// messages, and since the destination may not lie in it. As in [`super::unpack`], the folder is
-/// there whole or not at all.
+/// Samples are copied without decoding them. `from` is the path that the source reads: messages
+/// name it, and the destination must not lie in it. As with [`super::unpack`], the folder appears
+/// complete or not at all.
+///
+/// ```
+/// use meetpoint_datasets::source::{self, SourceOptions};
+/// use meetpoint_datasets::{SinkKind, UnpackOptions, convert};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let to = folder.path().join("shards");
+/// // An archive of pictures becomes shards of WebDataset.
+/// let from = "tests/golden/sources/classes.zip".as_ref();
+/// let mut zip = source::open(from, None, &SourceOptions::default())?;
+/// let options = UnpackOptions { sink: SinkKind::WebDataset, ..UnpackOptions::default() };
+/// let summary = convert(&mut *zip, from, &to, &options, &mut |_| ())?;
+/// let mut shards = source::open(&to, Some("tar"), &SourceOptions::default())?;
+/// let mut samples = 0;
+/// while shards.next()?.is_some() {
+///     samples += 1;
+/// }
+/// assert_eq!(samples, summary.samples);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn convert(
     source: &mut dyn Source,
     from: &Path,

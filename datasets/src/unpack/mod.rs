@@ -93,12 +93,26 @@ pub struct UnpackSummary {
     pub replaced: bool,
 }
 
-/// Writes every sample of the dataset `from` into the folder `to`, as [`UnpackOptions::sink`]
-/// says.
+/// Writes every sample of the dataset `from` into the folder `to`, in the format that
+/// [`UnpackOptions::sink`] names.
 ///
-/// A sample is the file it was packed from, byte for byte, unless it was re-written then. Nothing
-/// is written outside `to`, whatever the keys are, and no link is followed in it. The folder is
-/// there whole or not at all: it is written and synced under another name, then renamed.
+/// A sample is the file it was packed from, byte for byte, unless packing rewrote it. Nothing is
+/// written outside `to`, whatever the keys are, and no link in it is followed. The folder appears
+/// complete or not at all: it is written and synced under another name, then renamed.
+///
+/// ```
+/// use meetpoint_datasets::{UnpackOptions, unpack};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let to = folder.path().join("files");
+/// // A picture in a further column cannot be written to a folder, so it is left out.
+/// let without = ["caption", "thumbnail", "boxes", "daytime", "small"].map(str::to_owned);
+/// let options = UnpackOptions { without: without.to_vec(), ..UnpackOptions::default() };
+/// let summary = unpack("tests/golden/version-3".as_ref(), &to, &options, &mut |_| ())?;
+/// assert_eq!(summary.samples, 6);
+/// assert!(to.join("coarse").is_dir() && to.join("fine").is_dir());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn unpack(
     from: &Path,
     to: &Path,

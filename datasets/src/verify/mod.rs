@@ -91,7 +91,27 @@ impl VerifyReport {
     }
 }
 
-/// [`verify_with`] the usual options.
+/// [`verify_with`] the default options.
+///
+/// ```
+/// use meetpoint_datasets::{PackOptions, Place, pack, verify};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let set = folder.path().join("pictures.set");
+/// pack("tests/golden/pictures".as_ref(), &set, &PackOptions::default(), &mut |_| ())?;
+/// assert!(verify(&set, &mut |_| ())?.is_sound());
+///
+/// // One flipped bit in the middle of a part is found, and reported with the sample.
+/// let part = set.join("part-00000.arrow");
+/// let mut bytes = std::fs::read(&part)?;
+/// let middle = bytes.len() / 2;
+/// bytes[middle] ^= 1;
+/// std::fs::write(&part, bytes)?;
+/// let report = verify(&set, &mut |_| ())?;
+/// assert_eq!(report.problems[0].file, "part-00000.arrow");
+/// assert!(matches!(report.problems[0].place, Place::Row { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn verify(
     path: &Path,
     progress: &mut dyn FnMut(VerifyProgress),
