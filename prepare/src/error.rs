@@ -413,7 +413,32 @@ impl Error {
                 StorageError::ShortRead { .. } => true,
                 _ => false,
             },
-            _ => false,
+            Self::Open { .. }
+            | Self::NotADataset { .. }
+            | Self::Dataset { .. }
+            | Self::NoDataset
+            | Self::TooManyDatasets { .. }
+            | Self::ColumnsDiffer { .. }
+            | Self::KeyIndex { .. }
+            | Self::NotMapped { .. }
+            | Self::NoRoot { .. }
+            | Self::Storage(_)
+            | Self::ReadTimeout { .. }
+            | Self::DecodeMemory { .. }
+            | Self::Interrupted
+            | Self::NoSuchBatch { .. }
+            | Self::Columns { .. }
+            | Self::OutputTooSmall { .. }
+            | Self::Prepared { .. }
+            | Self::RecipeDoesNotFit { .. }
+            | Self::Defect { .. }
+            | Self::NoReplacement { .. }
+            | Self::NoFixedShape
+            | Self::ViewShape { .. }
+            | Self::NoLabels { .. }
+            | Self::Label { .. }
+            | Self::Sampler(_)
+            | Self::SamplerColumn { .. } => false,
         }
     }
 

@@ -365,7 +365,15 @@ fn parse_message(
             BufferRole::LabelData | BufferRole::CrcData => rows * 4,
             BufferRole::LabelValidity if nulls.label > 0 => rows.div_ceil(8),
             BufferRole::EntryPointsValidity if nulls.entry_points > 0 => rows.div_ceil(8),
-            _ => 0,
+            // Columns without nulls have no validity; data is checked with its offsets.
+            BufferRole::KeyValidity
+            | BufferRole::ImageValidity
+            | BufferRole::LabelValidity
+            | BufferRole::CrcValidity
+            | BufferRole::EntryPointsValidity
+            | BufferRole::KeyData
+            | BufferRole::ImageData
+            | BufferRole::EntryPointsData => 0,
         };
         let range = range_in(body, buffer.offset(), buffer.length())
             .filter(|range| range.start >= end && range.end - range.start >= needed)

@@ -118,7 +118,9 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
     let (width, height) = match format {
         ImageFormat::Jpeg | ImageFormat::Coefficients => jpeg::size(encoded)?,
         ImageFormat::Tiff => tiff::size(encoded)?,
-        _ => other::size(format, encoded)?,
+        ImageFormat::Png | ImageFormat::WebP | ImageFormat::Bmp | ImageFormat::Gif => {
+            other::size(format, encoded)?
+        }
     };
     Ok(ImageInfo { format, width, height })
 }

@@ -47,7 +47,9 @@ impl Epoch {
                 Some(entry) if entry.source != Source::Host => match entry.state {
                     State::Ready => true,
                     State::Free => false,
-                    _ => return None,
+                    State::Claimed | State::Published | State::Fetching | State::Consumed => {
+                        return None;
+                    }
                 },
                 Some(_) => false,
                 None => {

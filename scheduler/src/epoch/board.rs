@@ -269,7 +269,9 @@ impl Board {
                 device.published.remove(batch);
                 self.fetching -= 1;
             }
-            _ => device.published.remove(batch),
+            State::Free | State::Claimed | State::Published | State::Consumed => {
+                device.published.remove(batch);
+            }
         }
         self.ledger.take_back(batch);
     }

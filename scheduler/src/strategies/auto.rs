@@ -142,7 +142,7 @@ impl Picks for Auto {
         }
         let preparation_ns = match (terms.ranks > 1, terms.learned.common) {
             (true, Some(common)) => common.preparation_ns,
-            _ => terms.learned.preparation_ns,
+            (true, None) | (false, _) => terms.learned.preparation_ns,
         };
         match goal {
             Goal::Throughput => fastest(&inputs, order, window),
@@ -171,7 +171,7 @@ fn fastest(inputs: &Inputs, order: Order, window: u32) -> Selection {
             strategy,
             why: Reason::Fastest { expected_ns: total as u64, host_only_ns: alone as u64 },
         },
-        _ => Selection { strategy: HostOnly.into(), why: Reason::NoGain },
+        Some(_) | None => Selection { strategy: HostOnly.into(), why: Reason::NoGain },
     }
 }
 

@@ -160,7 +160,7 @@ impl Plan for WrrPlan {
         }
         let since = match self.starved {
             Some((seen, since)) if seen == consumed => since,
-            _ => board.now,
+            Some(_) | None => board.now,
         };
         self.starved = Some((consumed, since));
         let redo_ns = board.preparation_ns();

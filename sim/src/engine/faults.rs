@@ -134,7 +134,12 @@ impl Faults {
     fn silent_until(&self, now: Time) -> Option<Option<Time>> {
         let timed = self.timed.iter().filter_map(|(at, kind)| match kind {
             FaultKind::Stall(Some(time)) => Some((*at, at.saturating_add(time.0))),
-            _ => None,
+            FaultKind::Stall(None)
+            | FaultKind::Die
+            | FaultKind::DropLink
+            | FaultKind::Slow(_)
+            | FaultKind::Corrupt
+            | FaultKind::Lie => None,
         });
         let within = |(from, to): (Time, Time)| (from <= now && now < to).then_some(Some(to));
         timed.chain(self.silences.iter().copied()).find_map(within)
@@ -143,8 +148,12 @@ impl Faults {
     /// The latest slowness holds.
     fn factor(&self, now: Time) -> f64 {
         let timed = self.timed.iter().rev().find_map(|(at, kind)| match kind {
-            FaultKind::Slow(factor) if *at <= now => Some(*factor),
-            _ => None,
+            FaultKind::Slow(factor) => (*at <= now).then_some(*factor),
+            FaultKind::Die
+            | FaultKind::DropLink
+            | FaultKind::Stall(_)
+            | FaultKind::Corrupt
+            | FaultKind::Lie => None,
         });
         timed.or(self.slower).unwrap_or(1.0)
     }

@@ -105,7 +105,7 @@ pub(super) fn config(
             devices: u16::try_from(devices.len()).expect("checked: at most 60,000"),
             batches: scenario.batches,
         })),
-        _ => Holders::Shared,
+        Held::Interleaved | Held::Shared => Holders::Shared,
     };
     let replay = scenario.replay.as_deref().map(|text| {
         let wrong = |error: &dyn std::fmt::Display| {

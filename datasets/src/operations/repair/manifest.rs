@@ -113,7 +113,9 @@ impl Before {
         let known = self.manifest.as_ref().map(|manifest| manifest.labels.clone());
         let from = match self.state {
             ManifestState::Sound => LabelsFrom::Manifest,
-            _ => LabelsFrom::DamagedManifest,
+            ManifestState::Damaged | ManifestState::Unreadable | ManifestState::Lost => {
+                LabelsFrom::DamagedManifest
+            }
         };
         Saved { known, from, ..Saved::default() }
     }

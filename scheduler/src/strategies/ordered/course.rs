@@ -301,7 +301,7 @@ impl Course {
                     })
                 }
                 Pattern::Split | Pattern::Frozen(_) => self.fetch.device_position(&ledger.parts),
-                _ => self.fetch.peek(&self.layout, ledger),
+                Pattern::Ascending | Pattern::Windows => self.fetch.peek(&self.layout, ledger),
             }?;
             let source = ledger.entry(position.batch).map(|entry| entry.source);
             match (ledger.state(position.batch), source) {
@@ -320,7 +320,9 @@ impl Course {
             match self.layout.pattern {
                 Pattern::Open => self.fetched_open += 1,
                 Pattern::Split | Pattern::Frozen(_) => self.fetch.advance_device(&self.layout),
-                _ => self.fetch.advance(&self.layout, position),
+                Pattern::Ascending | Pattern::Windows => {
+                    self.fetch.advance(&self.layout, position);
+                }
             }
         }
     }

@@ -175,7 +175,7 @@ impl Cursor {
     pub(crate) fn advance(&mut self, layout: &Layout, position: Position) {
         let turns = match layout.pattern {
             Pattern::Frozen(frozen) => Some(frozen),
-            _ => None,
+            Pattern::Open | Pattern::Split | Pattern::Ascending | Pattern::Windows => None,
         };
         let by_index = matches!(layout.pattern, Pattern::Ascending | Pattern::Windows);
         if position.from_device {
