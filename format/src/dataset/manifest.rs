@@ -46,7 +46,8 @@ pub struct Manifest {
     pub labels: Vec<String>,
     /// The parts in order.
     pub parts: Vec<PartEntry>,
-    /// Form of the images. Every file has it; `None` stands for several datasets in different forms.
+    /// Form of the images. Every file has it; `None` stands for several datasets of different
+    /// forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Stored>,
     /// Where it came from.

@@ -96,6 +96,55 @@ fn damaged_datasets_are_refused() {
     run(folder.path(), &["inspect", "small.set"]).refused(&["dataset.json"]);
 }
 
+/// The error of `inspect --json` on a dataset.
+fn inspected(folder: &Path) -> serde_json::Value {
+    let refused = run(folder, &["inspect", "small.set", "--json"]).refused(&["dataset.json"]);
+    let document: serde_json::Value = serde_json::from_str(&refused.stdout).unwrap();
+    document["error"].clone()
+}
+
+#[test]
+fn every_damage_of_a_manifest_has_a_cause_and_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = packed(folder.path(), SAMPLES).join("dataset.json");
+    let whole = std::fs::read(&path).unwrap();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    // A bit in the middle, in the first brace, and one that makes a byte no UTF-8.
+    let flipped = |at: usize, bit: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= bit;
+        bytes
+    };
+    let damages = [
+        (flipped(whole.len() / 2, 1), "manifest"),
+        (flipped(0, 1), "manifest"),
+        (flipped(whole.len() / 2, 0x80), "manifest"),
+        (whole[..whole.len() / 2].to_vec(), "manifest"),
+        (Vec::new(), "manifest"),
+        (text.replace("meetpoint-dataset", "other").into_bytes(), "manifest"),
+        (text.replace("\"version\": 3", "\"version\": 1").into_bytes(), "dataset_version"),
+        (text.replace("\"version\": 3", "\"version\": 4").into_bytes(), "dataset_version"),
+    ];
+    for (bytes, cause) in damages {
+        std::fs::write(&path, &bytes).unwrap();
+        let error = inspected(folder.path());
+        assert_eq!(error["cause"], cause, "{error}");
+        assert!(error["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{error}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    let error = inspected(folder.path());
+    assert_eq!(error["cause"], "not_a_dataset", "{error}");
+    assert!(error["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{error}");
+    std::fs::create_dir(&path).unwrap();
+    let error = inspected(folder.path());
+    assert!(error["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{error}");
+    // The remedy of a damaged manifest is followed: it rebuilds the dataset.
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, flipped(whole.len() / 2, 1)).unwrap();
+    run(folder.path(), &["dataset", "repair", "small.set", "repaired.set"]).success();
+    run(folder.path(), &["verify", "repaired.set"]).success();
+}
+
 /// The decoder of a container may panic on such bytes: that is reported as damage of the file, not
 /// as a defect of the program.
 #[test]
