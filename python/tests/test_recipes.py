@@ -19,7 +19,7 @@ def test_every_recipe_loads_and_round_trips() -> None:
         made = recipe.load()
         assert made == recipes.load(str(recipe)) == T.Compose.load(str(recipe))
         assert T.Compose.from_toml(made.to_toml()) == made
-        assert made.output is not None and recipe.about and recipe.source
+        assert all(made.outputs.values()) and recipe.about and recipe.source
 
 
 def test_a_loader_takes_a_name_in_place_of_a_recipe(dataset: str) -> None:
@@ -35,6 +35,16 @@ def test_a_key_is_changed_in_every_operation_that_has_it() -> None:
     assert small.output is not None and small.output["shape"] == [3, 32, 48]
 
 
+def test_a_key_is_changed_in_one_view() -> None:
+    changes = {"local.random_resized_crop.size": 64, "local.count": 6}
+    outputs = recipes.load("dinov2", **changes).outputs
+    assert {name: it and it["shape"] for name, it in outputs.items()} == {
+        "global_1": [3, 224, 224],
+        "global_2": [3, 224, 224],
+        "local": [6, 3, 64, 64],
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
@@ -43,6 +53,8 @@ def test_a_key_is_changed_in_every_operation_that_has_it() -> None:
         ("deit-eval", {"size": 40}, "several operations have the key `size`: resize, center_crop"),
         ("deit", {"num_clases": 10}, "did you mean `num_classes`"),
         ("deit", {"num_classes": 0}, "`num_classes`"),
+        ("dinov2", {"size": 64}, "name the view, such as global_1.random_resized_crop.size"),
+        ("simclr", {"views.count": 3}, "did you mean `view`"),
     ],
 )
 def test_what_cannot_be_loaded_is_refused_with_what_there_is(

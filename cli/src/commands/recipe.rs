@@ -31,7 +31,8 @@ enum Command {
         /// Recipe in TOML, or the name of a shipped one.
         #[arg(value_name = "FILE|NAME")]
         recipe: PathBuf,
-        /// Set a key in every operation that has it, or with OPERATION.KEY in that one.
+        /// Set a key in every operation that has it, with OPERATION.KEY in that one, or with
+        /// VIEW.OPERATION.KEY in that view; VIEW.count is the number of its pictures.
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<Change>,
     },
@@ -47,7 +48,8 @@ enum Command {
         /// Its name, and its version: without one, the latest.
         #[arg(value_name = "NAME[@VERSION]")]
         name: String,
-        /// Set a key in every operation that has it, or with OPERATION.KEY in that one.
+        /// Set a key in every operation that has it, with OPERATION.KEY in that one, or with
+        /// VIEW.OPERATION.KEY in that view; VIEW.count is the number of its pictures.
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<Change>,
     },

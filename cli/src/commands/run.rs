@@ -49,7 +49,8 @@ pub(crate) struct Arguments {
     /// Recipe instead of the job's: a TOML file, or the name of one that comes with the program.
     #[arg(long, value_name = "FILE|NAME")]
     recipe: Option<PathBuf>,
-    /// Set a key of that recipe in every operation that has it, or with OPERATION.KEY in that one.
+    /// Set a key of that recipe in every operation that has it, with OPERATION.KEY in that one, or
+    /// with VIEW.OPERATION.KEY in that view; VIEW.count is the number of its pictures.
     #[arg(long, value_name = "KEY=VALUE", requires = "recipe")]
     set: Vec<Change>,
     /// Epochs to run instead of the job's.

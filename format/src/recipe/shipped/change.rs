@@ -1,4 +1,5 @@
-//! A recipe with other values of some keys: `num_classes=10`, or `resize.size=288`.
+//! A recipe with other values of some keys: `num_classes=10`, `resize.size=288`, or those of a view,
+//! `local.count=6` and `local.random_resized_crop.size=64`.
 
 use crate::recipe::declaration::Declaration;
 use crate::recipe::error::RecipeError;
@@ -7,23 +8,42 @@ use meetpoint_diagnose::{Diagnose, Remedy, known};
 use std::str::FromStr;
 use toml::{Table, Value};
 
-/// An operation's name, and the value of a key.
-type Found = (&'static str, Option<Value>);
+/// Key of a view that is not one of its operations.
+const COUNT: &str = "count";
 
-/// A key and its value: in all operations that have the key, or in those of one name.
+/// Where a key was found, and its value.
+#[derive(Debug, Clone, PartialEq)]
+struct Found {
+    /// Column of the view; `None`: outside of views.
+    view: Option<String>,
+    /// Name of the operation.
+    operation: &'static str,
+    value: Option<Value>,
+}
+
+/// A key and its value: in all operations that have the key, in those of one name, or in those of
+/// one view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Name of the operation; `None`: all that have the key.
-    operation: Option<String>,
+    target: Target,
     key: String,
     value: Value,
+}
+
+/// What a change is about.
+#[derive(Debug, Clone, PartialEq)]
+enum Target {
+    /// Operations, by the column of their view and by their name; `None`: of any.
+    Operations { view: Option<String>, operation: Option<String> },
+    /// The number of pictures of a view, by its column.
+    Count { view: String },
 }
 
 /// Why a recipe cannot be changed so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The text is not `KEY=VALUE`.
-    #[error("{0:?} is not KEY=VALUE or OPERATION.KEY=VALUE")]
+    #[error("{0:?} is not KEY=VALUE, OPERATION.KEY=VALUE or VIEW.OPERATION.KEY=VALUE")]
     NotAChange(String),
     /// No operation of the recipe has the key.
     #[error("no operation of the recipe has the key `{key}`")]
@@ -41,6 +61,24 @@ pub enum ChangeError {
         /// Their names.
         operations: Vec<&'static str>,
     },
+    /// Operations of several views have the key, with different values.
+    #[error("several views have the key `{operation}.{key}`: {}", .views.join(", "))]
+    AmbiguousView {
+        /// The operation.
+        operation: &'static str,
+        /// The key.
+        key: String,
+        /// Columns of the views.
+        views: Vec<String>,
+    },
+    /// The recipe has no such view.
+    #[error("the recipe has no view {view:?}")]
+    NoSuchView {
+        /// The column.
+        view: String,
+        /// Columns of the views that there are.
+        known: Vec<String>,
+    },
     /// The recipe is not valid with these values.
     #[error("the changed recipe is refused: {}", .0.located())]
     Refused(RecipeError),
@@ -51,7 +89,8 @@ impl Diagnose for ChangeError {
         match self {
             Self::NotAChange(_) => "not_a_change",
             Self::NoSuchKey { .. } => "no_such_key",
-            Self::Ambiguous { .. } => "ambiguous_key",
+            Self::Ambiguous { .. } | Self::AmbiguousView { .. } => "ambiguous_key",
+            Self::NoSuchView { .. } => "no_such_view",
             Self::Refused(error) => error.cause(),
         }
     }
@@ -67,6 +106,17 @@ impl Diagnose for ChangeError {
                 let name = operations.first().unwrap_or(&"");
                 Some(format!("name the operation, such as {name}.{key}").into())
             }
+            Self::AmbiguousView { operation, key, views } => {
+                let view = views.first().map_or("", String::as_str);
+                Some(format!("name the view, such as {view}.{operation}.{key}").into())
+            }
+            Self::NoSuchView { known: views, .. } if views.is_empty() => {
+                Some("name an operation, such as resize.size".to_owned().into())
+            }
+            Self::NoSuchView { view, known: views } => {
+                let views: Vec<&str> = views.iter().map(String::as_str).collect();
+                Some(known(view, &views).into())
+            }
             Self::Refused(error) => error.remedy(),
         }
     }
@@ -78,43 +128,44 @@ impl FromStr for Change {
 
     fn from_str(text: &str) -> Result<Self, ChangeError> {
         let wrong = || ChangeError::NotAChange(text.to_owned());
-        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
-        let (operation, key) = match key.trim().split_once('.') {
-            Some((operation, key)) => (Some(operation.to_owned()), key),
-            None => (None, key.trim()),
-        };
-        if key.is_empty() || operation.as_deref() == Some("") {
+        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+        let parts: Vec<&str> = name.split('.').map(str::trim).collect();
+        if parts.iter().any(|part| part.is_empty()) {
             return Err(wrong());
         }
+        let operations = |view: Option<&str>, operation: Option<&str>| Target::Operations {
+            view: view.map(str::to_owned),
+            operation: operation.map(str::to_owned),
+        };
+        let (target, key) = match parts[..] {
+            [key] => (operations(None, None), key),
+            [view, COUNT] if !is_operation(view) => (Target::Count { view: view.into() }, COUNT),
+            [operation, key] => (operations(None, Some(operation)), key),
+            [view, operation, key] => (operations(Some(view), Some(operation)), key),
+            _ => return Err(wrong()),
+        };
         let parsed = format!("value = {value}").parse::<Table>();
         let parsed = parsed.ok().and_then(|mut table| table.remove("value"));
         let value = parsed.unwrap_or_else(|| Value::String(value.trim().to_owned()));
-        Ok(Self { operation, key: key.to_owned(), value })
+        Ok(Self { target, key: key.to_owned(), value })
     }
+}
+
+/// Whether an operation has this name.
+fn is_operation(name: &str) -> bool {
+    DECLARATIONS.iter().any(|it| it.name == name)
 }
 
 /// The text of a recipe, every default spelled out, with other values of some keys.
 pub(super) fn apply(text: &str, changes: &[Change]) -> Result<String, ChangeError> {
-    let mut document = Value::Table(text.parse().expect("a recipe writes TOML"));
+    let mut document: Table = text.parse().expect("a recipe writes TOML");
     for change in changes {
-        let (mut found, mut keys) = (Vec::new(), Vec::new());
-        change.find(&document, &mut found, &mut keys);
-        let Some((first, value)) = found.first() else {
-            let key = match &change.operation {
-                Some(operation) => format!("{operation}.{}", change.key),
-                None => change.key.clone(),
-            };
-            keys.sort_unstable();
-            keys.dedup();
-            return Err(ChangeError::NoSuchKey { key, known: keys });
-        };
-        let is_other = |(name, its): &Found| name != first && its != value;
-        if found.iter().any(is_other) {
-            let mut operations: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
-            operations.dedup();
-            return Err(ChangeError::Ambiguous { key: change.key.clone(), operations });
+        match &change.target {
+            Target::Count { view } => change.set_count(view, &mut document)?,
+            Target::Operations { view, operation } => {
+                change.set((view.as_deref(), operation.as_deref()), &mut document)?;
+            }
         }
-        change.set(&mut document);
     }
     Ok(toml::to_string(&document).expect("it was read as TOML"))
 }
@@ -125,44 +176,139 @@ fn declaration(table: &Table) -> Option<&'static Declaration> {
     DECLARATIONS.iter().find(|it| it.name == name).copied()
 }
 
-impl Change {
-    /// Whether it is about this operation.
-    fn is_about(&self, operation: &Declaration) -> bool {
-        self.operation.as_deref().is_none_or(|wanted| wanted == operation.name)
-            && operation.keys.iter().any(|key| key.name == self.key)
-    }
+/// The tables of the views, with their columns.
+fn views(document: &mut Table) -> Vec<(String, &mut Table)> {
+    let views = document.get_mut("views").and_then(Value::as_array_mut);
+    let tables = views.into_iter().flatten().filter_map(Value::as_table_mut);
+    let named = tables.map(|table| {
+        let column = table.get("column").and_then(Value::as_str);
+        (column.expect("a view has a column").to_owned(), table)
+    });
+    named.collect()
+}
 
-    /// Names and present values of all operations that it is about, and all keys there are.
-    fn find(&self, value: &Value, found: &mut Vec<Found>, keys: &mut Vec<String>) {
-        match value {
-            Value::Table(table) => {
-                if let Some(operation) = declaration(table) {
-                    keys.extend(operation.keys.iter().map(|key| match self.operation {
-                        Some(_) => format!("{}.{}", operation.name, key.name),
-                        None => key.name.to_owned(),
-                    }));
-                    if self.is_about(operation) {
-                        found.push((operation.name, table.get(&self.key).cloned()));
-                    }
-                }
-                table.values().for_each(|inner| self.find(inner, found, keys));
-            }
-            Value::Array(array) => array.iter().for_each(|inner| self.find(inner, found, keys)),
+/// The lists of operations: the common ones, and those of each view.
+fn lists(document: &mut Table) -> Vec<(Option<String>, &mut Value)> {
+    let mut lists = Vec::new();
+    let mut of_views = Vec::new();
+    for (key, value) in document.iter_mut() {
+        match key.as_str() {
+            "operation" => lists.push((None, value)),
+            "views" => of_views.extend(value.as_array_mut().into_iter().flatten()),
             _ => {}
+        }
+    }
+    for view in of_views.into_iter().filter_map(Value::as_table_mut) {
+        let column = view.get("column").and_then(Value::as_str).map(str::to_owned);
+        lists.extend(view.get_mut("operations").map(|operations| (column, operations)));
+    }
+    lists
+}
+
+/// Calls a function with each operation of a list, those inside others included.
+fn each(value: &mut Value, f: &mut dyn FnMut(&'static Declaration, &mut Table)) {
+    match value {
+        Value::Table(table) => {
+            if let Some(operation) = declaration(table) {
+                f(operation, table);
+            }
+            table.iter_mut().for_each(|(_, inner)| each(inner, f));
+        }
+        Value::Array(array) => array.iter_mut().for_each(|inner| each(inner, f)),
+        Value::String(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_) => {}
+    }
+}
+
+impl Change {
+    /// Sets the number of pictures of a view.
+    fn set_count(&self, view: &str, document: &mut Table) -> Result<(), ChangeError> {
+        let mut views = views(document);
+        match views.iter_mut().find(|(column, _)| column == view) {
+            Some((_, table)) => {
+                table.insert(COUNT.to_owned(), self.value.clone());
+                Ok(())
+            }
+            None => {
+                let known = views.into_iter().map(|(column, _)| column).collect();
+                Err(ChangeError::NoSuchView { view: view.to_owned(), known })
+            }
         }
     }
 
     /// Sets the value in all operations that it is about.
-    fn set(&self, value: &mut Value) {
-        match value {
-            Value::Table(table) => {
-                if declaration(table).is_some_and(|operation| self.is_about(operation)) {
+    fn set(
+        &self,
+        (view, operation): (Option<&str>, Option<&str>),
+        document: &mut Table,
+    ) -> Result<(), ChangeError> {
+        if let Some(view) = view {
+            let known: Vec<String> =
+                views(document).into_iter().map(|(column, _)| column).collect();
+            if !known.iter().any(|column| column == view) {
+                return Err(ChangeError::NoSuchView { view: view.to_owned(), known });
+            }
+        }
+        let is_named = |it: &Declaration| operation.is_none_or(|wanted| wanted == it.name);
+        let is_about =
+            |it: &Declaration| is_named(it) && it.keys.iter().any(|key| key.name == self.key);
+        let (mut found, mut keys) = (Vec::new(), Vec::new());
+        let mut lists = lists(document);
+        lists.retain(|(column, _)| view.is_none_or(|view| column.as_deref() == Some(view)));
+        for (column, list) in &mut lists {
+            each(list, &mut |it, table| {
+                keys.extend(it.keys.iter().map(|key| match operation {
+                    Some(_) => format!("{}.{}", it.name, key.name),
+                    None => key.name.to_owned(),
+                }));
+                if is_about(it) {
+                    let value = table.get(&self.key).cloned();
+                    found.push(Found { view: column.clone(), operation: it.name, value });
+                }
+            });
+        }
+        let Some(first) = found.first() else {
+            let key = match operation {
+                Some(operation) => format!("{operation}.{}", self.key),
+                None => self.key.clone(),
+            };
+            keys.sort_unstable();
+            keys.dedup();
+            return Err(ChangeError::NoSuchKey { key, known: keys });
+        };
+        self.check(first, &found)?;
+        for (_, list) in lists {
+            each(list, &mut |it, table| {
+                if is_about(it) {
                     table.insert(self.key.clone(), self.value.clone());
                 }
-                table.iter_mut().for_each(|(_, inner)| self.set(inner));
-            }
-            Value::Array(array) => array.iter_mut().for_each(|inner| self.set(inner)),
-            _ => {}
+            });
         }
+        Ok(())
+    }
+
+    /// Checks that the operations have one name, or one view, or the same value.
+    fn check(&self, first: &Found, found: &[Found]) -> Result<(), ChangeError> {
+        let key = || self.key.clone();
+        let differs = |it: &&Found| it.value != first.value;
+        if found.iter().filter(differs).any(|it| it.operation != first.operation) {
+            let mut operations = Vec::new();
+            for it in found {
+                if !operations.contains(&it.operation) {
+                    operations.push(it.operation);
+                }
+            }
+            return Err(ChangeError::Ambiguous { key: key(), operations });
+        }
+        if found.iter().filter(differs).any(|it| it.view != first.view) {
+            let mut views: Vec<String> = found.iter().filter_map(|it| it.view.clone()).collect();
+            views.dedup();
+            let operation = first.operation;
+            return Err(ChangeError::AmbiguousView { operation, key: key(), views });
+        }
+        Ok(())
     }
 }

@@ -112,6 +112,17 @@ pub const SHIPPED: &[ShippedRecipe] = &[
         "facebookresearch/deit, its page on DeiT III and datasets.py"
     ),
     shipped!(
+        "dinov2" @ 1,
+        "DINOv2 on ImageNet: two crops of 224 pixels in the columns `global_1` and `global_2`, \
+         eight of 96 in `local`",
+        "facebookresearch/dinov2, data/augmentations.py and configs/ssl_default_config.yaml"
+    ),
+    shipped!(
+        "dinov2-eval" @ 1,
+        "DINOv2 evaluated at 224 pixels",
+        "facebookresearch/dinov2, data/transforms.py"
+    ),
+    shipped!(
         "imagenet-resnet" @ 1,
         "ResNet on ImageNet, weights V1: crop and flip",
         "torchvision 0.29, references/classification"
@@ -156,6 +167,11 @@ pub const SHIPPED: &[ShippedRecipe] = &[
         "rsb-eval" @ 1,
         "ResNet strikes back, evaluated at 224 pixels",
         "Wightman et al. 2021, table 2: crop ratio 0.95"
+    ),
+    shipped!(
+        "simclr" @ 1,
+        "SimCLR on ImageNet: two crops of 224 pixels in the column `view`",
+        "google-research/simclr, data_util.py, on 8-bit pixels and with Pillow's filters"
     ),
 ];
 

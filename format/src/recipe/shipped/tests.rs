@@ -1,7 +1,7 @@
 //! Tests of the shipped recipes: what each is, and that none changes.
 
 use super::{Change, ChangeError, SHIPPED, UnknownRecipe, find_shipped, is_recipe_path};
-use crate::recipe::Recipe;
+use crate::recipe::{Images, Recipe};
 use meetpoint_diagnose::{Diagnose, Surface};
 
 /// The hash of every recipe. A line is added with a recipe and never changes.
@@ -28,7 +28,9 @@ fn the_list_is_sorted_and_versions_count_from_one() {
 #[test]
 fn every_recipe_can_be_batched_and_its_file_reads_back() {
     for shipped in SHIPPED {
-        assert!(shipped.recipe().output().is_some(), "{shipped}");
+        for images in shipped.recipe().images() {
+            assert!(images.spec().is_some(), "{shipped}: {}", images.column);
+        }
         assert_eq!(Recipe::from_toml(&shipped.file()).unwrap(), shipped.recipe(), "{shipped}");
         assert!(!is_recipe_path(shipped.name), "{shipped}");
         assert!(find_shipped(&shipped.to_string()).is_ok_and(|found| found == shipped));
@@ -79,6 +81,58 @@ fn a_change_sets_a_key_in_every_operation_that_has_it() {
     assert_eq!(recipe.output().map(|it| (it.height, it.width)), Some((96, 128)));
     let recipe = changed("mae", "interpolation=bilinear").unwrap();
     assert!(recipe.to_toml().contains("\"bilinear\""));
+}
+
+#[test]
+fn recipes_of_self_supervised_training_have_the_views_of_their_originals() {
+    let views = |name: &str| {
+        let recipe = find_shipped(name).unwrap().recipe();
+        let of = |it: &Images| (it.column.clone(), it.axes(&it.spec().unwrap()));
+        recipe.images().iter().map(of).collect::<Vec<_>>()
+    };
+    let column = |name: &str, axes: &[u32]| (name.to_owned(), axes.to_vec());
+    let expected = [
+        column("global_1", &[3, 224, 224]),
+        column("global_2", &[3, 224, 224]),
+        column("local", &[8, 3, 96, 96]),
+    ];
+    assert_eq!(views("dinov2"), expected);
+    assert_eq!(views("simclr"), [column("view", &[2, 3, 224, 224])]);
+}
+
+#[test]
+fn a_change_is_of_one_view_or_of_all() {
+    let axes = |name: &str, change: &str| {
+        let recipe = changed(name, change).unwrap();
+        let of = |it: &Images| it.axes(&it.spec().unwrap());
+        recipe.images().iter().map(of).collect::<Vec<_>>()
+    };
+    let (global, local) = (vec![3, 224, 224], vec![8, 3, 96, 96]);
+    let small = axes("dinov2", "local.random_resized_crop.size=64");
+    assert_eq!(small, [global.clone(), global.clone(), vec![8, 3, 64, 64]]);
+    assert_eq!(axes("dinov2", "local.count=6")[2], [6, 3, 96, 96]);
+    assert_eq!(axes("dinov2", "random_grayscale.p=1"), [global.clone(), global, local]);
+    assert_eq!(axes("simclr", "size=96"), [[2, 3, 96, 96]]);
+}
+
+#[test]
+fn a_change_of_views_that_cannot_be_made_is_refused_with_the_reason() {
+    let error = changed("dinov2", "size=64").unwrap_err();
+    assert!(
+        matches!(&error, ChangeError::AmbiguousView { views, .. }
+            if views == &["global_1", "global_2", "local"]),
+        "{error}"
+    );
+    let remedy = error.remedy().unwrap().spelled(Surface::CommandLine);
+    assert!(remedy.contains("global_1.random_resized_crop.size"), "{remedy}");
+    for (name, change) in [("dinov2", "lokal.count=2"), ("deit", "local.resize.size=2")] {
+        let error = changed(name, change).unwrap_err();
+        assert!(matches!(error, ChangeError::NoSuchView { .. }), "{error}");
+    }
+    let error = changed("dinov2", "global_1.gaussian_blur.sigma=1").unwrap_err();
+    assert!(matches!(error, ChangeError::NoSuchKey { .. }), "{error}");
+    assert!(matches!(changed("dinov2", "local.count=0"), Err(ChangeError::Refused(_))));
+    assert!(matches!(changed("dinov2", "a.b.c.d=0"), Err(ChangeError::NotAChange(_))));
 }
 
 #[test]
