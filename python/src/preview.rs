@@ -39,7 +39,6 @@ fn of_preview(py: Python<'_>, error: &PreviewError) -> PyErr {
         PreviewError::Prepare(error) => return errors::of_prepare(py, error),
         PreviewError::Decode { .. } => "SampleError",
         PreviewError::NotImages { .. } | PreviewError::NoSamples { .. } => "DatasetError",
-        PreviewError::SeveralPictures => "RecipeError",
         PreviewError::Range { .. } | PreviewError::TooLarge => "SettingError",
         PreviewError::Encode(_) => "MeetpointError",
     };

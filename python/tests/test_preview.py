@@ -76,6 +76,66 @@ def test_a_sheet_holds_what_a_loader_gives(dataset: str) -> None:
                 assert numpy.array_equal(tile, values.round().astype(numpy.uint8).transpose(1, 2, 0))
 
 
+VIEWS = T.Compose(
+    [
+        T.Views(
+            {
+                "large": T.View([T.RandomResizedCrop(130), T.ToImage()], count=2),
+                "small": T.View([T.RandomResizedCrop((60, 70))], count=3),
+            }
+        )
+    ]
+)
+CROPS = T.Compose([T.Resize((160, 160)), T.TenCrop(128)])
+
+
+# Left and top of every picture behind the stored one: rows of small ones beside large ones, or
+# rows of five; 2 pixels apart.
+@pytest.mark.parametrize(
+    ("recipe", "side", "width", "places"),
+    [
+        (
+            VIEWS,
+            130,
+            2 * 132 + 2 * 72 - 2,
+            {
+                "large": [(0, 0), (132, 0)],
+                "small": [(264, 0), (336, 0), (264, 62)],
+            },
+        ),
+        (
+            CROPS,
+            128,
+            5 * 130 - 2,
+            {"image": [(130 * (n % 5), 130 * (n // 5)) for n in range(10)]},
+        ),
+    ],
+    ids=["views", "ten_crop"],
+)
+def test_a_sheet_holds_all_pictures_of_a_sample(
+    dataset: str, recipe: T.Compose, side: int, width: int, places: Dict[str, Any]
+) -> None:
+    sheet = T.preview(dataset, 2, recipe=recipe, draws=1, seed=5)
+    drawn = pixels(sheet.png)
+    tile_height = max(top for all in places.values() for _, top in all) + 128
+    tile_height = side if recipe is VIEWS else tile_height
+    assert sheet.size == (4 + side + 4 + width + 4, 4 + 2 * (tile_height + 4))
+    columns = [*places, "sample"]
+    with meetpoint.Loader(
+        dataset, recipe=recipe, batch_size=1, seed=5, columns=columns
+    ) as loader:
+        seen = {
+            int(it["sample"][0]): {name: it[name][0].copy() for name in places} for it in loader
+        }
+    for row, (sample, _) in enumerate(sheet.rows):
+        for name, all_places in places.items():
+            for picture, (left, top) in zip(seen[sample][name], all_places):
+                picture = picture if picture.shape[-1] == 3 else picture.transpose(1, 2, 0)
+                height, wide = picture.shape[:2]
+                y, x = 4 + row * (tile_height + 4) + top, 4 + side + 4 + left
+                numpy.testing.assert_array_equal(drawn[y : y + height, x : x + wide], picture)
+
+
 def test_a_sheet_is_saved_and_shown_by_notebooks(dataset: str, tmp_path: Path) -> None:
     with meetpoint.open(dataset) as opened:
         sheet = T.preview(opened, 2, recipe="deit", draws=1)

@@ -24,8 +24,8 @@ use std::sync::Arc;
 /// all of them in a row. Further columns are printed.
 ///
 /// With a recipe and without a sample, the PNG is a contact sheet: in each row a picture as it is
-/// stored, and what the recipe makes of it in successive epochs. Normalisation is undone; boxes,
-/// points and masks are drawn.
+/// stored, and what the recipe makes of it in successive epochs: one picture, or all of its views
+/// and crops beside each other. Normalisation is undone; boxes, points and masks are drawn.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint show photos.set 0 -o first.png

@@ -34,9 +34,6 @@ pub enum PreviewError {
         /// The dataset.
         path: PathBuf,
     },
-    /// A recipe that makes several pictures of a sample, such as views.
-    #[error("the recipe makes several pictures of a sample, and a contact sheet shows one")]
-    SeveralPictures,
     /// A number that is too large or too small.
     #[error("{what} is {value}")]
     Range {
@@ -62,7 +59,6 @@ impl Diagnose for PreviewError {
             Self::Decode { source, .. } => source.cause(),
             Self::NotImages { .. } => "not_images",
             Self::NoSamples { .. } => "no_samples",
-            Self::SeveralPictures => "several_pictures",
             Self::Range { .. } => "out_of_range",
             Self::TooLarge => "too_large",
             Self::Encode(_) => "not_encoded",
@@ -75,9 +71,6 @@ impl Diagnose for PreviewError {
             Self::Decode { source, .. } => source.remedy(),
             Self::NotImages { .. } => Some(Remedy::advice("name a dataset of images")),
             Self::NoSamples { .. } => Some(Remedy::advice("name a dataset with samples")),
-            Self::SeveralPictures => {
-                Some(Remedy::advice("write one sample, which shows all of its pictures"))
-            }
             Self::Range { what, most, .. } => {
                 let least = if *what == "epoch" { 0 } else { 1 };
                 Some(format!("set {what} to a number from {least} to {most}").into())

@@ -1,10 +1,13 @@
 //! A contact sheet: what a recipe makes of some samples, as the model will see them.
 //!
 //! Samples are prepared as in a run, operations on batches and targets included. Each row of the
-//! sheet is a sample: the picture as it is stored, then one result for each epoch. Normalisation is
+//! sheet is a sample: the picture as it is stored, then one result for each epoch, which consists of
+//! several pictures where the recipe has views or crops one picture several times. Normalisation is
 //! undone; boxes, points and masks are drawn. In reading order: this file (preparing), `tile` (a
-//! tensor as a picture), `marks` (targets), `sheet` (tiles on a canvas).
+//! tensor as a picture), `marks` (targets), `arrangement` (several pictures of a sample), `sheet`
+//! (tiles on a canvas).
 
+mod arrangement;
 mod error;
 mod marks;
 mod sheet;
@@ -12,10 +15,13 @@ mod tile;
 
 pub use error::PreviewError;
 
+use arrangement::{Arrangement, Block};
+use image::RgbImage;
+use image::imageops::replace;
 use meetpoint_format::batching::{Batching, Cut};
-use meetpoint_format::column::{BatchLayout, Column, ColumnBytes, ColumnSource};
+use meetpoint_format::column::{BatchLayout, Column, ColumnBytes};
 use meetpoint_format::dataset::ContentKind;
-use meetpoint_format::recipe::Recipe;
+use meetpoint_format::recipe::{Images, Recipe, TensorSpec};
 use meetpoint_format::sampler::{Indices, Sampler, Sampling};
 use meetpoint_kernels::{Cpu, Interrupt, Picture, decode_into};
 use meetpoint_prepare::{CpuPreparer, Dataset, Error as PrepareError, Job, OnError, Preparer};
@@ -71,9 +77,6 @@ pub fn preview(
 ) -> Result<Preview, PreviewError> {
     let PreviewOptions { samples, draws, seed, epoch } = *options;
     check(dataset, options)?;
-    if !recipe.gives_one_picture() {
-        return Err(PreviewError::SeveralPictures);
-    }
     let chosen = spread(dataset.len(), u64::from(samples));
     let epochs = epoch..epoch + draws;
     let mut preparer = preparer(dataset, recipe, &chosen, seed)?;
@@ -83,8 +86,8 @@ pub fn preview(
     let bytes = BatchLayout::bytes_max(&columns, count, &longest);
     let bytes = usize::try_from(bytes).map_err(|_| PreviewError::TooLarge)?;
     let mut memory = vec![0_u8; bytes];
-    let spec = preparer.spec();
-    let mut sheet = Sheet::new(chosen.len(), 1 + draws as usize, (spec.width, spec.height));
+    let results = Results::of(recipe)?;
+    let mut sheet = Sheet::new(chosen.len(), draws as usize, results.first, results.places.size);
     let mut rows = Vec::new();
     for (row, &sample) in chosen.iter().enumerate() {
         let key = dataset.key(sample)?;
@@ -96,7 +99,6 @@ pub fn preview(
         sheet.put(row, 0, &stored.expect("a picture has three bytes for each pixel"));
         rows.push((sample, key));
     }
-    let undo = tile::Undo::of(recipe.operations());
     for (column, epoch) in (1..).zip(epochs.clone()) {
         let prepared = preparer.prepare(epoch, 0, &mut memory, &mut |_| true)?;
         let value = |at: usize, row: usize| {
@@ -104,29 +106,82 @@ pub fn preview(
                 .ok_or(PreviewError::TooLarge)
         };
         for row in 0..chosen.len() {
-            let mut picture = None;
+            let (mut pictures, mut targets) = (Vec::new(), Vec::new());
             for (at, declared) in columns.as_slice().iter().enumerate() {
                 let bytes = value(at, row)?;
-                if declared.source == ColumnSource::Image {
-                    picture = Some(undo.picture(bytes, &spec));
+                if declared.source.is_picture() {
+                    pictures.push(bytes);
+                } else if let Some(target) =
+                    recipe.targets().iter().find(|it| it.column == declared.name)
+                {
+                    targets.push(((target, &declared.kind), bytes));
                 }
             }
-            let mut picture = picture.expect("the sheet asks for the image");
-            let scale = sheet.scale();
-            picture = tile::enlarged(&picture, scale);
-            for (at, declared) in columns.as_slice().iter().enumerate() {
-                let Some(target) = recipe.targets().iter().find(|it| it.column == declared.name)
-                else {
-                    continue;
-                };
-                let bytes = value(at, row)?;
-                marks::draw(&mut picture, scale, (target, &declared.kind), bytes);
-            }
-            sheet.put(row, column, &picture);
+            let draw = |picture: &mut RgbImage| {
+                for (target, bytes) in &targets {
+                    marks::draw(picture, results.scale, *target, bytes);
+                }
+            };
+            sheet.put(row, column, &results.draw(&pictures, &draw));
         }
     }
     let (png, size) = sheet.finish()?;
     Ok(Preview { png, size, rows, epochs })
+}
+
+/// How the pictures of one sample are drawn.
+struct Results<'r> {
+    /// The columns with pictures: their declarations, and what is undone.
+    columns: Vec<(&'r Images, TensorSpec, tile::Undo)>,
+    /// How many pixels of the sheet a pixel has in each direction.
+    scale: u32,
+    places: Arrangement,
+    /// Width of the stored picture's place: that of the largest picture.
+    first: u32,
+}
+
+impl<'r> Results<'r> {
+    fn of(recipe: &'r Recipe) -> Result<Self, PreviewError> {
+        let mut columns = Vec::new();
+        for images in recipe.images() {
+            let spec = images.spec().ok_or(PrepareError::NoFixedShape)?;
+            let operations = match recipe.views() {
+                [] => recipe.operations(),
+                _ => &images.operations,
+            };
+            columns.push((images, spec, tile::Undo::of(operations)));
+        }
+        let largest = |side: fn(&TensorSpec) -> u32| {
+            columns.iter().map(|(_, spec, _)| side(spec)).max().unwrap_or(1)
+        };
+        let (width, height) = (largest(|spec| spec.width), largest(|spec| spec.height));
+        let scale = sheet::scale(width.max(height));
+        let blocks: Option<Vec<Block>> = columns
+            .iter()
+            .map(|(images, spec, _)| {
+                let size = (spec.width.checked_mul(scale)?, spec.height.checked_mul(scale)?);
+                Some(Block { count: u32::try_from(images.pictures()).ok()?, size })
+            })
+            .collect();
+        let places = blocks.and_then(|blocks| Arrangement::of(&blocks));
+        let places = places.ok_or(PreviewError::TooLarge)?;
+        Ok(Self { columns, scale, places, first: width.saturating_mul(scale) })
+    }
+
+    /// All pictures of a sample, from the bytes of each column; `draw` adds the targets.
+    fn draw(&self, values: &[&[u8]], draw: &dyn Fn(&mut RgbImage)) -> RgbImage {
+        let pictures = self.columns.iter().zip(values).flat_map(|((_, spec, undo), bytes)| {
+            bytes.chunks_exact(spec.bytes()).map(move |bytes| undo.picture(bytes, spec))
+        });
+        let (width, height) = self.places.size;
+        let mut tile = RgbImage::from_pixel(width, height, sheet::BACKGROUND);
+        for (picture, (x, y)) in pictures.zip(&self.places.places) {
+            let mut picture = tile::enlarged(&picture, self.scale);
+            draw(&mut picture);
+            replace(&mut tile, &picture, i64::from(*x), i64::from(*y));
+        }
+        tile
+    }
 }
 
 /// The bytes of a sample's value in a column of a batch.
@@ -184,7 +239,7 @@ fn preparer(
     let sampling = Sampling::of(&listed, &**dataset)?;
     let batch_size = u32::try_from(samples.len()).expect("at most SAMPLES_MAX");
     let batching = Batching::alone(Cut { batch_size, drop_last: false, seed }, sampling);
-    let mut names = vec![Column::IMAGE.to_owned()];
+    let mut names: Vec<String> = recipe.images().iter().map(|it| it.column.clone()).collect();
     names.extend(recipe.targets().iter().map(|target| target.column.clone()));
     let job = Job {
         dataset: Arc::clone(dataset),

@@ -12,54 +12,64 @@ const GAP: u32 = 4;
 /// Longest side of the canvas.
 const SIDE_MAX: u32 = 20_000;
 /// What is between tiles.
-const BACKGROUND: Rgb<u8> = Rgb([255; 3]);
+pub(super) const BACKGROUND: Rgb<u8> = Rgb([255; 3]);
+
+/// How many pixels of a sheet a pixel has in each direction, of pictures with this longest side.
+pub(super) fn scale(side: u32) -> u32 {
+    TILE_LEAST.div_ceil(side.max(1))
+}
 
 /// A canvas with places for tiles.
 #[derive(Debug)]
 pub(super) struct Sheet {
     canvas: RgbImage,
-    /// Width and height of a tile.
+    /// Width of the tiles of the first column.
+    first: u32,
+    /// Width and height of the other tiles.
     tile: (u32, u32),
-    scale: u32,
     is_too_large: bool,
 }
 
 impl Sheet {
-    /// A sheet for results of a width and height.
-    pub(super) fn new(rows: usize, columns: usize, (width, height): (u32, u32)) -> Self {
-        let scale = TILE_LEAST.div_ceil(width.max(height).max(1));
-        let tile = (width.saturating_mul(scale), height.saturating_mul(scale));
+    /// A sheet for results of a width and height in `columns`, behind a column of another width.
+    pub(super) fn new(rows: usize, columns: usize, first: u32, tile: (u32, u32)) -> Self {
         let side = |count: usize, tile: u32| {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
-            let pixels = count.saturating_mul(u64::from(tile) + u64::from(GAP));
-            u32::try_from(pixels.saturating_add(GAP.into())).unwrap_or(u32::MAX)
+            count.saturating_mul(u64::from(tile) + u64::from(GAP)).saturating_add(GAP.into())
         };
-        let (width, height) = (side(columns, tile.0), side(rows, tile.1));
+        let width = side(columns, tile.0).saturating_add(u64::from(first) + u64::from(GAP));
+        let [width, height] =
+            [width, side(rows, tile.1)].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
         let is_too_large = width.max(height) > SIDE_MAX;
         let size = if is_too_large { (0, 0) } else { (width, height) };
         let canvas = RgbImage::from_pixel(size.0, size.1, BACKGROUND);
-        Self { canvas, tile, scale, is_too_large }
-    }
-
-    /// How many pixels of the sheet a pixel of a result has in each direction.
-    pub(super) fn scale(&self) -> u32 {
-        self.scale
+        Self { canvas, first, tile, is_too_large }
     }
 
     /// Puts a picture into the middle of a place, reduced or enlarged to fit.
     pub(super) fn put(&mut self, row: usize, column: usize, picture: &RgbImage) {
+        if self.is_too_large {
+            return;
+        }
         let (width, height) = picture.dimensions();
-        let (tile_width, tile_height) = self.tile;
+        let (left, tile_width) = match column {
+            0 => (0, self.first),
+            _ => {
+                let before = (column as i64 - 1) * i64::from(self.tile.0 + GAP);
+                (i64::from(self.first + GAP) + before, self.tile.0)
+            }
+        };
+        let tile_height = self.tile.1;
         let fit = |side: u32, by: f64| ((f64::from(side) * by).round() as u32).max(1);
         let by = (f64::from(tile_width) / f64::from(width.max(1)))
             .min(f64::from(tile_height) / f64::from(height.max(1)));
         let size = (fit(width, by).min(tile_width), fit(height, by).min(tile_height));
-        let place = |index: usize, tile: u32, side: u32| {
-            let start = index as i64 * i64::from(tile + GAP) + i64::from(GAP);
-            start + i64::from((tile - side) / 2)
+        let top = row as i64 * i64::from(tile_height + GAP);
+        let middle = |start: i64, tile: u32, side: u32| {
+            start + i64::from(GAP) + i64::from((tile - side) / 2)
         };
-        let x = place(column, tile_width, size.0);
-        let y = place(row, tile_height, size.1);
+        let x = middle(left, tile_width, size.0);
+        let y = middle(top, tile_height, size.1);
         if size == (width, height) {
             overlay(&mut self.canvas, picture, x, y);
         } else {
@@ -81,29 +91,36 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
-    use super::{BACKGROUND, GAP, PreviewError, Sheet};
+    use super::{BACKGROUND, GAP, PreviewError, Sheet, scale};
     use image::{Rgb, RgbImage};
 
     #[test]
-    fn tiles_lie_in_rows_and_columns_and_small_results_are_enlarged() {
-        let mut sheet = Sheet::new(2, 3, (32, 16));
-        assert_eq!(sheet.scale(), 4);
+    fn tiles_lie_in_rows_and_columns() {
+        let mut sheet = Sheet::new(2, 2, 64, (128, 64));
         let red = Rgb([255, 0, 0]);
         sheet.put(1, 2, &RgbImage::from_pixel(128, 64, red));
         // Taller than the place: it fits by its height.
         sheet.put(0, 0, &RgbImage::from_pixel(64, 128, red));
         let (png, size) = sheet.finish().unwrap();
-        assert_eq!(size, (3 * (128 + GAP) + GAP, 2 * (64 + GAP) + GAP));
+        assert_eq!(size, (64 + GAP + 2 * (128 + GAP) + GAP, 2 * (64 + GAP) + GAP));
         let read = image::load_from_memory(&png).unwrap().into_rgb8();
         assert_eq!(read.get_pixel(size.0 - GAP - 1, size.1 - GAP - 1), &red);
         assert_eq!(read.get_pixel(size.0 - 1, size.1 - 1), &BACKGROUND);
-        let drawn = (0..128).filter(|x| read.get_pixel(GAP + x, GAP + 9) == &red).count();
+        let drawn = (0..64).filter(|x| read.get_pixel(GAP + x, GAP + 9) == &red).count();
         assert_eq!(drawn, 32);
+        let in_second: Vec<u32> =
+            (0..size.0).filter(|x| read.get_pixel(*x, size.1 - GAP - 1) == &red).collect();
+        assert_eq!(in_second, (64 + 3 * GAP + 128..size.0 - GAP).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn small_results_are_enlarged() {
+        assert_eq!([scale(32), scale(100), scale(128), scale(500)], [4, 2, 1, 1]);
     }
 
     #[test]
     fn a_sheet_that_nobody_can_look_at_is_refused() {
-        let mut sheet = Sheet::new(60, 32, (4096, 4096));
+        let mut sheet = Sheet::new(60, 31, 4096, (4096, 4096));
         sheet.put(59, 31, &RgbImage::new(8, 8));
         assert!(matches!(sheet.finish(), Err(PreviewError::TooLarge)));
     }
