@@ -203,6 +203,18 @@ class SigmoidContrast(Transform):
         super().__init__(contrast=number("contrast", contrast))
 
 
+class ConvertColor(Transform):
+    """To another colour space, as OpenCV's ``cvtColor`` of uint8 does from RGB.
+
+    :param space: ``"hsv"``, ``"hls"``, ``"lab"`` or ``"ycrcb"``. No operation on colours can follow.
+    """
+
+    _name = "convert_color"
+
+    def __init__(self, space: str) -> None:
+        super().__init__(space=space)
+
+
 class RandomErasing(Transform):
     """As ``v2.RandomErasing`` and timm's: rectangles of the tensor are replaced. Comes last.
 

@@ -101,6 +101,7 @@ CLASSES: Dict[str, Type[Transform]] = {
         RandomSolarize,
         AdjustGamma,
         SigmoidContrast,
+        ConvertColor,
         GaussianBlur,
         PillowGaussianBlur,
         GaussianNoise,
