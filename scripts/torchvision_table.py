@@ -14,7 +14,7 @@ import json
 import pathlib
 import sys
 
-from meetpoint import _native, _torchvision
+from meetpoint import _native, _torchvision, _torchvision_targets
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "torchvision.md"
@@ -83,18 +83,22 @@ NOT_TRANSFORMS = ("AutoAugmentPolicy", "InterpolationMode", "Transform")
 
 def classes():
     """Every class: whether it is translated, its operation or None, and what there is to say."""
-    found = {name: (True, None, words) for name, words in SEQUENCES.items()}
-    found.update({name: (True, None, "needs no operation") for name in _torchvision._NOTHING})
+    found = {name: ("yes", None, words) for name, words in SEQUENCES.items()}
+    found.update({name: ("yes", None, "needs no operation") for name in _torchvision._NOTHING})
+    found["ToPILImage"] = ("yes", None, "needs no operation before a conversion to a tensor")
+    for name, words in _torchvision_targets.ON_TARGETS.items():
+        removes_points = name == "SanitizeKeyPoints"
+        found[name] = ("no" if removes_points else "with targets=", None, words)
     declared = {it["name"]: it["about"] for it in json.loads(_native.recipe_schema())["operations"]}
     for name, (operation, _oracle, _golden) in OPERATIONS.items():
-        is_translated = name in _torchvision._KNOWN
+        is_translated = "yes" if name in _torchvision._KNOWN else "with nearest="
         why = _torchvision._ON_TENSORS.get(name)
-        if not is_translated and why is None:
+        if is_translated != "yes" and why is None:
             raise SystemExit(f"{name} has an operation, but no translation and no reason for that")
         words = declared[operation]
         found[name] = (is_translated, operation, words if why is None else f"{words}; {why}")
     for name, why in _torchvision._ELSEWHERE.items():
-        found[name] = (False, None, why)
+        found[name] = ("no", None, why)
     aliases = {"ConvertDtype"}
     missing = set(_torchvision._KNOWN) - set(found) - aliases
     if missing:
@@ -115,6 +119,9 @@ def text():
         "[test_torchvision.py](../python/tests_torch/test_torchvision.py) and [recipes.py](../python/studies/recipes.py).",
         "`scripts/torchvision_table.py` writes this page from the translation and the declarations of operations.",
         "",
+        "*With nearest=*: refused, unless the class is named in `nearest=[...]`; the last column says how the result differs.",
+        "*With targets=*: translated at the end of a pipeline where the given targets do the same.",
+        "",
         "| class | translated | operation | compared with | golden files | |",
         "|---|---|---|---|---|---|",
     ]
@@ -125,8 +132,7 @@ def text():
                 raise SystemExit(f"{name}: there is no {GOLDEN}/{file}")
         cell = f"`{operation}`" if operation else ""
         files = ", ".join(f"`{file}`" for file in golden)
-        translated = "yes" if is_translated else "no"
-        lines.append(f"| `{name}` | {translated} | {cell} | {oracle} | {files} | {words} |")
+        lines.append(f"| `{name}` | {is_translated} | {cell} | {oracle} | {files} | {words} |")
     return "\n".join(lines) + "\n"
 
 

@@ -331,6 +331,75 @@ def test_what_torchvision_computes_on_tensors_is_refused_with_what_is_like_it(na
         meetpoint.from_torchvision([imitation(name)])
 
 
+def test_the_nearest_operation_is_used_where_the_class_is_named() -> None:
+    made = [
+        imitation("GaussianBlur", kernel_size=(3, 5), sigma=[0.1, 2.0]),
+        imitation(
+            "ElasticTransform", alpha=[9.0, 8.0], sigma=[3.0, 3.0], interpolation="nearest", fill=7
+        ),
+        imitation("GaussianNoise", mean=0.0, sigma=0.2, clip=False),
+        imitation(
+            "AugMix",
+            severity=2,
+            mixture_width=3,
+            chain_depth=-1,
+            alpha=0.5,
+            all_ops=False,
+            interpolation="bilinear",
+            fill=None,
+        ),
+    ]
+    names = [type(it).__name__ for it in made]
+    expected = T.Compose(
+        [
+            T.GaussianBlur((3, 5), (0.1, 2.0)),
+            T.ElasticTransform((9, 8), (3, 3), "nearest", 7),
+            T.GaussianNoise(0, 0.2, clip=False),
+            T.AugMix(2, 3, 0, 0.5, False, "bilinear"),
+        ]
+    )
+    assert meetpoint.from_torchvision(made, nearest=names) == expected
+    with pytest.raises(meetpoint.RecipeError, match="AugMix .computed on tensors"):
+        meetpoint.from_torchvision(made, nearest=names[:3])
+    with pytest.raises(meetpoint.RecipeError, match="'Resize', which have no nearest.*AugMix"):
+        meetpoint.from_torchvision(made, nearest=["Resize"])
+    with pytest.raises(meetpoint.RecipeError, match="GaussianBlur .after a conversion"):
+        meetpoint.from_torchvision([imitation("ToImage"), made[0]], nearest=names)
+
+
+def test_transforms_of_boxes_are_translated_where_a_target_does_the_same() -> None:
+    sanitize = imitation("SanitizeBoundingBoxes", min_size=2.0, min_area=3.0)
+    convert = imitation("ConvertBoundingBoxFormat", format="XYXY")
+    clamp = imitation("ClampBoundingBoxes", clamping_mode="auto")
+    mode = imitation("SetClampingMode", clamping_mode="soft")
+    flip = imitation("RandomHorizontalFlip", p=0.5)
+    boxes = {"boxes": T.Boxes("xywh", to_format="xyxy", min_size=2)}
+    made = meetpoint.from_torchvision([mode, flip, clamp, sanitize, convert], boxes)
+    assert made == T.Compose([T.RandomHorizontalFlip()], boxes)
+    points = {"points": T.Keypoints()}
+    assert meetpoint.from_torchvision([imitation("ClampKeyPoints"), flip], points)
+    for transforms, targets, words in [
+        ([clamp], {}, "T.Boxes are always clamped.*targets="),
+        ([sanitize], {"b": T.Boxes("xyxy", min_size=1)}, "set min_size=2, min_area=3 of T.Boxes"),
+        ([sanitize], {"b": T.Boxes("xyxy", min_size=2, min_area=9)}, "min_area=3"),
+        ([convert], {"b": T.Boxes("xywh")}, 'set to_format="xyxy"'),
+        ([imitation("SetClampingMode", clamping_mode=None)], boxes, "without clamping"),
+        ([sanitize, imitation("CenterCrop", size=8)], boxes, "after SanitizeBoundingBoxes"),
+        ([imitation("SanitizeKeyPoints")], points, 'outside="zero"'),
+        ([imitation("ClampKeyPoints")], {"p": T.Keypoints(outside="keep")}, 'outside="clamp"'),
+        ([imitation("RandomApply", transforms=[clamp], p=0.5)], boxes, "not applied at random"),
+    ]:
+        with pytest.raises(meetpoint.RecipeError, match=words):
+            meetpoint.from_torchvision(transforms, targets)
+
+
+def test_a_conversion_to_pil_is_nothing_before_one_to_a_tensor() -> None:
+    pil, image = imitation("ToPILImage"), imitation("ToImage")
+    assert meetpoint.from_torchvision([pil, image]) == T.Compose([T.ToImage()])
+    with pytest.raises(meetpoint.RecipeError, match="ToPILImage .after"):
+        meetpoint.from_torchvision([image, pil])
+
+
 def test_configurations_of_timm_become_keys() -> None:
     usual = T.RandAugment.from_timm("rand-m9-mstd0.5-inc1")
     assert usual == T.TimmRandAugment(

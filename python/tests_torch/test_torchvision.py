@@ -162,6 +162,22 @@ def test_what_has_no_exact_translation_is_refused(transforms: Callable[[], List[
             meetpoint.from_torchvision(transforms())
 
 
+def test_the_nearest_blur_is_within_1_of_torchvisions(photographs: Path, tmp_path: Path) -> None:
+    transforms = [v2.CenterCrop(31), v2.GaussianBlur((5, 7), (1.3, 1.3)), v2.ToImage()]
+    meetpoint.pack(photographs, tmp_path / "a.set")
+    recipe = meetpoint.from_torchvision(transforms, nearest=["GaussianBlur"])
+    with meetpoint.Loader(
+        tmp_path / "a.set", recipe=recipe, batch_size=len(SIZES), output="torch"
+    ) as loader:
+        ((images, _),) = list(loader)
+    for number in range(len(SIZES)):
+        picture: Any = Image.open(photographs / f"{number}.jpg").convert("RGB")
+        for transform in transforms:
+            picture = transform(picture)
+        apart = images[number].int() - torch.as_tensor(picture).int()
+        assert int(apart.abs().max()) <= 1
+
+
 def test_the_table_has_every_class_of_torchvision() -> None:
     script = Path(__file__).parents[2] / "scripts" / "torchvision_table.py"
     spec = importlib.util.spec_from_file_location("torchvision_table", script)

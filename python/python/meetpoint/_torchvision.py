@@ -1,16 +1,19 @@
 """Translates torchvision objects into Meetpoint transforms, by the names of classes and attributes.
 
-A translation gives the result of torchvision for PIL images, bit for bit; all others are refused.
+A translation gives the result of torchvision for PIL images, bit for bit; all others are refused,
+unless the caller names a class whose nearest operation will do.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Literal, Optional, Union
+from typing import TYPE_CHECKING, Any, List, Literal, Mapping, Optional, Sequence, Union
 
+from . import _torchvision_targets as _targets
 from ._torchvision_geometry import GEOMETRY, fill_of, refusal, translated
 from .errors import RecipeError
 
 if TYPE_CHECKING:
+    from ._targets import Target
     from .transforms import Transform
 
 _V2 = "torchvision.transforms.v2"
@@ -22,22 +25,16 @@ _ON_TENSORS = {
     "GaussianNoise": "T.GaussianNoise draws other numbers from the same distribution",
     "AugMix": "T.AugMix mixes results of Pillow",
 }
-"""Transforms that torchvision computes on tensors, also for PIL images, and what is like them."""
+"""Transforms that torchvision computes on tensors, also for PIL images, and their nearest operations,
+which have the same names and parameters."""
 _ELSEWHERE = {
-    "ClampBoundingBoxes": "boxes of T.Boxes are always clamped at the end; leave it out",
-    "ClampKeyPoints": "set outside of T.Keypoints",
-    "ConvertBoundingBoxFormat": "set to_format of T.Boxes",
     "JPEG": "compressing again has no operation; use batch_transform",
     "Lambda": "a recipe holds no functions; use batch_transform",
     "LinearTransformation": "whitening has no operation; apply it to the batch",
-    "SanitizeBoundingBoxes": "set min_size, min_area and filters of T.Boxes",
-    "SanitizeKeyPoints": 'set outside="zero" of T.Keypoints',
-    "SetClampingMode": "boxes of T.Boxes are clamped once, at the end; leave it out",
-    "ToPILImage": "batches are tensors; leave it out",
     "UniformTemporalSubsample": "there are no videos",
 }
 """Transforms that no operation stands for, and what does the same."""
-_NOTHING = ("RGB", "Identity", "ToPureTensor")
+_NOTHING = ("RGB", "Identity", "ToPureTensor", "ToPILImage")
 """Transforms that need no operation: decoded pictures are RGB, and batches hold plain tensors."""
 _CHOICES = ("RandomApply", "RandomChoice", "RandomOrder")
 _ON_PICTURES = (
@@ -78,13 +75,17 @@ def is_of_torchvision(it: object) -> bool:
 class _Translation:
     """The transforms translated so far, and the state of torchvision's pipeline after them."""
 
-    def __init__(self) -> None:
+    def __init__(self, nearest: Sequence[str], targets: Mapping[str, "Target"]) -> None:
+        self._nearest = nearest
+        self._targets = targets
         self.made: List["Transform"] = []
         self.refused: List[str] = []
         self.is_tensor = False
         """Whether the picture is a tensor by now; it begins as a PIL image."""
         self.is_float = False
         """Whether its elements are floats by now."""
+        self.on_targets: Optional[str] = None
+        """The last transform of targets, whose work is done at the end of a recipe."""
 
     def add(self, it: Any) -> None:
         name = type(it).__name__
@@ -106,6 +107,10 @@ class _Translation:
             self.refused.append(f"{name} ({why})")
         elif name in GEOMETRY:
             self.made.append(translated(it, name))
+        elif name in _targets.ON_TARGETS:
+            self.on_targets = name
+        elif name in _ON_TENSORS:
+            self._add_nearest(it, name)
         elif name == "CenterCrop":
             self.made.append(ours.CenterCrop(it.size))
         elif name in ("RandomHorizontalFlip", "RandomVerticalFlip", *_WITH_P):
@@ -150,6 +155,31 @@ class _Translation:
         else:
             assert name in _NOTHING, name
 
+    def _add_nearest(self, it: Any, name: str) -> None:
+        """Adds the nearest operation of a transform on tensors."""
+        from . import transforms as ours
+
+        if name == "GaussianBlur":
+            self.made.append(ours.GaussianBlur(it.kernel_size, it.sigma))
+        elif name == "ElasticTransform":
+            keys = (it.alpha, it.sigma, it.interpolation, fill_of(it))
+            self.made.append(ours.ElasticTransform(*keys))
+        elif name == "GaussianNoise":
+            self.made.append(ours.GaussianNoise(it.mean, it.sigma, clip=it.clip))
+        else:
+            assert name == "AugMix", name
+            self.made.append(
+                ours.AugMix(
+                    it.severity,
+                    it.mixture_width,
+                    it.chain_depth,
+                    it.alpha,
+                    it.all_ops,
+                    it.interpolation,
+                    fill_of(it),
+                )
+            )
+
     def _add_policy(self, it: Any, name: str) -> None:
         from . import transforms as ours
 
@@ -168,9 +198,11 @@ class _Translation:
 
         contained: List["Transform"] = []
         for transform in it.transforms:
-            inner = _Translation()
+            inner = _Translation(self._nearest, self._targets)
             inner.is_tensor, inner.is_float = self.is_tensor, self.is_float
             inner.add(transform)
+            if inner.on_targets is not None:
+                inner.refused.append(f"{inner.on_targets}, which is not applied at random")
             if inner.is_tensor and not self.is_tensor:
                 inner.refused.append("a conversion to a tensor")
             self.refused.extend(f"{refused} inside of {name}" for refused in inner.refused)
@@ -196,12 +228,22 @@ class _Translation:
         """Why a transform has no exact translation at its position."""
         if name == "Identity":
             return None
+        if is_of_torchvision(it) and name in _targets.ON_TARGETS:
+            return _targets.refusal(it, name, self._targets)
         if is_of_torchvision(it) and name in _ON_TENSORS:
-            return f"computed on tensors by torchvision; {_ON_TENSORS[name]}"
+            if name not in self._nearest:
+                return f"computed on tensors by torchvision; {_ON_TENSORS[name]}"
+            if self.is_tensor:
+                return "after a conversion to a tensor; move it up"
+            return refusal(it, name)
         if is_of_torchvision(it) and name in _ELSEWHERE:
             return _ELSEWHERE[name]
         if not is_of_torchvision(it) or name not in _KNOWN:
             return "not known"
+        if name == "ToPILImage" and self.is_tensor:
+            return "after a conversion to a tensor; batches are tensors; leave it out"
+        if self.on_targets is not None and name in (*GEOMETRY, "CenterCrop"):
+            return f"after {self.on_targets}, whose work is done at the end; move it up"
         if name in _ON_BATCHES:
             return self._refusal_on_batches(it, name)
         if name in _CHOICES and _is_on_batches(it):
@@ -249,16 +291,31 @@ def _is_on_batches(it: Any) -> bool:
     return any(_is_on_batches(inner) for inner in contained)
 
 
-def from_torchvision(compose: object) -> List["Transform"]:
-    """The transforms that a torchvision object, or a list of them, stands for."""
-    translation = _Translation()
+def from_torchvision(
+    compose: object,
+    nearest: Sequence[str] = (),
+    targets: Optional[Mapping[str, "Target"]] = None,
+) -> List["Transform"]:
+    """The transforms that a torchvision object, or a list of them, stands for.
+
+    :param nearest: names of the classes whose nearest operation will do.
+    :param targets: the targets of the recipe.
+    """
+    nearest = [nearest] if isinstance(nearest, str) else list(nearest)
+    unknown = [name for name in nearest if name not in _ON_TENSORS]
+    if unknown:
+        raise RecipeError(
+            f"nearest names {', '.join(map(repr, unknown))}, which have no nearest operation",
+            remedy=f"choose from {', '.join(sorted(_ON_TENSORS))}",
+        )
+    translation = _Translation(nearest, targets or {})
     translation.add(compose)
     if translation.refused:
         raise RecipeError(
             "torchvision transforms that a recipe cannot hold: " + ", ".join(translation.refused),
             remedy=(
-                f"use {', '.join(_KNOWN)} on PIL images, and apply the others to the batch after "
-                "the loader"
+                f"use {', '.join(_KNOWN)} on PIL images, name those whose nearest operation will "
+                "do in nearest=[...], and apply the others to the batch after the loader"
             ),
         )
     return translation.made

@@ -231,11 +231,20 @@ def from_timm(
 
 
 def from_torchvision(
-    compose: object, targets: Optional[Mapping[str, Target]] = None
+    compose: object,
+    targets: Optional[Mapping[str, Target]] = None,
+    *,
+    nearest: Sequence[str] = (),
 ) -> Compose:
     """Translates objects of ``torchvision.transforms``, v2 or v1, without importing torchvision.
 
-    A :class:`RecipeError` lists what cannot be translated. ``targets`` are those of
-    :class:`Compose`.
+    For the same random parameters, the result has the pixels of torchvision on PIL images, bit for
+    bit. A :class:`RecipeError` lists what cannot be translated.
+
+    :param targets: those of :class:`Compose`. Torchvision's transforms of boxes and keypoints at the
+        end of the pipeline are translated where a target does the same.
+    :param nearest: names of classes, such as ``"GaussianBlur"``, for which the nearest operation is
+        used: ``GaussianBlur`` and ``ElasticTransform`` are within 1 of torchvision, ``GaussianNoise``
+        draws other numbers, and ``AugMix`` mixes results of Pillow.
     """
-    return Compose(_translate(compose), targets)
+    return Compose(_translate(compose, nearest, targets), targets)
