@@ -38,6 +38,7 @@ def run(name: str, *command: str, **environment: str) -> str:
         ("timm_train", "epoch 1: loss"),
         ("lightning_train", "12 steps, accuracy"),
         ("huggingface_trainer", "12 steps, {'eval_loss'"),
+        ("simclr_torch", "epoch 1: loss"),
         ("torchvision_references", "segmentation: (4, 3, 48, 48), loss"),
     ],
 )
@@ -53,6 +54,16 @@ def test_keras_trains_on_both_backends(backend: str) -> None:
 def test_ranks_train_together() -> None:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     assert "% right" in run("imagenet_torch", *launch)
+
+
+def test_the_views_of_a_picture_find_each_other() -> None:
+    import simclr_torch
+
+    # Two views in different directions for each picture, and all alike.
+    apart = torch.eye(4).repeat_interleave(2, 0).unflatten(0, (4, 2))
+    assert simclr_torch.contrast(apart, 0.1) < 0.01
+    alike = torch.ones(4, 2, 4)
+    assert abs(float(simclr_torch.contrast(alike, 0.1)) - float(torch.tensor(7.0).log())) < 1e-6
 
 
 def test_the_loaders_of_the_references_give_what_their_loops_take(tmp_path: Path) -> None:
