@@ -105,6 +105,20 @@ def crop(transform: v1.RandomCrop) -> Stage:
     return stage
 
 
+def linspace(first: float, last: float, count: int) -> torch.Tensor:
+    """Magnitudes in float32 as docs/formats.md defines them.
+
+    The last bit of torch's own differs between processors, which changes values by 1 of 255.
+    """
+    assert first in (0, 0.0) or last == 0, (first, last)
+    index = numpy.arange(count, dtype=numpy.float32)
+    span = numpy.float32(last) - numpy.float32(first)
+    step = span / numpy.float32(count - 1)
+    lower = numpy.float32(first) + step * index
+    upper = numpy.float32(last) - step * (numpy.float32(count - 1) - index)
+    return torch.from_numpy(numpy.where(index < count // 2, lower, upper).astype(numpy.float32))
+
+
 def trivial(transform: v2.TrivialAugmentWide) -> Stage:
     def stage(picture: Any, draws: Draws) -> Any:
         def randint(high: int, _: Any) -> torch.Tensor:
@@ -114,7 +128,9 @@ def trivial(transform: v2.TrivialAugmentWide) -> Stage:
             # torchvision negates up to 0.5, Meetpoint below.
             return torch.tensor(draws.uniform(), dtype=torch.float64)
 
-        with mock.patch.object(torch, "randint", randint), mock.patch.object(torch, "rand", rand):
+        with mock.patch.object(torch, "randint", randint), mock.patch.object(
+            torch, "rand", rand
+        ), mock.patch.object(torch, "linspace", linspace):
             return transform(picture)
 
     return stage
