@@ -42,6 +42,10 @@ impl SampleColumns for Plain {
         Ok(Vec::new())
     }
 
+    fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, Self::Error> {
+        Ok((0..self.samples()).map(|n| Some((300 + (n % 400) as u32, 500))).collect())
+    }
+
     fn select(&self, _: &Expression) -> Result<Vec<u64>, SamplerError> {
         Ok(Vec::new())
     }

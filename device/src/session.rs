@@ -5,7 +5,9 @@ use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
-use meetpoint_format::column::{BatchColumns, BatchLayout, COLUMNS_MAX, ColumnNames};
+use meetpoint_format::column::{
+    BatchColumns, BatchLayout, COLUMNS_MAX, Collate, CollateError, ColumnNames,
+};
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash};
 use meetpoint_format::sampler::{DATASETS_MAX, Sampling};
@@ -80,6 +82,8 @@ pub(crate) enum Refusal {
     OtherRecipe { own: RecipeHash, host: String },
     #[error("{count} columns are requested, the limit is {COLUMNS_MAX}")]
     TooManyColumns { count: usize },
+    #[error(transparent)]
+    Collate(#[from] CollateError),
     #[error("batches of {batch_size} cannot be made of {samples} samples: {problem}")]
     Batches { batch_size: u32, samples: u64, problem: &'static str },
     #[error(transparent)]
@@ -136,6 +140,7 @@ impl Refusal {
             ),
             Self::RecipeTooLong { .. }
             | Self::TooManyColumns { .. }
+            | Self::Collate(_)
             | Self::Batches { .. }
             | Self::Batching(_)
             | Self::Holders(_)
@@ -158,6 +163,7 @@ impl Refusal {
             Self::Memory { .. } => tonic::Code::ResourceExhausted,
             Self::RecipeTooLong { .. }
             | Self::TooManyColumns { .. }
+            | Self::Collate(_)
             | Self::Batches { .. }
             | Self::Batching(_)
             | Self::Holders(_)
@@ -249,7 +255,8 @@ pub(crate) fn load(
     if count > COLUMNS_MAX {
         return Err(Refusal::TooManyColumns { count });
     }
-    let columns = ColumnNames::from(request.columns.clone());
+    let collate = request.collate.as_ref().map_or(Ok(Collate::Stack), Collate::try_from)?;
+    let columns = ColumnNames::from(request.columns.clone()).collated(collate);
     let selected = dataset.select(&columns, &recipe)?;
     let (batching, device) = find_batching(request, sampler_data, &dataset, means)?;
     let batches = batching.batches();

@@ -70,12 +70,25 @@ enum Lost {
     Failed(String),
     /// A sample of it is damaged, which the host decides about.
     Damaged(String),
+    /// Its pictures do not fit the slot that was reserved for it.
+    TooLarge(String),
 }
 
 impl<E: std::error::Error> From<E> for Lost {
     fn from(error: E) -> Self {
         Self::Failed(error.to_string())
     }
+}
+
+/// What it is about a batch that the host prepares it instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// This device, or the job.
+    Device,
+    /// A damaged sample.
+    Sample,
+    /// Pictures that are larger than what memory was reserved for.
+    Size,
 }
 
 /// Times of one batch.
@@ -142,7 +155,7 @@ impl Worker {
     fn batch(&mut self, at: Assignment) -> bool {
         let (holder, _) = self.job.batching.holder(at.batch);
         if holder != self.job.device {
-            return self.tell_failed(at, &self.not_held(at.batch, holder), false);
+            return self.tell_failed(at, &self.not_held(at.batch, holder), Cause::Device);
         }
         self.around.signs.begin((at.epoch, at.batch, at.generation));
         let Ok(turn) = self.wait_for_turn(at, Line::Tail) else {
@@ -167,20 +180,22 @@ impl Worker {
                 })) && self.send_meters()
             }
             Err(Lost::Void) => true,
-            Err(Lost::Failed(reason)) => self.tell_failed(at, &reason, false),
-            Err(Lost::Damaged(reason)) => self.tell_failed(at, &reason, true),
+            Err(Lost::Failed(reason)) => self.tell_failed(at, &reason, Cause::Device),
+            Err(Lost::Damaged(reason)) => self.tell_failed(at, &reason, Cause::Sample),
+            Err(Lost::TooLarge(reason)) => self.tell_failed(at, &reason, Cause::Size),
         };
         self.around.signs.end();
         told
     }
 
-    fn tell_failed(&self, at: Assignment, reason: &str, is_damage: bool) -> bool {
+    fn tell_failed(&self, at: Assignment, reason: &str, cause: Cause) -> bool {
         self.send(Message::Failed(Failed {
             epoch: at.epoch,
             batch: at.batch,
             generation: at.generation,
             reason: reason.chars().take(REASON_CHARS_MAX).collect(),
-            is_damage,
+            is_damage: cause == Cause::Sample,
+            exceeds_slot: cause == Cause::Size,
         }))
     }
 
@@ -280,6 +295,7 @@ impl Worker {
         let PreparedBatch { layout, .. } = prepared.map_err(|error| match error {
             PrepareError::Interrupted => Lost::Void,
             error if error.is_damage() => Lost::Damaged(error.to_string()),
+            error @ PrepareError::BatchTooLarge { .. } => Lost::TooLarge(error.to_string()),
             error => error.into(),
         })?;
         // A batch may end without a final check.

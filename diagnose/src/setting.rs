@@ -27,6 +27,8 @@ pub enum Setting {
     RunAhead,
     /// Whether every epoch has an order of its own.
     Shuffle,
+    /// How pictures of different sizes become one batch.
+    Collate,
     /// Whether an emulated device may share the only core.
     AllowShared,
     /// Folders that a device serves.
@@ -145,6 +147,7 @@ impl Setting {
             Self::Reuse => ("reuse", "reuse"),
             Self::RunAhead => ("run_ahead", "run_ahead"),
             Self::Shuffle => ("shuffle", "shuffle"),
+            Self::Collate => ("collate", "collate"),
             Self::AllowShared => ("--allow-shared", "allow_shared"),
             Self::DeviceRoot => ("--root", "--root"),
             Self::DeviceHosts => ("--hosts", "--hosts"),
@@ -221,6 +224,7 @@ impl Setting {
             | Self::Stratify
             | Self::PadIfNeeded => true,
             Self::BatchSize
+            | Self::Collate
             | Self::MemoryBudget
             | Self::SpoolQuota
             | Self::Strategy

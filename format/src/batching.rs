@@ -379,7 +379,7 @@ impl Plan {
             true => positions / size,
             false => positions.div_ceil(size),
         };
-        let positions = Positions::new(sampling, holders, cut.seed);
+        let positions = Positions::new(sampling, holders, (cut.batch_size, cut.seed));
         let held: Vec<u64> = positions.lengths().collect();
         let ranks = u64::from(rank.ranks);
         let total: u64 = held.iter().copied().map(batches_of).sum();

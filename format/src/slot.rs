@@ -14,7 +14,7 @@ use std::fmt::Display;
 pub const HEADER_BYTES: usize = 4096;
 
 /// Version of the layout; another one is refused.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// "MEETSLOT" as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"MEETSLOT");
@@ -61,9 +61,10 @@ pub struct SlotColumn {
     pub kind: u16,
     /// Element type, as [`crate::column::ElementType::code`] numbers them.
     pub element: u16,
-    /// Number of axes of fixed length.
+    /// Number of axes behind that of samples.
     pub axes_count: u32,
-    /// Their lengths, outermost first; zero behind the last.
+    /// Their lengths, outermost first; zero behind the last, and for an axis that has a length of
+    /// its own for every sample.
     pub axes: [u32; AXES_MAX],
     /// Where the column lies in the payload.
     pub extent: Extent,
@@ -73,15 +74,15 @@ pub struct SlotColumn {
 
 impl SlotColumn {
     /// The entry of a column.
-    pub fn new(column: &Column, extent: Extent, crc32c: u32) -> Self {
+    pub fn new(column: &Column, index: usize, layout: &BatchLayout, crc32c: u32) -> Self {
         let axes = column.kind.axes();
         Self {
             name_crc32c: crate::checksum::crc32c(column.name.as_bytes()),
             kind: column.kind.code(),
             element: column.kind.element().code(),
             axes_count: u32::try_from(axes.len()).expect("a sample has at most AXES_MAX axes"),
-            axes: std::array::from_fn(|axis| axes.get(axis).copied().unwrap_or(0)),
-            extent,
+            axes: *layout.all_axes(index),
+            extent: layout.extent(index),
             crc32c,
         }
     }
@@ -191,11 +192,12 @@ impl SlotHeader {
     ///
     /// Panics where the payload is shorter than the layout.
     pub fn table(columns: &BatchColumns, layout: &BatchLayout, payload: &[u8]) -> Vec<SlotColumn> {
-        let entry = |(column, extent): (&Column, &Extent)| {
-            let bytes = bytes_of(extent, payload).expect("the payload has the layout's length");
-            SlotColumn::new(column, *extent, crc32c(bytes))
+        let entry = |(index, column): (usize, &Column)| {
+            let extent = layout.extent(index);
+            let bytes = bytes_of(&extent, payload).expect("the payload has the layout's length");
+            SlotColumn::new(column, index, layout, crc32c(bytes))
         };
-        columns.as_slice().iter().zip(layout.extents()).map(entry).collect()
+        columns.as_slice().iter().enumerate().map(entry).collect()
     }
 
     /// The header's bytes.
@@ -306,9 +308,12 @@ impl SlotHeader {
         let limit = expected.payload_bytes_max;
         let beyond = || field("payload_bytes", self.payload_bytes, format!("at most {limit}"));
         let rows = |index: usize| self.columns[index].extent.rows;
-        let layout = BatchLayout::new(expected.columns, self.samples, rows).ok_or_else(beyond)?;
+        // Lengths of padded axes are the batch's; those of other axes are compared below.
+        let axes = |index: usize| self.columns[index].axes;
+        let layout = BatchLayout::with_axes(expected.columns, self.samples, rows, axes);
+        let layout = layout.ok_or_else(beyond)?;
         for (index, (own, column)) in self.columns.iter().zip(columns).enumerate() {
-            own.check(column, layout.extent(index))?;
+            own.check(column, index, &layout)?;
         }
         same("payload_bytes", self.payload_bytes, layout.bytes())?;
         if layout.bytes() > limit {
@@ -343,8 +348,8 @@ impl SlotHeader {
 
 impl SlotColumn {
     /// Compares an entry with the declaration of its column and with where the column lies.
-    fn check(&self, column: &Column, extent: Extent) -> Result<(), SlotError> {
-        let expected = Self::new(column, extent, self.crc32c);
+    fn check(&self, column: &Column, index: usize, layout: &BatchLayout) -> Result<(), SlotError> {
+        let expected = Self::new(column, index, layout, self.crc32c);
         let refuse = |field, got: String, expected: String| {
             Err(SlotError::Column { column: column.name.clone(), field, got, expected })
         };

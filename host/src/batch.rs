@@ -52,18 +52,20 @@ impl Table {
     }
 
     /// CRC-32C of each sample: its values in all columns, in order, each of variable length behind
-    /// its length.
+    /// its length and its shape, where it has one of its own. Padding is part of a value.
     pub(crate) fn sample_checksums(&self, payload: &[u8]) -> Vec<u32> {
         let columns: Vec<ColumnBytes<'_>> =
             (0..self.columns.len()).map(|index| self.column(index, payload)).collect();
         let checksum = |sample: usize| {
             let values = columns.iter().map(|column| column.value(sample).unwrap_or_default());
+            let shapes = columns.iter().map(|column| column.shape_bytes(sample));
+            let shapes: Vec<&[u8]> = shapes.map(Option::unwrap_or_default).collect();
             let lengths: Vec<[u8; 8]> =
                 values.clone().map(|value| (value.len() as u64).to_le_bytes()).collect();
-            let columns = columns.iter().zip(values).zip(&lengths);
-            crc32c_of(columns.flat_map(|((column, value), length)| {
+            let columns = columns.iter().zip(values).zip(&lengths).zip(shapes);
+            crc32c_of(columns.flat_map(|(((column, value), length), shape)| {
                 let is_variable = column.column().kind.is_variable();
-                [if is_variable { &length[..] } else { &[] }, value]
+                [if is_variable { &length[..] } else { &[] }, shape, value]
             }))
         };
         (0..self.layout.samples() as usize).map(checksum).collect()
@@ -133,12 +135,15 @@ pub(crate) enum Memory {
     },
     /// In a slot of a spool in memory, behind its header.
     Slot(SlotLease),
+    /// At the beginning of memory of its own, as its pictures are larger than what places are for.
+    Own(AlignedBuffer),
 }
 
 impl Memory {
     pub(crate) fn kind(&self) -> MemoryKind {
         match self {
             Self::Place(place) => place.kind(),
+            Self::Own(own) => own.kind(),
             Self::Fetched { buffer, .. } => buffer.kind(),
             Self::Slot(_) => MemoryKind::Shared,
         }
@@ -147,6 +152,7 @@ impl Memory {
     pub(crate) fn payload(&self, bytes: usize) -> &[u8] {
         match self {
             Self::Place(place) => &place[..bytes],
+            Self::Own(own) => &own.as_slice()[..bytes],
             Self::Fetched { buffer, start } => {
                 let start = start + HEADER_BYTES;
                 &buffer.as_slice()[start..start + bytes]
@@ -161,6 +167,7 @@ impl Memory {
     fn payload_mut(&mut self, bytes: usize) -> &mut [u8] {
         match self {
             Self::Place(place) => &mut place[..bytes],
+            Self::Own(own) => &mut own.as_mut_slice()[..bytes],
             Self::Fetched { buffer, start } => {
                 let start = *start + HEADER_BYTES;
                 &mut buffer.as_mut_slice()[start..start + bytes]
@@ -217,8 +224,9 @@ impl Batch {
 
     /// The axes of the images, outermost first: [samples, height, width, 3] or
     /// [samples, 3, height, width]; of the first view, where the recipe has views, with the number
-    /// of its pictures behind that of samples where it is not 1. Samples that were left out are
-    /// missing; with `on_error` skip there may be none left. Also where batches have no column with
+    /// of its pictures behind that of samples where it is not 1. Height and width are those of this
+    /// batch where pictures are padded, and 0 where each picture has a size of its own. Samples that
+    /// were left out are missing; with `on_error` skip there may be none left. Also where batches have no column with
     /// images.
     pub fn shape(&self) -> &[u32] {
         &self.shape

@@ -206,6 +206,7 @@ impl Diagnose for EventKind {
             Self::DeviceAwaited { .. } => "device_awaited",
             Self::BatchFailed { .. } => "batch_failed",
             Self::BatchesFailed { .. } => "batches_failed",
+            Self::BatchesOversized { .. } => "batches_oversized",
             Self::SamplesFilledIn { .. } => "samples_filled_in",
             Self::SamplesDamaged { .. } => "samples_damaged",
             Self::ColumnsReadAgain { .. } => "columns_read_again",
@@ -217,6 +218,9 @@ impl Diagnose for EventKind {
         match self {
             Self::DeviceAwaited { .. } => {
                 Some(Remedy::set(Setting::Strategy, Change::To("auto".to_owned())))
+            }
+            Self::BatchesOversized { .. } => {
+                Some("raise `max_size` of `collate`, or leave it out".into())
             }
             Self::SamplesFilledIn { .. } => Some(Remedy::run(Command::VerifyDeep)),
             Self::SamplesDamaged { .. } => Some(Remedy::run(Command::Verify)),

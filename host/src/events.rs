@@ -1,5 +1,6 @@
 //! What went wrong in an epoch and what was done about it, as facts; `Display` words them.
 
+use meetpoint_format::units::show_bytes_at_least;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -115,6 +116,14 @@ pub enum EventKind {
         /// The reason, if it is that of an earlier event; `None` for various others.
         reason: Option<String>,
     },
+    /// Batches of pictures of different sizes were larger than the memory that is reserved for a
+    /// batch; the host prepared them in memory of their own.
+    BatchesOversized {
+        /// How many.
+        batches: u64,
+        /// Bytes of the largest.
+        bytes_max: u64,
+    },
     /// Damaged samples that the host prepared were filled in (`on_error = "lenient"`).
     SamplesFilledIn {
         /// How many.
@@ -203,6 +212,8 @@ pub enum BatchFault {
     Damage,
     /// The device could not prepare it.
     Preparation,
+    /// Its pictures are larger than what memory was reserved for.
+    Size,
     /// The host refused what the device published.
     Refused,
 }
@@ -220,6 +231,7 @@ impl EventKind {
             | Self::DeviceAwaited { .. }
             | Self::BatchFailed { .. }
             | Self::BatchesFailed { .. }
+            | Self::BatchesOversized { .. }
             | Self::SamplesFilledIn { .. }
             | Self::SamplesDamaged { .. }
             | Self::ColumnsReadAgain { .. }
@@ -326,6 +338,9 @@ impl fmt::Display for EventKind {
                     BatchFault::Preparation => {
                         write!(f, "{device} could not prepare batch {batch}")?;
                     }
+                    BatchFault::Size => {
+                        write!(f, "batch {batch} does not fit a slot of {device}")?;
+                    }
                     BatchFault::Refused => {
                         write!(f, "batch {batch} of {device} was refused")?;
                     }
@@ -339,6 +354,16 @@ impl fmt::Display for EventKind {
                     Some(reason) => write!(f, "for the same reason ({reason})"),
                     None => f.write_str("for other reasons"),
                 }
+            }
+            Self::BatchesOversized { batches, bytes_max } => {
+                let (noun, were) =
+                    if *batches == 1 { ("batch", "was") } else { ("batches", "were") };
+                let most = show_bytes_at_least(*bytes_max);
+                write!(
+                    f,
+                    "{batches} {noun} of the host {were} larger than the memory reserved for a \
+                     batch (up to {most}), and took memory of their own"
+                )
             }
             Self::SamplesFilledIn { samples, has_devices } => {
                 let (noun, were) =

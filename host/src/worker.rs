@@ -4,15 +4,16 @@ use crate::batch::{Contents, Memory, Table};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, HostTask, Prepared};
-use crate::ring::Ring;
+use crate::ring::{Place, Ring};
 use crate::{Error, cores};
 use meetpoint_format::column::ColumnSource;
 use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::{
-    DecodeMemory, Error as PrepareError, Job, Mended, PreparedBatch, Preparer, Resources,
+    BatchMemory, DecodeMemory, Error as PrepareError, Job, MemoryKind, Mended, PreparedBatch,
+    Preparer, Resources,
 };
 use meetpoint_scheduler::BatchIndex;
-use meetpoint_storage::{Counters, open_engine};
+use meetpoint_storage::{AlignedBuffer, Counters, open_engine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -26,6 +27,47 @@ pub(crate) struct HostPreparer {
     serial: Arc<AtomicU64>,
     /// What the engine had done when it was last asked.
     counted: Counters,
+    /// Most bytes of a batch that is larger than a place.
+    own_bytes_max: u64,
+}
+
+/// A place of the ring; or memory of its own, where a batch turns out to be larger.
+struct HostMemory {
+    place: Place,
+    own: Option<AlignedBuffer>,
+    /// Most bytes of that.
+    limit: u64,
+}
+
+impl BatchMemory for HostMemory {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.own {
+            Some(own) => own.as_mut_slice(),
+            None => &mut self.place,
+        }
+    }
+
+    fn may_grow(&self) -> bool {
+        true
+    }
+
+    fn grow(&mut self, bytes: usize) -> bool {
+        let fits = bytes as u64 <= self.limit;
+        if fits {
+            self.own = Some(AlignedBuffer::zeroed(bytes));
+        }
+        fits
+    }
+}
+
+impl From<HostMemory> for Memory {
+    fn from(memory: HostMemory) -> Self {
+        memory.own.map_or(Self::Place(memory.place), Self::Own)
+    }
 }
 
 /// Reads from the columns of a batch what the runtime itself uses.
@@ -120,7 +162,9 @@ impl HostPreparer {
         }));
         let contents = ContentsReader { job: job.clone(), verifies: config.verify_samples };
         let counted = Counters::default();
-        Ok((Self { preparer, contents, ring: ring.clone(), serial, counted }, notes))
+        let own_bytes_max = config.memory_budget_bytes / u64::from(config.shares);
+        let ring = ring.clone();
+        Ok((Self { preparer, contents, ring, serial, counted, own_bytes_max }, notes))
     }
 
     /// Prepares a batch and reports it; calls `at_work` between samples and while it reads.
@@ -138,7 +182,7 @@ impl HostPreparer {
         at_work: &mut dyn FnMut(),
     ) -> Result<Option<Prepared>, Error> {
         let HostTask { serial, epoch, batch: BatchIndex(batch) } = task;
-        let Some(mut place) = driver.wait_for_place(&self.ring, serial) else {
+        let Some(place) = driver.wait_for_place(&self.ring, serial) else {
             return Ok(None);
         };
         let start_ns = monotonic_ns();
@@ -147,18 +191,19 @@ impl HostPreparer {
             driver.is_current(serial)
         };
         self.serial.store(serial, Ordering::Relaxed);
-        let prepared = self.preparer.prepare(epoch, batch, &mut place, &mut is_wanted);
+        let mut memory = HostMemory { place, own: None, limit: self.own_bytes_max };
+        let prepared = self.preparer.prepare(epoch, batch, &mut memory, &mut is_wanted);
         let PreparedBatch { layout, samples, mended, stats } = match prepared {
             Err(PrepareError::Interrupted) => return Ok(None),
             prepared => prepared?,
         };
         let end_ns = monotonic_ns();
         let table = Table::new(self.preparer.columns(), layout);
+        let memory = Memory::from(memory);
         let (contents, verify_ns) = self
             .contents
-            .read(&table, &place[..table.bytes()], samples, mended)
+            .read(&table, memory.payload(table.bytes()), samples, mended)
             .expect("the dataset's index has checked its labels");
-        let memory = Memory::Place(place);
         let stats = Some(stats);
         let bring_ns = 0;
         Ok(Some(Prepared { memory, table, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))

@@ -54,4 +54,4 @@ pub use meetpoint_jpeg::{Cpu, Interrupt};
 pub use operations::numbers_of;
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor};
-pub use targets::{TargetProblem, TargetSpec};
+pub use targets::{TargetProblem, TargetSpec, element_bytes};

@@ -59,6 +59,10 @@ impl SampleColumns for Dataset {
         Ok(values)
     }
 
+    fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, Error> {
+        Ok(Self::picture_sizes(self, &mut |_, _| true)?.all().collect())
+    }
+
     fn select(&self, expression: &Expression) -> Result<Vec<u64>, Error> {
         let mut selected = Vec::new();
         for batch in 0..self.record_batches() {

@@ -8,11 +8,14 @@ use crate::concatenation::Concatenation;
 use crate::contents::Contents;
 use crate::member::{Member, OpenFile};
 use crate::recent::RecentKeys;
-use crate::shape::fixed_shape;
+use crate::shape::collated_shape;
+use crate::sizes::PictureSizes;
 use crate::{Error, KeyLookup, original};
 use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
-use meetpoint_format::column::{BatchColumns, ColumnSource, TargetColumn, value_bytes_max};
+use meetpoint_format::column::{
+    BatchColumns, Collate, ColumnKind, ColumnNames, ColumnSource, TargetColumn, value_bytes_max,
+};
 use meetpoint_format::dataset::{Columns, DatasetError, KeyedRows, Manifest, SampleLocation};
 use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_format::recipe::Recipe;
@@ -20,7 +23,7 @@ use meetpoint_kernels::Interrupt;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A dataset opened for reading.
 ///
@@ -47,6 +50,7 @@ pub struct Dataset {
     concatenation: Option<Concatenation>,
     recent_keys: RecentKeys,
     column_cache: ColumnCache,
+    pub(crate) picture_sizes: OnceLock<Arc<PictureSizes>>,
 }
 
 /// What the members before one have.
@@ -85,9 +89,9 @@ impl Dataset {
 
     fn alone(member: Member) -> Self {
         let (starts, recent_keys, column_cache) = Default::default();
-        let path = member.path().to_path_buf();
+        let (path, picture_sizes) = (member.path().to_path_buf(), OnceLock::new());
         let (members, concatenation) = (vec![member], None);
-        Self { path, members, starts, concatenation, recent_keys, column_cache }
+        Self { path, members, starts, concatenation, recent_keys, column_cache, picture_sizes }
     }
 
     fn of_several(members: Vec<Member>) -> Result<Self, Error> {
@@ -104,8 +108,8 @@ impl Dataset {
         let names: Vec<_> =
             members.iter().map(|member| member.path().display().to_string()).collect();
         let (recent_keys, column_cache) = Default::default();
-        let path = names.join(", ").into();
-        Ok(Self { path, members, starts, concatenation, recent_keys, column_cache })
+        let (path, picture_sizes) = (names.join(", ").into(), OnceLock::new());
+        Ok(Self { path, members, starts, concatenation, recent_keys, column_cache, picture_sizes })
     }
 
     /// The folder; its name alone where there are several, for messages.
@@ -324,10 +328,11 @@ impl Dataset {
 
     /// The columns of batches with these names. Refuses a recipe that the samples are not prepared
     /// for.
-    pub fn select(&self, names: &[String], recipe: &Recipe) -> Result<BatchColumns, Error> {
+    pub fn select(&self, names: &ColumnNames, recipe: &Recipe) -> Result<BatchColumns, Error> {
         self.start(recipe)?;
-        let spec = fixed_shape(recipe)?;
-        let columns = BatchColumns::select(names, self.columns(), (recipe, &spec))
+        let collate = names.collate();
+        let spec = collated_shape(recipe, collate)?;
+        let columns = BatchColumns::select(names, self.columns(), (recipe, &spec), collate)
             .map_err(|source| Error::Columns { path: self.path.clone(), source })?;
         let has_labels = columns.position_of(ColumnSource::Label).is_some();
         if has_labels && recipe.labels().is_some() && self.manifest().labels.is_empty() {
@@ -343,25 +348,50 @@ impl Dataset {
         &self,
         columns: &BatchColumns,
         recipe: &Recipe,
+        collate: Collate,
     ) -> Result<Vec<TargetColumn>, Error> {
-        let spec = fixed_shape(recipe)?;
+        let spec = collated_shape(recipe, collate)?;
         columns
-            .targets(self.columns(), (recipe, &spec))
+            .targets(self.columns(), (recipe, &spec), collate)
             .map_err(|source| Error::Columns { path: self.path.clone(), source })
     }
 
-    /// Bytes of the longest value of each of these columns in this dataset.
+    /// Bytes of the longest value of each of these columns in this dataset, those of padding included,
+    /// where pictures have at most the height and width of `limit`, and `limit` is `None` where all
+    /// have the same.
     ///
     /// Reads all of the columns whose length varies, and nothing for the others.
     pub fn value_bytes_max(
         &self,
         columns: &BatchColumns,
+        (recipe, limit): (&Recipe, Option<(u32, u32)>),
         interrupt: &Interrupt,
     ) -> Result<Vec<u64>, Error> {
+        let (height, width) = limit.unwrap_or((1, 1));
+        let pixels = u64::from(height).saturating_mul(u64::from(width));
         let mut longest = vec![0; columns.len()];
         for (column, longest) in columns.as_slice().iter().zip(&mut longest) {
+            let row_bytes = column.kind.row_bytes().expect("columns were checked");
             if !column.kind.is_variable() {
-                *longest = column.kind.row_bytes().expect("columns were checked");
+                *longest = row_bytes;
+                continue;
+            }
+            let has_sizes = column.kind.is_padded() || column.kind.rank_of_shapes() > 0;
+            let is_image = column.source == ColumnSource::Image;
+            // Masks of objects, of which a sample has any number.
+            let is_list = match &column.kind {
+                ColumnKind::PaddedRagged { .. } => true,
+                ColumnKind::Shaped { axes, .. } => !is_image && axes.len() == 3,
+                ColumnKind::Tensor { .. }
+                | ColumnKind::Ragged { .. }
+                | ColumnKind::Bytes
+                | ColumnKind::Text
+                | ColumnKind::Padded { .. } => false,
+            };
+            if has_sizes && !is_list {
+                let channels = if is_image { recipe.images()[0].result.channels } else { 1 };
+                let bytes = u64::from(channels) * column.kind.element().bytes();
+                *longest = pixels.saturating_mul(bytes);
                 continue;
             }
             for record_batch in 0..self.record_batches() {
@@ -377,9 +407,14 @@ impl Dataset {
                     ColumnSource::Image
                     | ColumnSource::View(_)
                     | ColumnSource::Label
-                    | ColumnSource::Sample => 0,
+                    | ColumnSource::Sample
+                    | ColumnSource::ImageSize
+                    | ColumnSource::PaddingMask => 0,
                 };
                 *longest = bytes.max(*longest);
+            }
+            if has_sizes {
+                *longest = longest.saturating_mul(pixels);
             }
         }
         self.column_cache.count_anew();

@@ -42,6 +42,11 @@ impl Diagnose for Error {
             Self::Defect { .. } => "defect",
             Self::NoReplacement { .. } => "no_replacement",
             Self::NoFixedShape | Self::ViewShape { .. } => "no_fixed_shape",
+            Self::CollateViews { .. } => "collate_views",
+            Self::CollateOnBatches { .. } => "collate_on_batches",
+            Self::Collate(source) => source.cause(),
+            Self::BatchTooLarge { .. } => "batch_too_large",
+            Self::NoPictureSizes { .. } => "no_picture_sizes",
             Self::NoLabels { .. } => "no_labels",
             Self::Label { .. } => "label_not_in_classes",
         }
@@ -113,7 +118,30 @@ impl Diagnose for Error {
                 Remedy::advice(format!("set `num_classes` to {} or more", i64::from(*label) + 1))
                     .or("leave it out by a filter on `label`"),
             ),
-            Self::NoFixedShape => Some("end the recipe with a crop or an exact resize".into()),
+            Self::NoFixedShape => Some(
+                Remedy::advice("end the recipe with a crop or an exact resize")
+                    .or_set(Setting::Collate, Change::To("pad".to_owned()))
+                    .or_set(Setting::Collate, Change::To("list".to_owned())),
+            ),
+            Self::CollateViews { .. } => Some(
+                Remedy::set(Setting::Collate, Change::To("stack".to_owned()))
+                    .or("use a recipe without views and without several crops"),
+            ),
+            Self::CollateOnBatches { operation, .. } => Some(
+                Remedy::advice(format!("remove `{operation}`"))
+                    .or_set(Setting::Collate, Change::To("stack".to_owned())),
+            ),
+            Self::Collate(source) => source.remedy(),
+            Self::BatchTooLarge { .. } => Some(
+                Remedy::advice("raise `max_size` of `collate`, or leave it out")
+                    .or_set(Setting::MemoryBudget, Change::Raise)
+                    .or_set(Setting::BatchSize, Change::Lower),
+            ),
+            Self::NoPictureSizes { .. } => Some(
+                Remedy::advice("name columns with widths and heights")
+                    .or("use the dataset that it was prepared from")
+                    .or("set `max_size` of `collate`"),
+            ),
             Self::ViewShape { .. } => Some("end the view with a crop or an exact resize".into()),
             // Nothing is wrong, or no user's input leads here.
             Self::Interrupted | Self::NoSuchBatch { .. } | Self::OutputTooSmall { .. } => None,

@@ -1,7 +1,7 @@
 //! What can go wrong between a batch index and its tensor.
 
 use meetpoint_diagnose::Remedy;
-use meetpoint_format::column::ColumnError;
+use meetpoint_format::column::{CollateError, ColumnError};
 use meetpoint_format::dataset::{DatasetError, PreparedError};
 use meetpoint_format::sampler::{DATASETS_MAX, SamplerError};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
@@ -337,6 +337,46 @@ pub enum Error {
     /// The recipe's output depends on the picture, so no batch can be made.
     #[error("the recipe's result has no fixed shape")]
     NoFixedShape,
+    /// Several pictures of a sample, of which not each can have a size of its own.
+    #[error("`collate` is \"{mode}\", but the recipe gives several pictures of each sample")]
+    CollateViews {
+        /// Mode of `collate`.
+        mode: &'static str,
+    },
+    /// An operation on batches, which takes pictures of one size.
+    #[error(
+        "`collate` is \"{mode}\", but `{operation}` of the recipe takes batches of pictures of one \
+         size"
+    )]
+    CollateOnBatches {
+        /// Mode of `collate`.
+        mode: &'static str,
+        /// The first operation on batches.
+        operation: &'static str,
+    },
+    /// Options of `collate` that do not fit the recipe.
+    #[error(transparent)]
+    Collate(#[from] CollateError),
+    /// A batch of pictures of different sizes that the memory for it cannot hold.
+    #[error(
+        "the pictures of the batch take {needed} bytes, the memory that is reserved for it has {got}"
+    )]
+    BatchTooLarge {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes there are.
+        got: usize,
+    },
+    /// Sizes of pictures that the dataset does not have any more.
+    #[error(
+        "dataset {} holds samples that are prepared by the first operations of a recipe, so the \
+         sizes of its pictures are not known",
+        path.display()
+    )]
+    NoPictureSizes {
+        /// Dataset folder.
+        path: PathBuf,
+    },
     /// The same of a view of the recipe.
     #[error("the result of the recipe's view {view:?} has no fixed shape")]
     ViewShape {

@@ -8,7 +8,7 @@
 //! [`CpuPreparer`] (prepares with the CPU), [`PreparerFactory`] (makes the preparers of a loader
 //! or a device), [`DecodeMemory`] (what preparers share for large images), [`Start`] (a recipe on
 //! samples that its first operations have prepared already), [`OnePreparer`] (single samples),
-//! [`codec`] (how prepared samples are compressed), [`OnError`] (what is done about a damaged
+//! [`collated_shape`] and [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`] (how prepared samples are compressed), [`OnError`] (what is done about a damaged
 //! sample), [`read_recipe`] (a recipe by its name), [`Error`].
 
 mod batch;
@@ -37,6 +37,7 @@ mod recipe_file;
 mod resume;
 mod samples;
 mod shape;
+mod sizes;
 
 pub use batch::{BYTES_AHEAD_MAX, CpuPreparer, Job, READ_TIMEOUT, READS_MAX};
 pub use column_cache::ColumnsReadAgain;
@@ -56,4 +57,5 @@ pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 pub use recipe_file::{RecipeFileError, read_recipe};
 pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
-pub use shape::fixed_shape;
+pub use shape::{collated_shape, fixed_shape};
+pub use sizes::PictureSizes;

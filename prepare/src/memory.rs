@@ -38,6 +38,17 @@ pub trait BatchMemory: Send {
 
     /// All of its bytes.
     fn bytes_mut(&mut self) -> &mut [u8];
+
+    /// Whether [`Self::grow`] may succeed.
+    fn may_grow(&self) -> bool {
+        false
+    }
+
+    /// Makes room for a batch of so many bytes, whose size was not known before its pictures were
+    /// decoded; what it held is lost. `false` where it cannot.
+    fn grow(&mut self, _bytes: usize) -> bool {
+        false
+    }
 }
 
 impl BatchMemory for Vec<u8> {
@@ -47,6 +58,15 @@ impl BatchMemory for Vec<u8> {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         self
+    }
+
+    fn may_grow(&self) -> bool {
+        true
+    }
+
+    fn grow(&mut self, bytes: usize) -> bool {
+        self.resize(bytes.max(self.len()), 0);
+        true
     }
 }
 

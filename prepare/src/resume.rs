@@ -212,6 +212,23 @@ impl Resumer {
     }
 }
 
+impl Resumer {
+    /// As [`Self::prepare`], where the shape of the result may depend on the sample: the tensor is
+    /// appended to `out`, and its shape returned.
+    pub(crate) fn prepare_appended(
+        &mut self,
+        preparer: &mut SamplePreparer,
+        stored: &[u8],
+        targets: &[&[u8]],
+        id: SampleId,
+        into: (&mut Vec<u8>, &mut dyn FnMut()),
+    ) -> Result<TensorSpec, Unprepared> {
+        let first = self.start.first;
+        let (spec, data) = self.load(stored)?;
+        Ok(preparer.resume_appended(first, (&spec, data), targets, id, into)?)
+    }
+}
+
 /// One thread's means of preparing single samples of a dataset, whatever it stores of them.
 pub struct OnePreparer<'a> {
     dataset: &'a Dataset,

@@ -117,6 +117,8 @@ pub struct Job {
     pub recipe_sha256: String,
     /// The columns of a batch, in order.
     pub columns: Vec<Column>,
+    /// How pictures of different sizes become one batch: a mode and its options.
+    pub collate: String,
     /// Samples in a batch.
     pub batch_size: u32,
     /// Batches in an epoch.

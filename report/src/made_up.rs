@@ -43,6 +43,7 @@ pub fn report(count: u32) -> Report {
                 dtype: "uint8".into(),
                 shape: vec![224, 224, 3],
             }],
+            collate: "stack".to_owned(),
             batch_size: 32,
             batches: count,
             epochs: 1,

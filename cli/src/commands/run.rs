@@ -8,6 +8,7 @@ use crate::surface::{Output, Stop};
 use anyhow::Context;
 use clap::builder::PossibleValue;
 use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
 use meetpoint_host::{JobFile, StrategyName};
@@ -46,6 +47,10 @@ pub(crate) struct Arguments {
     /// `label`, `key`, `sample`, or further columns of the dataset.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
+    /// How pictures of different sizes become one batch, instead of the job's `collate`: `stack`,
+    /// `pad` or `list`, with the defaults of its options.
+    #[arg(long, value_name = "MODE")]
+    collate: Option<String>,
     /// Recipe instead of the job's: a TOML file, or the name of one that comes with the program.
     #[arg(long, value_name = "FILE|NAME")]
     recipe: Option<PathBuf>,
@@ -116,6 +121,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if !arguments.columns.is_empty() {
         let names = arguments.columns.iter().map(|name| name.trim().to_owned());
         job.replace_columns(names.collect::<Vec<_>>().into());
+    }
+    if let Some(mode) = &arguments.collate {
+        job.replace_collate(Collate::read(mode, None, None, None)?);
     }
     if let Some(name) = &arguments.recipe {
         job.recipe = Arc::new(super::recipe::read(name, &arguments.set)?);

@@ -20,6 +20,7 @@ pub(super) fn job(
         recipe_toml: file.recipe.to_toml(),
         recipe_sha256: file.recipe.hash().to_string(),
         columns: job.batch_columns()?.as_slice().iter().map(column).collect(),
+        collate: file.columns.collate().to_string(),
         batch_size: file.batch_size,
         batches: epoch.map_or(0, |epoch| epoch.batches),
         epochs: file.epochs,

@@ -81,7 +81,7 @@ pub fn preview(
     let epochs = epoch..epoch + draws;
     let mut preparer = preparer(dataset, recipe, &chosen, seed)?;
     let columns = Arc::clone(preparer.columns());
-    let longest = dataset.value_bytes_max(&columns, &Interrupt::default())?;
+    let longest = dataset.value_bytes_max(&columns, (recipe, None), &Interrupt::default())?;
     let count = u32::try_from(chosen.len()).expect("at most SAMPLES_MAX");
     let bytes = BatchLayout::bytes_max(&columns, count, &longest);
     let bytes = usize::try_from(bytes).map_err(|_| PreviewError::TooLarge)?;

@@ -1,7 +1,7 @@
 //! The declaration of a column, and the columns of a batch in the order in which they were named.
 
-use super::limits::{AXES_MAX, COLUMNS_MAX};
-use super::{ColumnError, ElementType};
+use super::limits::{AXES_MAX, COLUMNS_MAX, VARIES};
+use super::{Collate, ColumnError, ElementType};
 use crate::recipe::{IMAGE_COLUMN, Images, OWN_COLUMNS, Recipe, SoftLabels, TensorSpec};
 use std::collections::HashSet;
 use std::fmt;
@@ -28,6 +28,28 @@ pub enum ColumnKind {
     Bytes,
     /// A text in UTF-8.
     Text,
+    /// A tensor that is padded along some axes to a length of the batch.
+    Padded {
+        /// Type of its elements.
+        element: ElementType,
+        /// Axes of one sample, outermost first; [`VARIES`] for those that are padded.
+        axes: Vec<u32>,
+    },
+    /// A tensor whose first axis has a length of its own for every sample, and whose other axes may
+    /// be padded to a length of the batch.
+    PaddedRagged {
+        /// Type of its elements.
+        element: ElementType,
+        /// The other axes, outermost first; [`VARIES`] for those that are padded.
+        inner: Vec<u32>,
+    },
+    /// A tensor that has a shape of its own for every sample.
+    Shaped {
+        /// Type of its elements.
+        element: ElementType,
+        /// Axes of one sample, outermost first; [`VARIES`] for those without a common length.
+        axes: Vec<u32>,
+    },
 }
 
 impl ColumnKind {
@@ -38,6 +60,9 @@ impl ColumnKind {
             Self::Ragged { .. } => "ragged",
             Self::Bytes => "bytes",
             Self::Text => "text",
+            Self::Padded { .. } => "padded tensor",
+            Self::PaddedRagged { .. } => "padded ragged",
+            Self::Shaped { .. } => "shaped",
         }
     }
 
@@ -48,39 +73,111 @@ impl ColumnKind {
             Self::Ragged { .. } => 2,
             Self::Bytes => 3,
             Self::Text => 4,
+            Self::Padded { .. } => 5,
+            Self::PaddedRagged { .. } => 6,
+            Self::Shaped { .. } => 7,
         }
     }
 
     /// Type of its elements; bytes and texts consist of uint8.
     pub fn element(&self) -> ElementType {
         match self {
-            Self::Tensor { element, .. } | Self::Ragged { element, .. } => *element,
+            Self::Tensor { element, .. }
+            | Self::Ragged { element, .. }
+            | Self::Padded { element, .. }
+            | Self::PaddedRagged { element, .. }
+            | Self::Shaped { element, .. } => *element,
             Self::Bytes | Self::Text => ElementType::Uint8,
         }
     }
 
-    /// The axes whose length does not depend on the sample, outermost first.
+    /// The axes behind that of samples, outermost first, without an axis that has a length of its
+    /// own for every sample and is the first. [`VARIES`] stands for a length that depends on the
+    /// batch or on the sample.
     pub fn axes(&self) -> &[u32] {
         match self {
             Self::Tensor { shape, .. } => shape,
-            Self::Ragged { inner, .. } => inner,
+            Self::Ragged { inner, .. } | Self::PaddedRagged { inner, .. } => inner,
+            Self::Padded { axes, .. } | Self::Shaped { axes, .. } => axes,
             Self::Bytes | Self::Text => &[],
         }
     }
 
-    /// Whether values of different samples may have different lengths.
+    /// Whether batches of as many samples may have different numbers of bytes.
     pub fn is_variable(&self) -> bool {
+        self.has_offsets() || self.is_padded()
+    }
+
+    /// Whether values of different samples may have different numbers of bytes: they lie behind
+    /// their offsets.
+    pub fn has_offsets(&self) -> bool {
         match self {
-            Self::Tensor { .. } => false,
-            Self::Ragged { .. } | Self::Bytes | Self::Text => true,
+            Self::Tensor { .. } | Self::Padded { .. } => false,
+            Self::Ragged { .. }
+            | Self::Bytes
+            | Self::Text
+            | Self::PaddedRagged { .. }
+            | Self::Shaped { .. } => true,
         }
     }
 
-    /// Bytes of one row: a sample's tensor, or one step along the axis of variable length. `None`
-    /// where 64 bits cannot hold them.
+    /// Whether some axes have a length that depends on the batch.
+    pub fn is_padded(&self) -> bool {
+        match self {
+            Self::Padded { .. } | Self::PaddedRagged { .. } => true,
+            Self::Tensor { .. }
+            | Self::Ragged { .. }
+            | Self::Bytes
+            | Self::Text
+            | Self::Shaped { .. } => false,
+        }
+    }
+
+    /// Numbers of the shape of each sample, which lie behind the offsets.
+    pub fn rank_of_shapes(&self) -> usize {
+        match self {
+            Self::Shaped { axes, .. } => axes.len(),
+            Self::Tensor { .. }
+            | Self::Ragged { .. }
+            | Self::Bytes
+            | Self::Text
+            | Self::Padded { .. }
+            | Self::PaddedRagged { .. } => 0,
+        }
+    }
+
+    /// Bytes of one row: a sample's tensor, one step along the axis of variable length, or one
+    /// element of a sample with a shape of its own. `None` where 64 bits cannot hold them. Axes
+    /// that are padded count as 1.
     pub fn row_bytes(&self) -> Option<u64> {
+        let lengths: Vec<u32> = self.axes().iter().map(|length| (*length).max(1)).collect();
+        self.row_bytes_of(&lengths)
+    }
+
+    /// As [`Self::row_bytes`], where the axes have these lengths.
+    pub fn row_bytes_of(&self, lengths: &[u32]) -> Option<u64> {
         let element = self.element().bytes();
-        self.axes().iter().try_fold(element, |bytes, axis| bytes.checked_mul(u64::from(*axis)))
+        match self {
+            Self::Shaped { .. } => Some(element),
+            Self::Tensor { .. }
+            | Self::Ragged { .. }
+            | Self::Bytes
+            | Self::Text
+            | Self::Padded { .. }
+            | Self::PaddedRagged { .. } => {
+                lengths.iter().try_fold(element, |bytes, axis| bytes.checked_mul(u64::from(*axis)))
+            }
+        }
+    }
+
+    /// The lengths of the axes, where those that depend on the batch are as in `of_batch`.
+    pub(crate) fn lengths(&self, of_batch: &[u32; AXES_MAX]) -> [u32; AXES_MAX] {
+        let axes = self.axes();
+        std::array::from_fn(|axis| match axes.get(axis) {
+            None => 0,
+            Some(&VARIES) if self.is_padded() => of_batch[axis],
+            Some(length) => *length,
+        })
     }
 }
 
@@ -90,7 +187,26 @@ impl fmt::Display for ColumnKind {
             Self::Tensor { element, shape } => write!(f, "tensor of {element} {shape:?}"),
             Self::Ragged { element, inner } => write!(f, "ragged tensor of {element} {inner:?}"),
             Self::Bytes | Self::Text => f.write_str(self.name()),
+            Self::Padded { element, axes } => {
+                write!(f, "padded tensor of {element} {}", Axes(axes))
+            }
+            Self::PaddedRagged { element, inner } => {
+                write!(f, "padded ragged tensor of {element} {}", Axes(inner))
+            }
+            Self::Shaped { element, axes } => {
+                write!(f, "tensor of any shape of {element} {}", Axes(axes))
+            }
         }
+    }
+}
+
+/// Axes in words, with `*` for one that varies.
+struct Axes<'a>(&'a [u32]);
+
+impl fmt::Display for Axes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |axis: &u32| if *axis == VARIES { "*".to_owned() } else { axis.to_string() };
+        write!(f, "[{}]", self.0.iter().map(word).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -112,6 +228,10 @@ pub enum ColumnSource {
     Further(usize),
     /// Such a column that the recipe moves with the image.
     Target(usize),
+    /// Height and width of the picture.
+    ImageSize,
+    /// Which elements of a padded picture are padding.
+    PaddingMask,
 }
 
 impl ColumnSource {
@@ -119,7 +239,13 @@ impl ColumnSource {
     pub fn is_picture(self) -> bool {
         match self {
             Self::Image | Self::View(_) => true,
-            Self::Label | Self::Key | Self::Sample | Self::Further(_) | Self::Target(_) => false,
+            Self::Label
+            | Self::Key
+            | Self::Sample
+            | Self::Further(_)
+            | Self::Target(_)
+            | Self::ImageSize
+            | Self::PaddingMask => false,
         }
     }
 }
@@ -144,6 +270,11 @@ impl Column {
     pub const KEY: &'static str = OWN_COLUMNS[1];
     /// Name of the column with the numbers of the samples.
     pub const SAMPLE: &'static str = OWN_COLUMNS[2];
+
+    /// Name of the column with the heights and widths of the images.
+    pub const IMAGE_SIZE: &'static str = "image_size";
+    /// Name of the column that says which elements of padded images are padding.
+    pub const PADDING_MASK: &'static str = "padding_mask";
 
     /// The images of a recipe that makes one picture of each sample.
     pub fn image(spec: &TensorSpec) -> Self {
@@ -177,6 +308,18 @@ impl Column {
         Self { name, kind, source: ColumnSource::Key }
     }
 
+    /// Height and width of each image, without padding: int64 [2].
+    pub fn image_size() -> Self {
+        let kind = ColumnKind::Tensor { element: ElementType::Int64, shape: vec![2] };
+        Self { name: Self::IMAGE_SIZE.to_owned(), kind, source: ColumnSource::ImageSize }
+    }
+
+    /// For each pixel of a padded image whether it is padding: bool [height, width].
+    pub fn padding_mask() -> Self {
+        let kind = ColumnKind::Padded { element: ElementType::Bool, axes: vec![VARIES; 2] };
+        Self { name: Self::PADDING_MASK.to_owned(), kind, source: ColumnSource::PaddingMask }
+    }
+
     /// Numbers of the samples in the dataset: int64.
     pub fn sample() -> Self {
         let kind = ColumnKind::Tensor { element: ElementType::Int64, shape: Vec::new() };
@@ -184,14 +327,18 @@ impl Column {
     }
 }
 
-/// Names of the columns of a batch, in order. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ColumnNames(Arc<[String]>);
+/// Names of the columns of a batch, in order, and how pictures of different sizes become one batch.
+/// Cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnNames {
+    names: Arc<[String]>,
+    collate: Collate,
+}
 
 impl Default for ColumnNames {
     /// Images and labels.
     fn default() -> Self {
-        Self([Column::IMAGE, Column::LABEL].map(str::to_owned).into())
+        vec![Column::IMAGE.to_owned(), Column::LABEL.to_owned()].into()
     }
 }
 
@@ -201,11 +348,31 @@ impl ColumnNames {
         let images = recipe.images().iter().map(|images| images.column.as_str());
         images.chain([Column::LABEL]).map(str::to_owned).collect::<Vec<_>>().into()
     }
+
+    /// As [`Self::of`] for pictures of different sizes: padded ones have their sizes beside them.
+    pub fn of_collated(recipe: &Recipe, collate: Collate) -> Self {
+        let mut names = Self::of(recipe).to_vec();
+        if matches!(collate, Collate::Pad(_)) {
+            let behind_images = names.len() - 1;
+            names.insert(behind_images, Column::IMAGE_SIZE.to_owned());
+        }
+        Self::from(names).collated(collate)
+    }
+
+    /// The same names, where pictures become one batch so.
+    pub fn collated(self, collate: Collate) -> Self {
+        Self { collate, ..self }
+    }
+
+    /// How pictures of different sizes become one batch.
+    pub fn collate(&self) -> Collate {
+        self.collate
+    }
 }
 
 impl From<Vec<String>> for ColumnNames {
     fn from(names: Vec<String>) -> Self {
-        Self(names.into())
+        Self { names: names.into(), collate: Collate::Stack }
     }
 }
 
@@ -213,7 +380,7 @@ impl std::ops::Deref for ColumnNames {
     type Target = [String];
 
     fn deref(&self) -> &[String] {
-        &self.0
+        &self.names
     }
 }
 
@@ -244,7 +411,8 @@ impl BatchColumns {
             if kind.axes().len() > AXES_MAX {
                 return refuse("a sample has at most 6 axes");
             }
-            if kind.axes().contains(&0) {
+            let may_vary = kind.is_padded() || kind.rank_of_shapes() > 0;
+            if !may_vary && kind.axes().contains(&0) {
                 return refuse("an axis has length 0");
             }
             if kind.row_bytes().is_none() {

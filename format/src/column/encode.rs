@@ -37,17 +37,24 @@ pub fn append_value(
             into.extend_from_slice(text(array, row));
             Ok(())
         }
+        ColumnKind::Padded { .. } | ColumnKind::PaddedRagged { .. } | ColumnKind::Shaped { .. } => {
+            unreachable!("no dataset stores a form of prepared pictures")
+        }
     }
 }
 
-/// Bytes of the longest value of a further column in an array.
+/// Bytes of the longest value of a further column in an array. Axes that are padded count as 1.
 pub fn value_bytes_max(column: &Column, array: &ArrayRef) -> u64 {
     let row_bytes = column.kind.row_bytes().unwrap_or(u64::MAX);
+    let rows = |row: usize| list(array.as_ref(), row).1.len() as u64;
     let bytes = |row: usize| match &column.kind {
-        ColumnKind::Tensor { .. } => row_bytes,
-        ColumnKind::Ragged { .. } => {
-            (list(array.as_ref(), row).1.len() as u64).saturating_mul(row_bytes)
+        ColumnKind::Tensor { .. } | ColumnKind::Padded { .. } => row_bytes,
+        ColumnKind::Ragged { .. } | ColumnKind::PaddedRagged { .. } => {
+            rows(row).saturating_mul(row_bytes)
         }
+        // A list of tensors, or one tensor.
+        ColumnKind::Shaped { axes, .. } if axes.len() > 2 => rows(row).saturating_mul(row_bytes),
+        ColumnKind::Shaped { .. } => row_bytes,
         ColumnKind::Bytes | ColumnKind::Text => text(array.as_ref(), row).len() as u64,
     };
     (0..array.len()).map(bytes).max().unwrap_or(0)

@@ -52,6 +52,15 @@ pub enum ColumnError {
         /// As named.
         name: String,
     },
+    /// A column of the dataset with the name of one that is given with pictures of different sizes.
+    #[error(
+        "column {name:?} is ambiguous: it names what `collate` gives for each image, and a column \
+         of the dataset"
+    )]
+    SizeAmbiguous {
+        /// As named.
+        name: String,
+    },
     /// The image of a sample, where the recipe gives views.
     #[error("there is no column {name:?}: the recipe gives the views {}", views.join(", "))]
     Views {
@@ -119,6 +128,7 @@ impl ColumnError {
             | Self::Twice { name }
             | Self::Ambiguous { name }
             | Self::ViewAmbiguous { name }
+            | Self::SizeAmbiguous { name }
             | Self::Views { name, .. }
             | Self::Type { name, .. }
             | Self::Target { name, .. }
@@ -135,7 +145,9 @@ impl Diagnose for ColumnError {
             Self::TooMany { .. } => "too_many_columns",
             Self::Unknown { .. } => "unknown_column",
             Self::Twice { .. } => "column_twice",
-            Self::Ambiguous { .. } | Self::ViewAmbiguous { .. } => "column_ambiguous",
+            Self::Ambiguous { .. } | Self::ViewAmbiguous { .. } | Self::SizeAmbiguous { .. } => {
+                "column_ambiguous"
+            }
             Self::Views { .. } => "column_of_views",
             Self::Type { .. } => "column_type",
             Self::Target { .. } => "target_type",
@@ -156,7 +168,7 @@ impl Diagnose for ColumnError {
                 format!("{meant}choose columns of {}", available.join(", ")).into()
             }
             Self::Twice { .. } => "name each column once".into(),
-            Self::Ambiguous { .. } => {
+            Self::Ambiguous { .. } | Self::SizeAmbiguous { .. } => {
                 "rename the column of the dataset in its source, and pack again".into()
             }
             Self::ViewAmbiguous { .. } => "give the view of the recipe another name".into(),

@@ -4,13 +4,17 @@
 //! column of variable length. Host and device compute it alike, so a slot whose table differs from
 //! it is refused: overlaps, gaps and extents outside of the payload cannot be expressed.
 
-use super::BatchColumns;
+use super::limits::AXES_MAX;
+use super::{BatchColumns, ColumnKind};
 
 /// Alignment in bytes of a column, relative to the payload.
 pub const COLUMN_ALIGNMENT: u64 = 64;
 
 /// Bytes of an offset of a column of variable length (int64).
 pub(super) const OFFSET_BYTES: u64 = 8;
+
+/// Bytes of a length in the shape of a sample (int64).
+pub(super) const SHAPE_BYTES: u64 = 8;
 
 /// Where one column lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +32,8 @@ pub struct Extent {
 pub struct BatchLayout {
     samples: u32,
     extents: Vec<Extent>,
+    /// Lengths of the axes of each column.
+    axes: Vec<[u32; AXES_MAX]>,
     bytes: u64,
 }
 
@@ -36,18 +42,31 @@ impl BatchLayout {
     /// in all. `None` where 64 bits cannot hold its size.
     ///
     /// The image comes first, then the other columns of fixed length, then those of variable
-    /// length, each group in the order of the columns.
+    /// length, each group in the order of the columns. Axes that are padded have length 0.
     pub fn new(
         columns: &BatchColumns,
         samples: u32,
+        rows: impl FnMut(usize) -> u64,
+    ) -> Option<Self> {
+        Self::with_axes(columns, samples, rows, |_| [0; AXES_MAX])
+    }
+
+    /// As [`Self::new`], where the axes of a column that are padded have the lengths `axes(column)`.
+    /// Lengths of its other axes are ignored.
+    pub fn with_axes(
+        columns: &BatchColumns,
+        samples: u32,
         mut rows: impl FnMut(usize) -> u64,
+        mut axes: impl FnMut(usize) -> [u32; AXES_MAX],
     ) -> Option<Self> {
         let all = columns.as_slice();
+        let lengths: Vec<[u32; AXES_MAX]> =
+            (0..all.len()).map(|index| all[index].kind.lengths(&axes(index))).collect();
         let mut extents = vec![Extent::default(); all.len()];
         let mut end = 0_u64;
         for group in 0..3 {
             for (index, column) in all.iter().enumerate() {
-                let own = match (column.source, column.kind.is_variable()) {
+                let own = match (column.source, column.kind.has_offsets()) {
                     (source, _) if source.is_picture() => 0,
                     (_, false) => 1,
                     (_, true) => 2,
@@ -56,28 +75,41 @@ impl BatchLayout {
                     continue;
                 }
                 let offset = end.checked_next_multiple_of(COLUMN_ALIGNMENT)?;
-                let row_bytes = column.kind.row_bytes()?;
-                let (rows, offsets) = match column.kind.is_variable() {
-                    true => (rows(index), OFFSET_BYTES * (u64::from(samples) + 1)),
+                let row_bytes = row_bytes(&column.kind, &lengths[index])?;
+                let (rows, before) = match column.kind.has_offsets() {
+                    true => (rows(index), bytes_before_values(&column.kind, samples)),
                     false => (u64::from(samples), 0),
                 };
-                let bytes = rows.checked_mul(row_bytes)?.checked_add(offsets)?;
+                let bytes = rows.checked_mul(row_bytes)?.checked_add(before)?;
                 end = offset.checked_add(bytes)?;
                 extents[index] = Extent { offset, bytes, rows };
             }
         }
-        Some(Self { samples, extents, bytes: end })
+        Some(Self { samples, extents, axes: lengths, bytes: end })
     }
 
     /// Most bytes of a batch of `samples`, where the value of a sample in column i has at most
-    /// `value_bytes_max[i]` bytes (ignored where the length is fixed); `u64::MAX` where 64 bits
-    /// cannot hold that.
+    /// `value_bytes_max[i]` bytes, those of padding included (ignored where the length is fixed);
+    /// `u64::MAX` where 64 bits cannot hold that.
     pub fn bytes_max(columns: &BatchColumns, samples: u32, value_bytes_max: &[u64]) -> u64 {
         let rows = |index: usize| {
-            let row_bytes = columns.as_slice()[index].kind.row_bytes().unwrap_or(u64::MAX).max(1);
+            let kind = &columns.as_slice()[index].kind;
+            // Of padded axes of length 1.
+            let row_bytes = kind.row_bytes().unwrap_or(u64::MAX).max(1);
             value_bytes_max[index].div_ceil(row_bytes).saturating_mul(u64::from(samples))
         };
-        Self::new(columns, samples, rows).map_or(u64::MAX, |layout| layout.bytes)
+        let Some(layout) = Self::with_axes(columns, samples, rows, |_| [1; AXES_MAX]) else {
+            return u64::MAX;
+        };
+        let missing = columns.as_slice().iter().enumerate().map(|(index, column)| {
+            let has_row = column.kind.is_padded() && !column.kind.has_offsets();
+            if !has_row {
+                return 0;
+            }
+            let all = value_bytes_max[index].saturating_mul(u64::from(samples));
+            all.saturating_sub(layout.extents[index].bytes).saturating_add(COLUMN_ALIGNMENT)
+        });
+        missing.fold(layout.bytes, u64::saturating_add)
     }
 
     /// Samples of the batch.
@@ -95,8 +127,30 @@ impl BatchLayout {
         &self.extents
     }
 
+    /// The lengths of the axes of a column, outermost first: as [`ColumnKind::axes`], where those
+    /// that are padded have their length in this batch.
+    pub fn axes(&self, columns: &BatchColumns, column: usize) -> &[u32] {
+        &self.axes[column][..columns.as_slice()[column].kind.axes().len()]
+    }
+
+    /// The lengths of the axes of a column, with 0 behind the last.
+    pub(crate) fn all_axes(&self, column: usize) -> &[u32; AXES_MAX] {
+        &self.axes[column]
+    }
+
     /// Bytes of the payload.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Bytes of the offsets and shapes of a column, before its values.
+pub(super) fn bytes_before_values(kind: &ColumnKind, samples: u32) -> u64 {
+    let samples = u64::from(samples);
+    OFFSET_BYTES * (samples + 1) + SHAPE_BYTES * samples * kind.rank_of_shapes() as u64
+}
+
+/// Bytes of a row of a column whose axes have these lengths.
+pub(super) fn row_bytes(kind: &ColumnKind, lengths: &[u32; AXES_MAX]) -> Option<u64> {
+    kind.row_bytes_of(&lengths[..kind.axes().len()])
 }

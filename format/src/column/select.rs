@@ -1,5 +1,6 @@
 //! The columns of a batch from their names and the schema of a dataset.
 
+use super::collate::Collate;
 use super::limits::AXES_MAX;
 use super::target::{TargetColumn, needed, prepared};
 use super::{
@@ -19,6 +20,10 @@ impl BatchColumns {
     /// `spec` is the recipe's result, or that of its first view. Columns that are targets of the
     /// recipe hold what it makes of them, and labels what its operations on batches make of them.
     ///
+    /// Where `collate` takes pictures of different sizes, height and width of `spec` are
+    /// [`super::VARIES`], and pictures and masks have the form that it gives them; `image_size` and,
+    /// of padded pictures, `padding_mask` are columns then.
+    ///
     /// # Panics
     ///
     /// Where a view has no fixed shape.
@@ -26,6 +31,7 @@ impl BatchColumns {
         names: &[String],
         dataset: &Columns,
         (recipe, spec): (&Recipe, &TensorSpec),
+        collate: Collate,
     ) -> Result<Self, ColumnError> {
         if names.is_empty() {
             return Err(ColumnError::Empty { available: available(dataset, recipe) });
@@ -33,9 +39,19 @@ impl BatchColumns {
         if names.len() > COLUMNS_MAX {
             return Err(ColumnError::TooMany { count: names.len() });
         }
-        let columns = names.iter().map(|name| column(name, dataset, (recipe, spec)));
+        let columns = names.iter().map(|name| match of_pictures(name, dataset, collate)? {
+            Some(column) => Ok(column),
+            None => column(name, dataset, (recipe, spec), collate),
+        });
         let columns = Self::new(columns.collect::<Result<_, _>>()?)?;
-        columns.targets(dataset, (recipe, spec))?;
+        let has_images = columns.pictures().next().is_some();
+        let of_images = [ColumnSource::ImageSize, ColumnSource::PaddingMask];
+        let beside = of_images.into_iter().find_map(|source| columns.position_of(source));
+        if let Some(index) = beside.filter(|_| !has_images) {
+            let name = columns.as_slice()[index].name.clone();
+            return Err(ColumnError::WithoutImage { name });
+        }
+        columns.targets(dataset, (recipe, spec), collate)?;
         Ok(columns)
     }
 
@@ -44,8 +60,9 @@ impl BatchColumns {
         &self,
         dataset: &Columns,
         (recipe, spec): (&Recipe, &TensorSpec),
+        collate: Collate,
     ) -> Result<Vec<TargetColumn>, ColumnError> {
-        needed(self, recipe, spec, |name| {
+        needed(self, recipe, (spec, collate), |name| {
             let index = further(name, dataset, recipe)?;
             Ok((index, kind_of(&dataset.extra.fields()[index])?))
         })
@@ -67,10 +84,11 @@ fn column(
     name: &str,
     dataset: &Columns,
     (recipe, spec): (&Recipe, &TensorSpec),
+    collate: Collate,
 ) -> Result<Column, ColumnError> {
     let fields = dataset.extra.fields();
     if let Some(column) = images(name, dataset, (recipe, spec))? {
-        return Ok(column);
+        return Ok(Column { kind: collate.form(column.kind), ..column });
     }
     match name {
         Column::LABEL => return Ok(recipe.labels().map_or_else(Column::label, Column::soft_label)),
@@ -86,11 +104,28 @@ fn column(
     let name = name.to_owned();
     match recipe.targets().iter().find(|target| target.column == name) {
         Some(target) => {
-            let kind = prepared(&name, &target.kind, &stored, spec)?;
+            let kind = prepared(&name, &target.kind, &stored, (spec, collate))?;
             Ok(Column { name, kind, source: ColumnSource::Target(index) })
         }
         None => Ok(Column { name, kind: stored, source: ColumnSource::Further(index) }),
     }
+}
+
+/// The column with what is known of the size of each picture, if it has this name.
+fn of_pictures(
+    name: &str,
+    dataset: &Columns,
+    collate: Collate,
+) -> Result<Option<Column>, ColumnError> {
+    let column = match (name, collate) {
+        (Column::IMAGE_SIZE, Collate::Pad(_) | Collate::List(_)) => Column::image_size(),
+        (Column::PADDING_MASK, Collate::Pad(_)) => Column::padding_mask(),
+        _ => return Ok(None),
+    };
+    if dataset.extra.fields().iter().any(|field| field.name() == name) {
+        return Err(ColumnError::SizeAmbiguous { name: name.to_owned() });
+    }
+    Ok(Some(column))
 }
 
 /// The column with the pictures of a recipe, or of one of its views, if it has this name.

@@ -1,6 +1,7 @@
 //! The columns that a recipe moves with the picture: what they may hold, and which of them a batch
 //! needs.
 
+use super::collate::Collate;
 use super::{BatchColumns, Column, ColumnError, ColumnKind, ColumnSource, ElementType};
 use crate::recipe::{Keypoints, Operation, Recipe, TargetKind, TensorSpec};
 
@@ -32,7 +33,7 @@ pub(super) fn needs_boxes(operations: &[Operation]) -> bool {
 pub(super) fn needed(
     columns: &BatchColumns,
     recipe: &Recipe,
-    spec: &TensorSpec,
+    (spec, collate): (&TensorSpec, Collate),
     find: impl Fn(&str) -> Result<(usize, ColumnKind), ColumnError>,
 ) -> Result<Vec<TargetColumn>, ColumnError> {
     let mut found = Vec::new();
@@ -67,7 +68,7 @@ pub(super) fn needed(
             check_filtered(column, name)?;
         }
         let (further, stored) = find(name)?;
-        let prepared = prepared(name, &target.kind, &stored, spec)?;
+        let prepared = prepared(name, &target.kind, &stored, (spec, collate))?;
         let (name, target) = (name.clone(), target.kind.clone());
         found.push(TargetColumn { name, target, further, stored, prepared, filtered });
     }
@@ -76,7 +77,15 @@ pub(super) fn needed(
 
 /// Checks that a column has a row for each object.
 fn check_filtered(column: &Column, boxes: &str) -> Result<(), ColumnError> {
-    let is_ragged = matches!(column.kind, ColumnKind::Ragged { .. });
+    // Masks of objects are ragged in each of their forms.
+    let is_ragged = match &column.kind {
+        ColumnKind::Ragged { .. } | ColumnKind::PaddedRagged { .. } => true,
+        ColumnKind::Shaped { axes, .. } => axes.len() == 3,
+        ColumnKind::Tensor { .. }
+        | ColumnKind::Padded { .. }
+        | ColumnKind::Bytes
+        | ColumnKind::Text => false,
+    };
     let is_further = matches!(column.source, ColumnSource::Further(_) | ColumnSource::Target(_));
     if is_ragged && is_further {
         return Ok(());
@@ -90,21 +99,22 @@ pub(super) fn prepared(
     name: &str,
     target: &TargetKind,
     stored: &ColumnKind,
-    spec: &TensorSpec,
+    (spec, collate): (&TensorSpec, Collate),
 ) -> Result<ColumnKind, ColumnError> {
+    let in_form = |kind: Result<ColumnKind, _>| kind.map(|kind| collate.form(kind));
     let result = match target {
         TargetKind::Mask(mask) => {
             let png = ElementType::from(mask.dtype);
-            mask_kind(stored, png, spec, &|element| match holds(element, mask.fill) {
+            in_form(mask_kind(stored, png, spec, &|element| match holds(element, mask.fill) {
                 true => Ok(()),
                 false => Err("its elements cannot hold `fill`"),
-            })
+            }))
         }
         TargetKind::Saliency(_) => {
-            mask_kind(stored, ElementType::Uint8, spec, &|element| match element {
+            in_form(mask_kind(stored, ElementType::Uint8, spec, &|element| match element {
                 ElementType::Uint8 => Ok(()),
                 _ => Err("the weights of a saliency map are uint8"),
-            })
+            }))
         }
         TargetKind::Boxes(boxes) => boxes_kind(stored, boxes.is_sanitized()),
         TargetKind::Keypoints(points) => points_kind(stored, points),
@@ -135,7 +145,12 @@ fn mask_kind(
             check(*element)?;
             Ok(ColumnKind::Ragged { element: *element, inner: shape })
         }
-        ColumnKind::Tensor { .. } | ColumnKind::Ragged { .. } | ColumnKind::Text => {
+        ColumnKind::Tensor { .. }
+        | ColumnKind::Ragged { .. }
+        | ColumnKind::Text
+        | ColumnKind::Padded { .. }
+        | ColumnKind::PaddedRagged { .. }
+        | ColumnKind::Shaped { .. } => {
             Err("it holds the bytes of a PNG, a tensor [height, width], or a list of such tensors")
         }
     }
@@ -176,7 +191,10 @@ fn boxes_kind(stored: &ColumnKind, is_sanitized: bool) -> Result<ColumnKind, &'s
         ColumnKind::Tensor { .. }
         | ColumnKind::Ragged { .. }
         | ColumnKind::Bytes
-        | ColumnKind::Text => Err("it holds a list of four numbers for each box"),
+        | ColumnKind::Text
+        | ColumnKind::Padded { .. }
+        | ColumnKind::PaddedRagged { .. }
+        | ColumnKind::Shaped { .. } => Err("it holds a list of four numbers for each box"),
     }
 }
 
@@ -187,7 +205,11 @@ fn points_kind(stored: &ColumnKind, points: &Keypoints) -> Result<ColumnKind, &'
     let result = match stored {
         ColumnKind::Ragged { .. } => ColumnKind::Ragged { element, inner: shape() },
         ColumnKind::Tensor { .. } => ColumnKind::Tensor { element, shape: shape() },
-        ColumnKind::Bytes | ColumnKind::Text => return Err("it holds lists of points"),
+        ColumnKind::Bytes
+        | ColumnKind::Text
+        | ColumnKind::Padded { .. }
+        | ColumnKind::PaddedRagged { .. }
+        | ColumnKind::Shaped { .. } => return Err("it holds lists of points"),
     };
     if stored.element() == ElementType::Bool {
         return Err(NUMBERS);

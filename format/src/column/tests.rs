@@ -104,7 +104,7 @@ mod of_datasets {
     fn select(names: &[&str], dataset: &Columns) -> Result<BatchColumns, ColumnError> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let recipe = Recipe::new(vec![Decode::EXACT.into()]).unwrap();
-        BatchColumns::select(&names, dataset, (&recipe, &SPEC))
+        BatchColumns::select(&names, dataset, (&recipe, &SPEC), Collate::Stack)
     }
 
     fn list(of: T) -> T {
@@ -125,7 +125,7 @@ mod of_datasets {
         let text = format!("[[operation]]\nname = 'decode'\n{targets}");
         let recipe = Recipe::from_toml(&text).unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        BatchColumns::select(&names, &dataset(fields.collect()), (&recipe, &SPEC))
+        BatchColumns::select(&names, &dataset(fields.collect()), (&recipe, &SPEC), Collate::Stack)
     }
 
     const MASK: &str = "[targets.x]\nkind = 'mask'\nfill = 200\n";

@@ -3,8 +3,8 @@
 //! Nothing here indexes without a check: a device shares the memory and may change it after it was
 //! checked.
 
-use super::layout::OFFSET_BYTES;
-use super::{BatchLayout, Column, ColumnKind, ElementType};
+use super::layout::{OFFSET_BYTES, SHAPE_BYTES, bytes_before_values, row_bytes};
+use super::{BatchLayout, Column, ColumnKind, ElementType, VARIES};
 
 /// What is wrong with the content of a column whose checksum is right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,22 @@ pub enum ContentError {
         /// Position in the batch.
         index: usize,
     },
+    /// A shape with another number of elements than the offsets give, or with another length of an
+    /// axis that is common to all samples.
+    #[error(
+        "the shape of sample {index} of the batch is {got:?}, which does not fit {elements} \
+             elements of axes {axes:?}"
+    )]
+    Shape {
+        /// Position in the batch.
+        index: usize,
+        /// As found.
+        got: Vec<i64>,
+        /// Elements of the sample.
+        elements: i64,
+        /// The axes, as they are declared.
+        axes: Vec<u32>,
+    },
     /// A bool that is neither 0 nor 1.
     #[error("a bool is {got}, expected 0 or 1")]
     Bool {
@@ -43,6 +59,8 @@ pub struct ColumnBytes<'a> {
     samples: usize,
     /// Offsets, where the length varies.
     offsets: &'a [u8],
+    /// Shapes, where each sample has one of its own.
+    shapes: &'a [u8],
     values: &'a [u8],
     row_bytes: usize,
 }
@@ -61,13 +79,18 @@ impl<'a> ColumnBytes<'a> {
         let bytes = usize::try_from(extent.bytes).ok()?;
         let bytes = payload.get(start..start.checked_add(bytes)?)?;
         let samples = layout.samples() as usize;
-        let offsets = match column.kind.is_variable() {
-            true => OFFSET_BYTES as usize * (samples + 1),
-            false => 0,
+        let (offsets, before) = match column.kind.has_offsets() {
+            true => {
+                let before = bytes_before_values(&column.kind, layout.samples());
+                (OFFSET_BYTES as usize * (samples + 1), usize::try_from(before).ok()?)
+            }
+            false => (0, 0),
         };
-        let (offsets, values) = bytes.split_at_checked(offsets)?;
-        let row_bytes = usize::try_from(column.kind.row_bytes()?).ok()?;
-        Some(Self { column, samples, offsets, values, row_bytes })
+        let (before, values) = bytes.split_at_checked(before)?;
+        let (offsets, shapes) = before.split_at_checked(offsets)?;
+        let row_bytes = row_bytes(&column.kind, layout.all_axes(index))?;
+        let row_bytes = usize::try_from(row_bytes).ok()?;
+        Some(Self { column, samples, offsets, shapes, values, row_bytes })
     }
 
     /// Its declaration.
@@ -93,12 +116,28 @@ impl<'a> ColumnBytes<'a> {
     /// The n-th offset, in rows: the value of sample n lies between offsets n and n + 1. `None`
     /// beyond the last.
     pub fn offset(&self, n: usize) -> Option<i64> {
-        if !self.column.kind.is_variable() {
+        if !self.column.kind.has_offsets() {
             return (n <= self.samples).then_some(i64::try_from(n).ok()?);
         }
         let at = n.checked_mul(OFFSET_BYTES as usize)?;
         let bytes = self.offsets.get(at..)?.first_chunk()?;
         Some(i64::from_le_bytes(*bytes))
+    }
+
+    /// The shape of a sample's value, where each sample has one of its own; `None` for other columns
+    /// and where there is no such sample.
+    pub fn shape(&self, sample: usize) -> Option<Vec<i64>> {
+        let rank = self.column.kind.rank_of_shapes();
+        let bytes = rank * SHAPE_BYTES as usize;
+        let own = self.shape_bytes(sample).filter(|own| rank > 0 && own.len() == bytes)?;
+        Some(own.as_chunks().0.iter().copied().map(i64::from_le_bytes).collect())
+    }
+
+    /// The bytes of the shape of a sample's value; empty where samples have none of their own.
+    pub fn shape_bytes(&self, sample: usize) -> Option<&'a [u8]> {
+        let bytes = self.column.kind.rank_of_shapes() * SHAPE_BYTES as usize;
+        let start = sample.checked_mul(bytes)?;
+        self.shapes.get(start..start.checked_add(bytes)?)
     }
 
     /// The bytes of a sample's value; `None` where there is no such sample, or where the memory was
@@ -110,8 +149,11 @@ impl<'a> ColumnBytes<'a> {
 
     /// Checks what a checksum does not: offsets, UTF-8 and bools.
     pub fn check(&self) -> Result<(), ContentError> {
-        if self.column.kind.is_variable() {
+        if self.column.kind.has_offsets() {
             self.check_offsets()?;
+        }
+        if self.column.kind.rank_of_shapes() > 0 {
+            (0..self.samples).try_for_each(|index| self.check_shape(index))?;
         }
         if self.column.kind == ColumnKind::Text {
             let is_text = |sample| self.value(sample).is_some_and(|it| str::from_utf8(it).is_ok());
@@ -125,6 +167,21 @@ impl<'a> ColumnBytes<'a> {
             return Err(ContentError::Bool { got });
         }
         Ok(())
+    }
+
+    /// The shape of a sample has as many elements as lie between its offsets, which are checked.
+    fn check_shape(&self, index: usize) -> Result<(), ContentError> {
+        let got = self.shape(index).unwrap_or_default();
+        let at = |n| self.offset(n).unwrap_or_default();
+        let (axes, elements) = (self.column.kind.axes(), at(index + 1) - at(index));
+        let fits = |(length, axis): (&i64, &u32)| {
+            *length >= 0 && (*axis == VARIES || *length == i64::from(*axis))
+        };
+        let product = got.iter().try_fold(1_i64, |product, length| product.checked_mul(*length));
+        if got.iter().zip(axes).all(fits) && product == Some(elements) {
+            return Ok(());
+        }
+        Err(ContentError::Shape { index, got, elements, axes: axes.to_vec() })
     }
 
     /// Offsets begin at 0, never decrease and end at the number of rows.

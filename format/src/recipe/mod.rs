@@ -29,7 +29,8 @@
 //! ```
 //!
 //! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
-//! says of itself), `sample_type` (what is between two operations), `operations` (the registry, one
+//! says of itself), `sample_type` (what is between two operations), `sizes` (which sizes
+//! pictures can have), `operations` (the registry, one
 //! file for each operation), `targets` (masks, boxes and points), `views` (several pictures of one
 //! sample), `keys` and `parse` (from TOML), `validate` (possible orders), `cut` (what can be
 //! prepared once), `canonical` (the hashed form), `schema` (the declarations for others), `shipped`
@@ -45,6 +46,7 @@ mod parse;
 mod sample_type;
 mod schema;
 mod shipped;
+mod sizes;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -67,6 +69,7 @@ pub use schema::{
 pub use shipped::{
     Change, ChangeError, SHIPPED, ShippedRecipe, UnknownRecipe, find_shipped, is_recipe_path,
 };
+pub use sizes::SizeRange;
 pub use targets::{
     Boxes, Keypoints, Mask, Saliency, TARGET_DECLARATIONS, TARGETS_MAX, Target, TargetKind,
 };
@@ -223,6 +226,14 @@ impl Recipe {
     pub fn output(&self) -> Option<TensorSpec> {
         let size = self.result.size.filter(|_| self.gives_one_picture());
         size.map(|size| self.result.tensor(size))
+    }
+
+    /// The sizes that a picture can have behind all operations on samples; `source`: height and
+    /// width of the picture in its file, where they are known. Of the first view, where there are
+    /// views.
+    pub fn sizes(&self, source: Option<(u32, u32)>) -> SizeRange {
+        let from = source.map_or(SizeRange::ANY, SizeRange::exact);
+        self.images()[0].operations.iter().fold(from, |sizes, operation| operation.sizes(sizes))
     }
 
     /// Type of a sample after the operations; where there are views, before those.

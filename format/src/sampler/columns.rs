@@ -24,6 +24,10 @@ pub trait SampleColumns {
     /// Values of a column of numbers, whole or not; `None` where a sample has none.
     fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, Self::Error>;
 
+    /// Height and width of the picture of each sample, as they lie in its file; `None` where the file
+    /// does not say.
+    fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, Self::Error>;
+
     /// The samples for which a checked expression is true, in ascending order.
     fn select(&self, expression: &Expression) -> Result<Vec<u64>, Self::Error>;
 }

@@ -147,6 +147,17 @@ pub enum SamplerError {
         /// The sample.
         sample: u64,
     },
+    /// A width or height that no picture has.
+    Side {
+        /// The option that names the column.
+        option: &'static str,
+        /// Name of the column.
+        column: String,
+        /// The sample.
+        sample: u64,
+        /// Its value.
+        value: i64,
+    },
     /// A filter that no sample passes.
     NothingSelected {
         /// The expression.
@@ -182,6 +193,7 @@ impl SamplerError {
             | Self::Value { option, .. }
             | Self::UnknownColumn { option, .. }
             | Self::ColumnType { option, .. }
+            | Self::Side { option, .. }
             | Self::NoValue { option, .. } => Some(option),
             Self::Weight { .. }
             | Self::NoWeight
@@ -251,6 +263,11 @@ impl SamplerError {
             Self::ColumnType { wanted, .. } => format!("name a column of {wanted}"),
             Self::NoValue { .. } => {
                 "give every sample a value, or exclude such samples from the dataset".to_owned()
+            }
+            Self::Side { .. } => {
+                "correct the value and pack again, or leave out `width` and `height` to read the \
+                 sizes from the files"
+                    .to_owned()
             }
             Self::NothingSelected { .. } => "widen the expression".to_owned(),
         };
@@ -331,6 +348,9 @@ impl fmt::Display for SamplerError {
             Self::NoValue { column, sample, .. } => {
                 write!(f, "column {column:?} has no value for sample {sample}")
             }
+            Self::Side { column, sample, value, .. } => {
+                write!(f, "column {column:?} is {value} for sample {sample}, not a side in pixels")
+            }
             Self::NothingSelected { text, samples } => {
                 write!(f, "none of the {samples} samples passes {text:?}")
             }
@@ -357,6 +377,7 @@ impl Diagnose for SamplerError {
             Self::UnknownColumn { .. } => "unknown_column",
             Self::ColumnType { .. } => "column_type",
             Self::NoValue { .. } => "column_value_missing",
+            Self::Side { .. } => "column_value_range",
             Self::NothingSelected { .. } => "nothing_selected",
         }
     }

@@ -9,8 +9,11 @@
 //! one file per sampler, `column_type` and `columns` (what samplers read of a dataset),
 //! `expression` (filters), `rule` and `sampling` (what a sampler amounts to), `weights` (integers
 //! from weights), `cumulative` and `race` (draws with and without replacement), `shares` (positions
-//! per device), `positions` (random access), `mixed` (random access to several datasets).
+//! per device), `positions` (random access), `mixed` (random access to several datasets), `buckets` (and to batches
+//! of one bucket each).
 
+mod aspect_ratio;
+mod buckets;
 mod class_balanced;
 mod column_type;
 mod columns;
@@ -34,6 +37,8 @@ mod values;
 mod weighted;
 mod weights;
 
+pub use aspect_ratio::AspectRatio;
+pub use buckets::Buckets;
 pub use class_balanced::ClassBalanced;
 pub use column_type::ColumnType;
 pub use columns::SampleColumns;
@@ -149,6 +154,7 @@ samplers! {
     ClassBalanced,
     Repeated,
     Mixture,
+    AspectRatio,
 }
 
 impl Sampler {

@@ -1,5 +1,6 @@
 //! Random access: from a position of an epoch to the sample, for all samples or those of a device.
 
+use super::buckets::{Batched, BatchedOrder};
 use super::cumulative::Cumulative;
 use super::mixed::{Mixed, MixedOrder};
 use super::race::race;
@@ -54,6 +55,8 @@ enum Draws {
         repeats: u64,
     },
     Mixed(Arc<Mixed>),
+    /// Samples of the dataset.
+    Batched(Arc<Batched>),
 }
 
 /// Samples and their positive weights, with the results of the latest epochs.
@@ -83,11 +86,17 @@ enum DeviceOrder {
     Repeated(Order, u64),
     /// Numbers among the samples that the device holds.
     Mixed(Arc<Mixed>, MixedOrder),
+    /// Samples of the dataset.
+    Batched(Arc<Batched>, BatchedOrder),
 }
 
 impl Positions {
-    /// For the devices of a job.
-    pub(crate) fn new(sampling: &Sampling, holders: &Holders, seed: u64) -> Self {
+    /// For the devices of a job with batches of `batch_size` samples.
+    pub(crate) fn new(
+        sampling: &Sampling,
+        holders: &Holders,
+        (batch_size, seed): (u32, u64),
+    ) -> Self {
         let all = [Held::all(sampling.samples())];
         let held = holders.devices_held().unwrap_or(&all);
         let is_alone = holders.devices_held().is_none();
@@ -132,6 +141,17 @@ impl Positions {
                     .iter()
                     .map(|held| Draws::Repeated { held: held.samples(), repeats: *repeats });
                 lengths.into_iter().zip(draws).collect::<Vec<_>>()
+            }
+            Rule::Bucketed { buckets, shuffle } => {
+                let of = |held: &Held| match is_alone {
+                    true => buckets.clone(),
+                    false => buckets.of(|sample| held.holds(sample)),
+                };
+                let batched = |buckets| {
+                    let batched = Batched::new(buckets, batch_size, *shuffle);
+                    (batched.len(), Draws::Batched(Arc::new(batched)))
+                };
+                held.iter().map(of).map(batched).collect()
             }
             Rule::Mixture { datasets, shuffle } => {
                 let mixed = Mixed::of_devices(held, datasets, *shuffle, seed).into_iter();
@@ -197,6 +217,9 @@ impl OfDevice {
             Draws::Repeated { held, repeats } => {
                 DeviceOrder::Repeated(order(*held, true), *repeats)
             }
+            Draws::Batched(batched) => {
+                DeviceOrder::Batched(Arc::clone(batched), batched.order(seed, epoch, device))
+            }
             Draws::Mixed(mixed) => {
                 DeviceOrder::Mixed(Arc::clone(mixed), mixed.order(seed, epoch, device))
             }
@@ -247,6 +270,8 @@ impl EpochOrder {
                 order.samples_at(out);
             }
             DeviceOrder::Mixed(mixed, order) => mixed.fill(order, first, out),
+            // Samples of the dataset as well.
+            DeviceOrder::Batched(batched, order) => return batched.fill(order, first, out),
         }
         if let Some(held) = self.holders.held(device) {
             out.iter_mut().for_each(|value| *value = held.sample(*value));

@@ -1,5 +1,6 @@
 //! How the samples of an epoch follow from their positions: what samplers amount to on a dataset.
 
+use super::buckets::Buckets;
 use std::sync::Arc;
 
 /// How the samples of an epoch follow from their positions. Lengths count positions.
@@ -37,6 +38,13 @@ pub enum Rule {
         repeats: u64,
         /// Positions of an epoch, at most samples · repeats.
         length: u64,
+    },
+    /// Every sample once, in batches of samples of one bucket each.
+    Bucketed {
+        /// The samples of each bucket.
+        buckets: Buckets,
+        /// In a different order in each epoch.
+        shuffle: bool,
     },
     /// Several datasets, evenly interleaved.
     Mixture {

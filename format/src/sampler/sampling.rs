@@ -35,7 +35,7 @@ impl Sampling {
 
     fn new(sampler: Sampler, samples: u64, rule: Rule) -> Self {
         let has_repeats = match &rule {
-            Rule::Every { .. } | Rule::WithoutReplacement { .. } => false,
+            Rule::Every { .. } | Rule::WithoutReplacement { .. } | Rule::Bucketed { .. } => false,
             Rule::Listed { list, .. } => is_repeated(list, samples),
             Rule::WithReplacement { .. } => true,
             Rule::Repeated { repeats, .. } => *repeats > 1,
@@ -68,7 +68,7 @@ impl Sampling {
 
     /// Whether an epoch may hold any sample of the dataset.
     pub fn is_of_every_sample(&self) -> bool {
-        matches!(self.rule, Rule::Every { .. } | Rule::Repeated { .. })
+        matches!(self.rule, Rule::Every { .. } | Rule::Repeated { .. } | Rule::Bucketed { .. })
     }
 
     /// Positions of an epoch.
@@ -76,6 +76,7 @@ impl Sampling {
         match &self.rule {
             Rule::Every { .. } => self.samples,
             Rule::Listed { list, .. } => list.len() as u64,
+            Rule::Bucketed { buckets, .. } => buckets.len(),
             Rule::WithReplacement { length, .. }
             | Rule::WithoutReplacement { length, .. }
             | Rule::Repeated { length, .. } => *length,
@@ -114,6 +115,10 @@ fn checksum(description: &str, samples: u64, rule: &Rule) -> [u8; 32] {
         Rule::WithReplacement { weights, length }
         | Rule::WithoutReplacement { weights, length } => (weights, *length),
         Rule::Repeated { length, .. } => (&[], *length),
+        Rule::Bucketed { buckets, .. } => {
+            shares = buckets.table();
+            (&shares, buckets.len())
+        }
         Rule::Mixture { datasets, .. } => {
             shares = datasets.iter().flat_map(|it| [it.samples, it.length]).collect();
             (&shares, datasets.iter().map(|it| it.length).sum())

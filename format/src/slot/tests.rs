@@ -39,9 +39,8 @@ fn header() -> SlotHeader {
     let columns = columns();
     let layout = BatchLayout::new(&columns, 2, rows).unwrap();
     let checksums = [0xdead_beef, 1, 2, 3];
-    let entries = columns.as_slice().iter().zip(layout.extents()).zip(checksums);
-    let entry =
-        |((column, extent), crc32c): ((&_, &_), _)| SlotColumn::new(column, *extent, crc32c);
+    let entries = columns.as_slice().iter().enumerate().zip(checksums);
+    let entry = |((index, column), crc32c)| SlotColumn::new(column, index, &layout, crc32c);
     SlotHeader {
         epoch: 5,
         batch: 4711,

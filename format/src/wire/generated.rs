@@ -111,6 +111,20 @@ pub struct LoadRequest {
     pub columns: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "20")]
     pub sampler: ::core::option::Option<Sampler>,
+    #[prost(message, optional, tag = "21")]
+    pub collate: ::core::option::Option<Collate>,
+}
+/// How pictures of different sizes become one batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Collate {
+    /// "stack", "pad" or "list".
+    #[prost(string, tag = "1")]
+    pub mode: ::prost::alloc::string::String,
+    /// Of "pad" alone.
+    #[prost(uint32, tag = "2")]
+    pub multiple_of: u32,
+    #[prost(double, tag = "3")]
+    pub fill: f64,
 }
 /// Which samples an epoch has, and in which order.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -286,6 +300,10 @@ pub struct Failed {
     /// treats the sample as its settings say.
     #[prost(bool, tag = "5")]
     pub is_damage: bool,
+    /// The pictures of the batch are larger than what memory was reserved for: nothing is wrong with
+    /// the device.
+    #[prost(bool, tag = "6")]
+    pub exceeds_slot: bool,
 }
 /// Totals of this Run since Load; sent with each publish and at the end of work.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]

@@ -3,6 +3,7 @@
 //! `generated.rs` is made by `tonic-prost-build`; a test rebuilds it and compares, so a build
 //! needs no protobuf compiler.
 
+mod collate;
 mod fd_channel;
 #[rustfmt::skip]
 #[expect(
@@ -19,7 +20,7 @@ pub use generated::*;
 pub use sampler::{SAMPLER_BYTES_MAX, SamplerMessageError, sampler_data};
 
 /// Version of the device link. Host and device must have the same.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// Longest time without a message while a device has work, in milliseconds.
 pub const PROGRESS_INTERVAL_MS: u64 = 200;

@@ -295,6 +295,7 @@ fn load_request(setup: &LinkSetup, datasets: &[PathBuf], spool: &Spool) -> LoadR
         devices: batching.devices(),
         part_holders: batching.holders().of_part().to_vec(),
         columns: columns.to_vec(),
+        collate: Some(columns.collate().into()),
         sampler: Some(SamplerMessage::of(sampling.sampler(), sampling.checksum())),
     }
 }

@@ -84,6 +84,11 @@ impl JobFile {
                 of_column = at.map_or_else(|| "columns".to_owned(), |at| format!("columns[{at}]"));
                 &of_column
             }
+            Error::Prepare(
+                PrepareError::Collate(_)
+                | PrepareError::CollateViews { .. }
+                | PrepareError::CollateOnBatches { .. },
+            ) if self.marks.of_key("collate").is_some() => "collate",
             _ => return error,
         };
         match error.remedy() {

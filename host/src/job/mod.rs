@@ -5,6 +5,7 @@
 //! dataset and machine), `error`.
 
 mod check;
+mod collate;
 mod devices;
 mod error;
 mod marks;
@@ -22,7 +23,7 @@ pub use error::JobError;
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
 use meetpoint_diagnose::Remedy;
-use meetpoint_format::column::ColumnNames;
+use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampler;
 use meetpoint_prepare::{Action, DatasetPaths, OnError};
@@ -44,7 +45,8 @@ pub struct JobFile {
     pub dataset: DatasetPaths,
     /// What is done to every sample.
     pub recipe: Arc<Recipe>,
-    /// The columns of a batch, in order. Default: `image`, or the views of the recipe, and `label`.
+    /// The columns of a batch, in order, and how pictures of different sizes become one batch.
+    /// Default: `image`, or the views of the recipe, and `label`; pictures of one size.
     pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
@@ -153,8 +155,20 @@ impl JobFile {
 
     /// Replaces the columns of a batch; errors about them then name no place in the file.
     pub fn replace_columns(&mut self, columns: ColumnNames) {
-        self.columns = columns;
+        self.columns = columns.collated(self.columns.collate());
         self.marks.forget("columns");
+    }
+
+    /// Replaces how pictures of different sizes become one batch; errors about it then name no place
+    /// in the file.
+    pub fn replace_collate(&mut self, collate: Collate) {
+        let had_default =
+            self.columns == ColumnNames::of_collated(&self.recipe, self.columns.collate());
+        self.columns = match had_default {
+            true => ColumnNames::of_collated(&self.recipe, collate),
+            false => self.columns.clone().collated(collate),
+        };
+        self.marks.forget("collate");
     }
 
     /// Replaces the sampler; errors about it then name no place in the file.

@@ -3,7 +3,9 @@
 use super::marks::Marks;
 use super::table::{Source, Table};
 use super::values::{BYTES, TIME, positive_time, required};
-use super::{AcceleratorJob, Choice, JobError, JobFile, devices, recipe, sampler, strategy};
+use super::{
+    AcceleratorJob, Choice, JobError, JobFile, collate, devices, recipe, sampler, strategy,
+};
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
@@ -22,10 +24,11 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 32] = [
+const KEYS: [&str; 33] = [
     "dataset",
     "recipe",
     "columns",
+    "collate",
     "batch_size",
     "epochs",
     "seed",
@@ -135,15 +138,16 @@ fn dataset(table: &Table<'_>, folder: &Path) -> Result<DatasetPaths, JobError> {
 
 fn columns(table: &Table<'_>, recipe: &Recipe) -> Result<ColumnNames, JobError> {
     let what = "a list of names of columns, such as [\"image\", \"label\"]";
+    let collate = collate::read(table)?;
     match table.texts("columns", what)? {
-        None => Ok(ColumnNames::of(recipe)),
+        None => Ok(ColumnNames::of_collated(recipe, collate)),
         Some(names) if names.is_empty() => Err(table.fault_at(
             "columns",
             "`columns` is an empty list, and a batch needs a column",
             "name one or more, or leave the key out for [\"image\", \"label\"]",
         )),
         Some(names) => match (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
-            None => Ok(names.into()),
+            None => Ok(ColumnNames::from(names).collated(collate)),
             Some(at) => Err(table.fault_in(
                 "columns",
                 at,

@@ -26,7 +26,7 @@ use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
-use meetpoint_format::column::{BatchColumns, BatchLayout};
+use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
@@ -103,14 +103,14 @@ impl Loader {
     pub fn open(config: LoaderConfig) -> Result<Self, Error> {
         settings::check(&config)?;
         let job = settings::open_job(&config)?;
-        let spec = meetpoint_prepare::fixed_shape(&job.recipe)?;
+        let spec = meetpoint_prepare::collated_shape(&job.recipe, job.columns.collate())?;
         let picture = (job.recipe.images()[0].axes(&spec), spec.dtype);
         let batches = settings::count_batches(&job)?;
         let samples = u64::from(config.batch_size).min(job.batching.positions());
         let columns = Arc::new(job.batch_columns()?);
         let asked = config.stop.clone();
         let interrupt = Interrupt::when(move || asked.is_stopped());
-        let longest = job.dataset.value_bytes_max(&columns, &interrupt)?;
+        let longest = job.value_bytes_max(&columns, &interrupt)?;
         let samples = u32::try_from(samples).expect("no more than batch_size");
         let batch_bytes = BatchLayout::bytes_max(&columns, samples, &longest);
         let held = schedule::held(&config, &job, batches);
@@ -371,6 +371,10 @@ impl Loader {
     fn hand_over(&self, epoch: u32, batch: BatchIndex, source: Source, ready: Prepared) -> Batch {
         let payload_bytes = ready.table.bytes();
         let len = u32::try_from(ready.contents.samples.len()).expect("batches have 32 bits");
+        let mut picture = self.picture.0.clone();
+        if let Some(image) = self.columns.position_of(ColumnSource::Image) {
+            picture = ready.table.layout.axes(&self.columns, image).to_vec();
+        }
         let mut memory = ready.memory;
         if let Memory::Slot(lease) = &mut memory {
             let limits = lease.session().spool().limits();
@@ -388,7 +392,7 @@ impl Loader {
             index: batch.0,
             epoch,
             source,
-            shape: [&[len], &self.picture.0[..]].concat(),
+            shape: [&[len], &picture[..]].concat(),
             dtype: self.picture.1,
             contents: ready.contents,
             memory,

@@ -85,7 +85,7 @@ impl Reference {
         let asked = stop.clone();
         let interrupt = Interrupt::when(move || asked.is_stopped());
         let columns = Arc::clone(preparer.columns());
-        let longest = job.dataset.value_bytes_max(&columns, &interrupt)?;
+        let longest = job.value_bytes_max(&columns, &interrupt)?;
         let bytes = BatchLayout::bytes_max(&columns, batching.batch_size(), &longest);
         let mut out = vec![0; usize::try_from(bytes).expect("a loader was opened on it")];
         let mut reference = BTreeMap::new();
@@ -97,6 +97,7 @@ impl Reference {
                 let prepared = preparer.prepare(epoch, batch, &mut out, &mut is_wanted);
                 stop.check()?;
                 let prepared = prepared?;
+                // Batches that are larger than expected have made it longer.
                 let table = Table::new(&columns, prepared.layout);
                 let checksums = table.sample_checksums(&out[..table.bytes()]);
                 let left_out = |position: usize| {

@@ -60,6 +60,29 @@ impl SamplePreparer {
         self.run_resumed(first, (spec, data), (stored, result), id, (out, after_stage))
     }
 
+    /// As [`Self::resume_with`], where the shape may depend on the picture: the tensor is appended to
+    /// `out`, and its shape returned. After an error `out` is as long as it was.
+    pub fn resume_appended(
+        &mut self,
+        first: usize,
+        (spec, data): (&TensorSpec, &[u8]),
+        stored: &[&[u8]],
+        id: SampleId,
+        (out, after_stage): (&mut Vec<u8>, &mut dyn FnMut()),
+    ) -> Result<TensorSpec, Error> {
+        assert_eq!(stored.len(), self.targets.len(), "a value for each target");
+        let id = Streams::from(id);
+        let result = self.plan_resumed(first, (spec, data), stored, id)?;
+        let start = out.len();
+        out.resize(start + result.bytes(), 0);
+        let into = (&mut out[start..], after_stage);
+        let done = self.run_resumed(first, (spec, data), (stored, result), id, into);
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done.map(|()| result)
+    }
+
     /// Most bytes of memory that [`Self::resume`] takes for whole pictures, those of a picture of
     /// `spec` included.
     pub fn resume_bytes(

@@ -48,6 +48,27 @@ impl SamplePreparer {
         Ok(Tensor { spec, data })
     }
 
+    /// As [`Self::prepare_with`], where the shape may depend on the picture: the tensor is appended
+    /// to `out`, and its shape returned. After an error `out` is as long as it was.
+    pub fn prepare_appended(
+        &mut self,
+        encoded: Encoded<'_>,
+        stored: &[&[u8]],
+        id: SampleId,
+        out: &mut Vec<u8>,
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<TensorSpec, Error> {
+        let id = Streams::from(id);
+        let spec = self.plan_with(encoded, stored, id)?;
+        let start = out.len();
+        out.resize(start + spec.bytes(), 0);
+        let done = self.run_with(encoded, (stored, spec), id, &mut out[start..], after_stage);
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done.map(|()| spec)
+    }
+
     fn plan_with(
         &mut self,
         encoded: Encoded<'_>,

@@ -13,6 +13,7 @@ mod png;
 mod tests;
 
 pub(crate) use mask::{Layers, Memory};
+pub use numbers::element_bytes;
 
 use crate::points::Points;
 use meetpoint_format::column::ColumnKind;

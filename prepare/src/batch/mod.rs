@@ -1,8 +1,10 @@
 //! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
 //!
 //! In reading order: this file (reading ahead, decoding), `pictures` (where the images of a sample
-//! lie), `table` (columns beside the images), `mend` (damaged samples).
+//! lie), `table` (columns beside the images), `collated` (pictures of different sizes), `mend`
+//! (damaged samples).
 
+mod collated;
 mod mend;
 mod pictures;
 mod table;
@@ -12,7 +14,7 @@ use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::resume::Resumer;
-use crate::shape::fixed_shape;
+use crate::shape::collated_shape;
 use crate::{BatchMemory, Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
 use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::{
@@ -64,6 +66,21 @@ impl Job {
     /// What each column of a batch is.
     pub fn batch_columns(&self) -> Result<BatchColumns, Error> {
         self.dataset.select(&self.columns, &self.recipe)
+    }
+
+    /// Bytes of the longest value of each of these columns, those of padding included, as
+    /// [`Dataset::value_bytes_max`] finds them.
+    pub fn value_bytes_max(
+        &self,
+        columns: &BatchColumns,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<u64>, Error> {
+        let collate = self.columns.collate();
+        let limit = match collate.takes_sizes() {
+            true => Some(self.dataset.picture_limit(&self.recipe, collate, interrupt)?),
+            false => None,
+        };
+        self.dataset.value_bytes_max(columns, (&self.recipe, limit), interrupt)
     }
 }
 
@@ -147,7 +164,7 @@ pub struct CpuPreparer {
 struct InHand<'a> {
     epoch: u32,
     batch: u32,
-    out: &'a mut [u8],
+    memory: &'a mut dyn BatchMemory,
     pace: Pace<'a>,
     stats: PrepareStats,
     /// Next sample to be read.
@@ -171,14 +188,16 @@ impl CpuPreparer {
     /// Where the recipe decodes regions, the dataset keeps entry points from now on, in at most
     /// [`ENTRY_POINTS_KEPT_BYTES`] for all of its preparers together.
     pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
-        let spec = fixed_shape(&job.recipe)?;
+        let collate = job.columns.collate();
+        let spec = collated_shape(&job.recipe, collate)?;
         let columns = job.batch_columns()?;
-        let targets = job.dataset.targets(&columns, &job.recipe)?;
+        let targets = job.dataset.targets(&columns, &job.recipe, collate)?;
         let resumer = job.dataset.start(&job.recipe)?.map(|start| Resumer::new(start, cpu));
         let mut preparer = SamplePreparer::new(&job.recipe, cpu);
         preparer.set_columns(Pictures::of_recipe(&columns));
         preparer.set_targets(targets.iter().map(target_spec).collect());
-        let table = Table::new(Arc::new(columns), (targets, job.recipe.labels()));
+        let collated = collate.takes_sizes().then_some((collate, spec));
+        let table = Table::new(Arc::new(columns), (targets, job.recipe.labels()), collated);
         let files = (0..job.dataset.manifest().parts.len())
             .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
@@ -214,7 +233,8 @@ impl CpuPreparer {
         self.memory = Some(memory);
     }
 
-    /// Shape of each picture of a sample; of the first view, where the recipe has views.
+    /// Shape of each picture of a sample; of the first view, where the recipe has views. Height and
+    /// width are 0 where pictures may have different sizes.
     pub fn spec(&self) -> TensorSpec {
         self.spec
     }
@@ -272,9 +292,9 @@ impl CpuPreparer {
     fn finish(&mut self, hand: &mut InHand<'_>) -> Result<PreparedBatch, Error> {
         if !self.mended.is_empty() {
             self.mended.sort_by_key(|mended| mended.position);
-            self.close_up(hand.out);
+            self.close_up(hand.memory.bytes_mut());
         }
-        let (layout, samples) = self.table.finish(hand.out)?;
+        let (layout, samples) = self.table.finish(hand.memory)?;
         self.mix(&layout, samples.len(), hand)?;
         let mended = std::mem::take(&mut self.mended);
         Ok(PreparedBatch { layout, samples, mended, stats: hand.stats })
@@ -289,7 +309,7 @@ impl CpuPreparer {
     ) -> Result<(), Error> {
         let Some(mixer) = &mut self.mixer else { return Ok(()) };
         let started = Instant::now();
-        let (images, others) = hand.out.split_at_mut(self.pictures.end(samples));
+        let (images, others) = hand.memory.bytes_mut().split_at_mut(self.pictures.end(samples));
         let label = self.table.columns().position_of(ColumnSource::Label);
         let labels = label.map_or(0..0, |index| {
             let extent = layout.extent(index);
@@ -478,20 +498,34 @@ impl CpuPreparer {
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
         let reserved = self.reserve((sample, location), stored, id, hand)?;
-        let mut outs = self.pictures.of(position, self.samples.len(), hand.out);
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
         let is_given_up = &mut hand.is_given_up;
         let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
         let crc32c = Some(location.crc32c);
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
+        let mut staged = self.table.take_pictures();
         let targets = self.table.stored_targets((sample, location), &self.job.dataset)?;
         let (preparer, resumer) = (&mut self.preparer, &mut self.resumer);
-        let prepared = contain_panic(|| match resumer {
-            None => Ok(preparer.prepare_columns(encoded, &targets, id, &mut outs, pause)?),
-            Some(resumer) => {
+        let (pictures, samples) = (&self.pictures, self.samples.len());
+        let memory = &mut *hand.memory;
+        let prepared = contain_panic(|| match (resumer, &mut staged) {
+            (None, None) => {
+                let mut outs = pictures.of(position, samples, memory.bytes_mut());
+                preparer.prepare_columns(encoded, &targets, id, &mut outs, pause)?;
+                Ok(None)
+            }
+            (Some(resumer), None) => {
+                let mut outs = pictures.of(position, samples, memory.bytes_mut());
                 let out = &mut *outs[0];
-                resumer.prepare(preparer, stored, &targets, id, (out, pause))
+                resumer.prepare(preparer, stored, &targets, id, (out, pause))?;
+                Ok(None)
+            }
+            (None, Some(out)) => {
+                Ok(Some(preparer.prepare_appended(encoded, &targets, id, out, pause)?))
+            }
+            (Some(resumer), Some(out)) => {
+                resumer.prepare_appended(preparer, stored, &targets, id, (out, pause)).map(Some)
             }
         });
         if reserved.is_some() || prepared.is_err() {
@@ -503,9 +537,14 @@ impl CpuPreparer {
             let (part, row, key) = self.job.dataset.place_in_words(sample, location);
             Error::Defect { part, row, key, message, location: line }
         })?;
-        prepared.map_err(|why| self.job.dataset.unprepared((sample, location), why))?;
+        let prepared = prepared.map_err(|why| self.job.dataset.unprepared((sample, location), why));
+        if let Some(staged) = staged {
+            self.table.put_pictures(position, staged, prepared.as_ref().ok().copied().flatten());
+        }
+        prepared?;
         let place = (sample, location);
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
+        self.table.check_room(hand.memory)?;
         hand.stats.samples += 1;
         hand.stats.filled_in += u32::from(self.preparer.is_filled_in());
         hand.stats.bytes_read += stored.len() as u64;
@@ -595,8 +634,7 @@ impl Preparer for CpuPreparer {
         pace: Pace<'_>,
     ) -> Result<PreparedBatch, Error> {
         self.locate(epoch, batch)?;
-        let out = memory.bytes_mut();
-        let (got, needed) = (out.len(), self.pictures.end(self.samples.len()));
+        let (got, needed) = (memory.bytes_mut().len(), self.pictures.end(self.samples.len()));
         if got < needed {
             return Err(Error::OutputTooSmall { got, needed });
         }
@@ -606,7 +644,7 @@ impl Preparer for CpuPreparer {
         let mut hand = InHand {
             epoch,
             batch,
-            out,
+            memory,
             pace,
             stats: PrepareStats::default(),
             next: 0,

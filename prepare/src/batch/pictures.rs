@@ -5,7 +5,8 @@ use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The columns of a batch with pictures, which lie before all others.
+/// The columns of a batch with pictures of one shape, which lie before all others. None where
+/// pictures may have different sizes.
 #[derive(Debug)]
 pub(super) struct Pictures {
     columns: Arc<BatchColumns>,
@@ -19,7 +20,8 @@ impl Pictures {
             let bytes = columns.as_slice()[index].kind.row_bytes().expect("columns were checked");
             (index, usize::try_from(bytes).expect("a sample is in memory"))
         };
-        let held = columns.pictures().map(bytes).collect();
+        let is_fixed = |index: &usize| !columns.as_slice()[*index].kind.is_variable();
+        let held = columns.pictures().filter(is_fixed).map(bytes).collect();
         Self { columns, held }
     }
 
@@ -32,7 +34,9 @@ impl Pictures {
             | ColumnSource::Key
             | ColumnSource::Sample
             | ColumnSource::Further(_)
-            | ColumnSource::Target(_) => None,
+            | ColumnSource::Target(_)
+            | ColumnSource::ImageSize
+            | ColumnSource::PaddingMask => None,
         };
         columns.pictures().filter_map(image).collect()
     }

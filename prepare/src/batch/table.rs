@@ -1,12 +1,14 @@
 //! The columns of the batch in hand beside its images: values are staged as samples arrive, and
 //! written behind the images when the batch is complete.
 
-use crate::{Dataset, Error};
+use super::collated::Collated;
+use crate::{BatchMemory, Dataset, Error};
 use meetpoint_format::column::{
-    BatchColumns, BatchLayout, COLUMN_ALIGNMENT, Column, ColumnSource, TargetColumn, append_value,
+    AXES_MAX, BatchColumns, BatchLayout, COLUMN_ALIGNMENT, Collate, Column, ColumnKind,
+    ColumnSource, TargetColumn, append_value,
 };
 use meetpoint_format::dataset::SampleLocation;
-use meetpoint_format::recipe::SoftLabels;
+use meetpoint_format::recipe::{SoftLabels, TargetKind, TensorSpec};
 use meetpoint_kernels::{BatchMixer, SamplePreparer};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub(super) struct Table {
     targets: Vec<Target>,
     /// What labels become, where they do not stay numbers.
     soft_labels: Option<SoftLabels>,
+    /// Where pictures may have different sizes.
+    collated: Option<Collated>,
     /// Values of the columns that are read from the dataset, by column.
     staged: Vec<Staged>,
     /// The sample that each position holds; `None` for one that was left out.
@@ -76,11 +80,16 @@ impl Staged {
 }
 
 impl Table {
-    /// A table of these columns, some of which need these targets; and what labels become.
+    /// A table of these columns, some of which need these targets; what labels become; and how
+    /// pictures of different sizes become one batch, with what is known of their shape.
     pub(super) fn new(
         columns: Arc<BatchColumns>,
         (targets, soft_labels): (Vec<TargetColumn>, Option<SoftLabels>),
+        collated: Option<(Collate, TensorSpec)>,
     ) -> Self {
+        let named = targets.iter().map(|it| (it.name.clone(), it.target.clone()));
+        let named: Vec<(String, TargetKind)> = named.collect();
+        let collated = collated.map(|how| Collated::new(&columns, &named, how));
         let targets = targets.into_iter().map(|target| {
             let TargetColumn { name, further, stored: kind, filtered, .. } = target;
             let own = columns.position_of(ColumnSource::Target(further));
@@ -89,7 +98,7 @@ impl Table {
         });
         let targets = targets.collect();
         let staged = columns.as_slice().iter().map(|_| Staged::default()).collect();
-        Self { columns, targets, soft_labels, staged, held_at: Vec::new() }
+        Self { columns, targets, soft_labels, collated, staged, held_at: Vec::new() }
     }
 
     pub(super) fn columns(&self) -> &Arc<BatchColumns> {
@@ -110,6 +119,45 @@ impl Table {
             staged.ranges.clear();
             staged.ranges.resize(positions, 0..0);
         }
+        if let Some(collated) = &mut self.collated {
+            collated.begin(positions);
+        }
+    }
+
+    /// The memory to which pictures of different sizes are appended; `None` where all have the
+    /// same. It is to be given back by [`Self::put_pictures`].
+    pub(super) fn take_pictures(&mut self) -> Option<Vec<u8>> {
+        self.collated.as_ref()?;
+        let image = self.columns.position_of(ColumnSource::Image)?;
+        Some(std::mem::take(&mut self.staged[image].bytes))
+    }
+
+    /// Takes the memory back, and the picture of a position that was appended to it, if one was.
+    pub(super) fn put_pictures(
+        &mut self,
+        position: usize,
+        bytes: Vec<u8>,
+        picture: Option<TensorSpec>,
+    ) {
+        let image = self.columns.position_of(ColumnSource::Image).expect("there are pictures");
+        let end = bytes.len();
+        self.staged[image].bytes = bytes;
+        if let (Some(spec), Some(collated)) = (picture, &mut self.collated) {
+            self.staged[image].ranges[position] = end - spec.bytes()..end;
+            collated.set(position, spec);
+        }
+    }
+
+    /// Refuses a batch as soon as it is known that its memory cannot hold it.
+    pub(super) fn check_room(&self, memory: &mut dyn BatchMemory) -> Result<(), Error> {
+        if self.collated.is_none() || memory.may_grow() {
+            return Ok(());
+        }
+        let image = self.columns.position_of(ColumnSource::Image).expect("there are pictures");
+        let got = memory.bytes_mut().len();
+        // Without padding, offsets and other columns.
+        let needed = held_ranges(&self.staged[image], &self.held_at).map(Range::len).sum();
+        if needed > got { Err(Error::BatchTooLarge { needed, got }) } else { Ok(()) }
     }
 
     /// Reads the stored values of the targets of a sample, in the order of the targets.
@@ -145,8 +193,13 @@ impl Table {
             let Some(kept) = preparer.kept(index) else { continue };
             for &filtered in &target.filtered {
                 let column = &self.columns.as_slice()[filtered];
-                let row_bytes = column.kind.row_bytes().expect("columns were checked");
-                let row_bytes = usize::try_from(row_bytes).expect("its rows are in memory");
+                let row_bytes = match &self.collated {
+                    Some(collated) => collated.row_bytes(column, position),
+                    None => {
+                        let bytes = column.kind.row_bytes().expect("columns were checked");
+                        usize::try_from(bytes).expect("its rows are in memory")
+                    }
+                };
                 if let Err(rows) = self.staged[filtered].filter(position, row_bytes, kept) {
                     let (_, row, key) = dataset.place_in_words(sample, location);
                     let part = dataset.part_path(location.part).display().to_string();
@@ -186,7 +239,9 @@ impl Table {
                 ColumnSource::Image
                 | ColumnSource::View(_)
                 | ColumnSource::Sample
-                | ColumnSource::Target(_) => continue,
+                | ColumnSource::Target(_)
+                | ColumnSource::ImageSize
+                | ColumnSource::PaddingMask => continue,
             }
             staged.ranges[position] = start..staged.bytes.len();
         }
@@ -199,52 +254,152 @@ impl Table {
         self.held_at[position] = None;
     }
 
-    /// Writes the columns beside the images, which lie closed up where they belong in `out`.
-    /// Returns where they lie, and the samples that they are of.
-    pub(super) fn finish(&self, out: &mut [u8]) -> Result<(BatchLayout, Vec<u64>), Error> {
+    /// Writes the columns beside the images, which lie closed up where they belong in `memory`, and
+    /// pictures of different sizes. Returns where they lie, and the samples that they are of.
+    pub(super) fn finish(
+        &self,
+        memory: &mut dyn BatchMemory,
+    ) -> Result<(BatchLayout, Vec<u64>), Error> {
         let samples: Vec<u64> = self.held_at.iter().flatten().map(|held| held.sample).collect();
-        let count = u32::try_from(samples.len()).expect("a batch has less than 2^32 samples");
-        let (columns, staged, held_at) = (&self.columns, &self.staged, &self.held_at);
-        let row_bytes = |index: usize| columns.as_slice()[index].kind.row_bytes();
-        let rows = |index: usize| {
-            let bytes = held_ranges(&staged[index], held_at).map(|range| range.len() as u64);
-            bytes.sum::<u64>() / row_bytes(index).expect("columns were checked")
+        let size = self.collated.as_ref().map_or((0, 0), |it| it.batch_size(self.held()));
+        let layout = self.layout(samples.len(), size);
+        let got = memory.bytes_mut().len();
+        let too_small = |needed| match &self.collated {
+            Some(_) => Error::BatchTooLarge { needed, got },
+            None => Error::OutputTooSmall { got, needed },
         };
-        let got = out.len();
-        let too_small = |needed| Error::OutputTooSmall { got, needed };
-        let layout = BatchLayout::new(columns, count, rows);
         let layout = layout.ok_or(too_small(usize::MAX))?;
         let needed = usize::try_from(layout.bytes()).unwrap_or(usize::MAX);
-        let out = out.get_mut(..needed).ok_or(too_small(needed))?;
-        for (index, column) in columns.as_slice().iter().enumerate() {
+        if needed > got && !(self.collated.is_some() && memory.grow(needed)) {
+            return Err(too_small(needed));
+        }
+        let out = memory.bytes_mut().get_mut(..needed).ok_or(too_small(needed))?;
+        for (index, column) in self.columns.as_slice().iter().enumerate() {
             let extent = layout.extent(index);
             let start = usize::try_from(extent.offset).expect("inside the memory");
             let end = start + usize::try_from(extent.bytes).expect("inside the memory");
             // What lies between two columns is part of no column, and never left as it was found.
             let padded = end.next_multiple_of(COLUMN_ALIGNMENT as usize).min(needed);
             out[end..padded].fill(0);
-            let into = &mut out[start..end];
-            let held = held_at.iter().flatten();
-            match column.source {
-                ColumnSource::Image | ColumnSource::View(_) => {}
-                ColumnSource::Label => {
-                    let labels = held.map(|held| held.label);
-                    match self.soft_labels {
-                        Some(soft) => soft_rows(into, soft, labels.flatten()),
-                        None => numbers(into, labels.map(|label| label.map_or(-1, i64::from))),
-                    }
-                }
-                ColumnSource::Sample => numbers(into, held.map(|held| held.sample.cast_signed())),
-                ColumnSource::Key | ColumnSource::Further(_) | ColumnSource::Target(_) => {
-                    let row_bytes = row_bytes(index).expect("columns were checked");
-                    let is_variable = column.kind.is_variable();
-                    write_staged(into, &staged[index], held_at, is_variable.then_some(row_bytes));
-                }
-            }
+            self.write((index, column), size, &mut out[start..end]);
         }
         Ok((layout, samples))
     }
+
+    /// The positions that hold a sample.
+    fn held(&self) -> impl Iterator<Item = usize> {
+        let positions = self.held_at.iter().enumerate();
+        positions.filter(|(_, held)| held.is_some()).map(|(position, _)| position)
+    }
+
+    /// Where the columns of a batch of this height and width lie.
+    fn layout(&self, samples: usize, size: (u32, u32)) -> Option<BatchLayout> {
+        let count = u32::try_from(samples).expect("a batch has less than 2^32 samples");
+        let rows = |index: usize| {
+            let (column, staged) = (&self.columns.as_slice()[index], &self.staged[index]);
+            let rows = self.held().map(|position| self.rows(column, staged, position));
+            rows.sum::<u64>()
+        };
+        let axes = |index: usize| match &self.collated {
+            Some(collated) => collated.lengths(&self.columns.as_slice()[index], size),
+            None => [0; AXES_MAX],
+        };
+        BatchLayout::with_axes(&self.columns, count, rows, axes)
+    }
+
+    /// Rows of the value of a position, in the unit of the offsets of its column.
+    fn rows(&self, column: &Column, staged: &Staged, position: usize) -> u64 {
+        let row_bytes = match (&column.kind, &self.collated) {
+            (ColumnKind::PaddedRagged { .. }, Some(collated)) => {
+                collated.row_bytes(column, position) as u64
+            }
+            _ => column.kind.row_bytes().expect("columns were checked"),
+        };
+        staged.ranges[position].len() as u64 / row_bytes.max(1)
+    }
+
+    /// Writes a column of a batch of this height and width; pictures of one size lie there already.
+    fn write(&self, (index, column): (usize, &Column), size: (u32, u32), into: &mut [u8]) {
+        let (staged, held) = (&self.staged[index], self.held_at.iter().flatten());
+        match (column.source, &self.collated) {
+            (ColumnSource::Image | ColumnSource::View(_), None) => {}
+            (ColumnSource::Label, _) => {
+                let labels = held.map(|held| held.label);
+                match self.soft_labels {
+                    Some(soft) => soft_rows(into, soft, labels.flatten()),
+                    None => numbers(into, labels.map(|label| label.map_or(-1, i64::from))),
+                }
+            }
+            (ColumnSource::Sample, _) => numbers(into, held.map(|it| it.sample.cast_signed())),
+            (ColumnSource::ImageSize, Some(collated)) => {
+                let sizes = self.held().zip(into.chunks_exact_mut(16));
+                sizes.for_each(|(position, into)| collated.write_size(position, into));
+            }
+            (ColumnSource::PaddingMask, Some(collated)) => {
+                let pixels = size.0 as usize * size.1 as usize;
+                let masks = self.held().zip(into.chunks_exact_mut(pixels.max(1)));
+                masks.for_each(|(position, into)| collated.mark_padding(position, size, into));
+            }
+            (
+                ColumnSource::Image
+                | ColumnSource::View(_)
+                | ColumnSource::Key
+                | ColumnSource::Further(_)
+                | ColumnSource::Target(_)
+                | ColumnSource::ImageSize
+                | ColumnSource::PaddingMask,
+                _,
+            ) => self.write_staged((index, column), staged, size, into),
+        }
+    }
+
+    /// Writes values one after another, behind their offsets and shapes.
+    fn write_staged(
+        &self,
+        (index, column): (usize, &Column),
+        staged: &Staged,
+        size: (u32, u32),
+        into: &mut [u8],
+    ) {
+        let count = self.held().count();
+        let offsets = if column.kind.has_offsets() { OFFSET_BYTES * (count + 1) } else { 0 };
+        let (offsets, into) = into.split_at_mut(offsets);
+        let rank = column.kind.rank_of_shapes();
+        let (shapes, values) = into.split_at_mut(OFFSET_BYTES * rank * count);
+        if column.kind.has_offsets() {
+            let mut rows = 0;
+            let after = self.held().map(|position| {
+                rows += self.rows(column, staged, position).cast_signed();
+                rows
+            });
+            numbers(offsets, std::iter::once(0).chain(after));
+        }
+        if let Some(collated) = self.collated.as_ref().filter(|_| rank > 0) {
+            let shapes = self.held().zip(shapes.chunks_exact_mut(OFFSET_BYTES * rank));
+            for (position, into) in shapes {
+                let bytes = staged.ranges[position].len();
+                let shape = collated.shape(column, position, bytes);
+                numbers(into, shape.into_iter().map(i64::from));
+            }
+        }
+        let mut end = 0;
+        for position in self.held() {
+            let value = &staged.bytes[staged.ranges[position].clone()];
+            let Some(collated) = self.collated.as_ref().filter(|_| column.kind.is_padded()) else {
+                values[end..end + value.len()].copy_from_slice(value);
+                end += value.len();
+                continue;
+            };
+            let bytes = collated.padded_bytes(column, position, size, value.len());
+            let into = &mut values[end..end + bytes];
+            collated.pad((index, column), position, size, (value, into));
+            end += bytes;
+        }
+    }
 }
+
+/// Bytes of an offset, and of a length in a shape (int64).
+const OFFSET_BYTES: usize = 8;
 
 /// The ranges of the positions that hold a sample.
 fn held_ranges<'a>(
@@ -253,31 +408,6 @@ fn held_ranges<'a>(
 ) -> impl Iterator<Item = &'a Range<usize>> {
     let pairs = staged.ranges.iter().zip(held_at);
     pairs.filter_map(|(range, held)| held.map(|_| range))
-}
-
-/// Writes values one after another; behind their offsets in rows where `row_bytes` is given.
-fn write_staged(
-    into: &mut [u8],
-    staged: &Staged,
-    held_at: &[Option<Held>],
-    row_bytes: Option<u64>,
-) {
-    let count = held_ranges(staged, held_at).count();
-    let (offsets, values) = into.split_at_mut(row_bytes.map_or(0, |_| 8 * (count + 1)));
-    let mut end = 0;
-    for range in held_ranges(staged, held_at) {
-        let next = end + range.len();
-        values[end..next].copy_from_slice(&staged.bytes[range.clone()]);
-        end = next;
-    }
-    if let Some(row_bytes) = row_bytes {
-        let mut rows = 0;
-        let after = held_ranges(staged, held_at).map(|range| {
-            rows += (range.len() as u64 / row_bytes).cast_signed();
-            rows
-        });
-        numbers(offsets, std::iter::once(0).chain(after));
-    }
 }
 
 fn numbers(into: &mut [u8], numbers: impl Iterator<Item = i64>) {

@@ -5,6 +5,7 @@ use crate::recipe::declaration::{
     Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, ValueKind,
 };
 use crate::recipe::error::Fault;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{DecodeMode, OnError, SampleType};
 
@@ -103,6 +104,10 @@ impl Data for Decode {
         }
         (sample.channels, sample.dtype) = (self.mode.channels(), self.mode.dtype());
         Ok(())
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        if self.orient { input.or(input.turned()) } else { input }
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

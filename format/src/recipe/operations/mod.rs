@@ -66,6 +66,7 @@ use super::Layout;
 use super::declaration::{Declaration, Key, Place, Presence};
 use super::error::Fault;
 use super::sample_type::SampleType;
+use super::sizes::SizeRange;
 use super::value::{Described, Value, Values};
 
 pub use adjust_gamma::AdjustGamma;
@@ -137,6 +138,18 @@ trait Data: Sized {
         input
     }
 
+    /// The sizes of the result for those of the input. Operations that do neither have one size nor
+    /// leave that of the input say what they do; otherwise every size is possible.
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        // No operation has this very size as a special case.
+        let any = (7919, 6271);
+        match self.size(None) {
+            Some(size) => SizeRange::exact(size),
+            None if self.size(Some(any)) == Some(any) => input,
+            None => SizeRange::ANY,
+        }
+    }
+
     /// The operations that it contains.
     fn content(&self) -> &[Operation] {
         &[]
@@ -205,6 +218,14 @@ macro_rules! operations {
             pub fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
                 match self {
                     $(Self::$type(it) => it.size(input)),+
+                }
+            }
+
+            /// The sizes of the result for those of the input, which contain every size that the
+            /// operation can give.
+            pub fn sizes(&self, input: SizeRange) -> SizeRange {
+                match self {
+                    $(Self::$type(it) => it.sizes(input)),+
                 }
             }
 

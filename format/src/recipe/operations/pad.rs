@@ -4,6 +4,7 @@ use super::{Data, fill, padding};
 use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Place, Property, Takes};
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, Padding, PaddingMode};
 
@@ -47,6 +48,10 @@ impl Data for Pad {
     fn repeats_pixels(&self) -> Option<(&'static str, &'static str)> {
         let mode = self.padding_mode;
         (mode != PaddingMode::Constant).then_some(("padding_mode", mode.name()))
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        input.padded(self.padding)
     }
 
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {

@@ -4,6 +4,7 @@ use super::{Data, Operation};
 use crate::recipe::declaration::{
     APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Property, Takes,
 };
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomApply`: the operations, in their order, when `uniform() < p`;
@@ -46,6 +47,11 @@ impl Data for RandomApply {
 
     /// That of the result where the operations are always applied; otherwise the size of the input
     /// where they leave it as it is.
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        let output = self.operations.iter().fold(input, |sizes, inner| inner.sizes(sizes));
+        if self.p >= 1.0 { output } else { input.or(output) }
+    }
+
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
         let output = self.operations.iter().fold(input, |size, inner| inner.size(size));
         match self.p >= 1.0 {

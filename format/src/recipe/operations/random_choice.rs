@@ -7,6 +7,7 @@ use crate::recipe::declaration::{
     numbers,
 };
 use crate::recipe::error::Fault;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomChoice`: one of the operations. One uniform is drawn; the first
@@ -70,6 +71,11 @@ impl Data for RandomChoice {
     }
 
     /// The size that every operation gives.
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        let sizes = self.operations.iter().map(|inner| inner.sizes(input));
+        sizes.reduce(SizeRange::or).unwrap_or(input)
+    }
+
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
         let mut sizes = self.operations.iter().map(|inner| inner.size(input));
         let first = sizes.next()?;

@@ -7,6 +7,7 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
@@ -127,6 +128,10 @@ impl Data for RandomIouCrop {
 
     fn needs_boxes(&self) -> bool {
         true
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        SizeRange { least: (1, 1), ..input }
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

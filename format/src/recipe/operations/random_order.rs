@@ -4,6 +4,7 @@ use super::{Data, Operation};
 use crate::recipe::declaration::{
     Declaration, Gives, Key, Needs, OnTargets, Place, Property, RandomParameter, Takes,
 };
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomOrder`: all of the operations. Of their list, the element at i
@@ -45,6 +46,12 @@ impl Data for RandomOrder {
     }
 
     /// The size of the input where each operation leaves it as it is.
+    /// In whichever order: a limit holds only where no operation changes the size.
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        let changes = |inner: &Operation| inner.sizes(input) != input;
+        if self.operations.iter().any(changes) { SizeRange::ANY } else { input }
+    }
+
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
         input.filter(|_| self.operations.iter().all(|inner| inner.size(input) == input))
     }

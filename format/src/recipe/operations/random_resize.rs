@@ -8,6 +8,7 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomResize`: resized as [`super::Resize`] does to a shorter side of
@@ -69,6 +70,10 @@ impl Data for RandomResize {
             Value::Word(interpolation.name()),
             Value::Switch(antialias),
         ]
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        input.of_shorter_side((self.min_size, self.max_size - 1), None)
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

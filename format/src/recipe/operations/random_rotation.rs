@@ -7,6 +7,7 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, WarpInterpolation};
 
@@ -80,6 +81,19 @@ impl Data for RandomRotation {
             center.into(),
             fill::value(fill),
         ]
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        if !self.expand {
+            return input;
+        }
+        let (height, width) = input.most;
+        if input.limit().is_none() {
+            return SizeRange::ANY;
+        }
+        // Both ends of the diagonal are rounded outwards.
+        let diagonal = f64::from(height).hypot(f64::from(width)).ceil() as u32 + 2;
+        SizeRange { least: (1, 1), most: (diagonal, diagonal) }
     }
 
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {

@@ -6,6 +6,7 @@ use crate::recipe::declaration::{
     Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, SIDE_MAX,
     Takes,
 };
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
@@ -97,6 +98,13 @@ impl Data for RandomShortestSize {
             Value::Word(interpolation.name()),
             Value::Switch(antialias),
         ]
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        let sides = self.min_size.as_slice();
+        let (least, most) = (sides.iter().min(), sides.iter().max());
+        let shorter = (*least.expect("at least one"), *most.expect("at least one"));
+        input.of_shorter_side(shorter, self.max_size)
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

@@ -8,6 +8,7 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomZoomOut` of the picture: when `uniform() < p`, padded to a
@@ -67,6 +68,10 @@ impl Data for RandomZoomOut {
     fn values(&self) -> Vec<Value> {
         let Self { fill, side_range, p } = *self;
         vec![fill::value(fill), side_range.into(), Value::Number(p)]
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        input.stretched(self.side_range.1)
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

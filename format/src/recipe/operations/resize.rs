@@ -6,6 +6,7 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Interpolation, Size};
 
@@ -84,6 +85,16 @@ impl Data for Resize {
         };
         let max_size = max_size.map_or(Value::Absent, Value::Whole);
         vec![size, Value::Word(interpolation.name()), Value::Switch(antialias), max_size]
+    }
+
+    fn sizes(&self, input: SizeRange) -> SizeRange {
+        match (self.size, input.only()) {
+            (Size::Exact { height, width }, _) => SizeRange::exact((height, width)),
+            (Size::ShorterSide(_), Some((height, width))) => {
+                SizeRange::exact(self.resolve(height, width))
+            }
+            (Size::ShorterSide(side), None) => input.of_shorter_side((side, side), self.max_size),
+        }
     }
 
     fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {

@@ -6,6 +6,7 @@ use crate::recipe::declaration::{
     Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
     SIDE_MAX, Takes, numbers,
 };
+use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
@@ -76,6 +77,13 @@ impl Data for ScaleJitter {
             Value::Word(interpolation.name()),
             Value::Switch(antialias),
         ]
+    }
+
+    fn sizes(&self, _input: SizeRange) -> SizeRange {
+        let (width, height) = self.target_size;
+        let target = SizeRange { least: (1, 1), most: (height, width) };
+        let side = |side: u32| (f64::from(side) * self.scale_range.1).ceil().max(1.0) as u32;
+        SizeRange { most: (side(target.most.0), side(target.most.1)), ..target }
     }
 
     fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {

@@ -1,8 +1,8 @@
 //! Random access against a reference that goes through an epoch from its beginning.
 
 use super::super::{
-    ClassBalanced, Expression, Filter, Indices, Mixture, Repeated, Sampler, Sampling, Sequential,
-    Shuffled, Stop, Weighted, Weights,
+    AspectRatio, ClassBalanced, Expression, Filter, Indices, Mixture, Repeated, Sampler, Sampling,
+    Sequential, Shuffled, Stop, Weighted, Weights,
 };
 use super::columns::Made;
 use crate::batching::{Batching, Cut, Entry, Rank};
@@ -40,6 +40,8 @@ fn every_sampler(samples: u64) -> Vec<Sampler> {
         mixture([1.0, 1.0], Stop::AllExhausted).into(),
         mixture([1.0, 2.5], Stop::Size(3 * samples)).into(),
         Mixture { shuffle: false, ..mixture([1.0, 2.5], Stop::Size(30)) }.into(),
+        AspectRatio { factor: 3, columns: None, shuffle: true }.into(),
+        AspectRatio { factor: 0, columns: None, shuffle: false }.into(),
     ]
 }
 

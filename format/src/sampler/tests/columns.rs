@@ -55,6 +55,12 @@ impl SampleColumns for Made {
         })
     }
 
+    /// Aspect ratios from 1/3 to 3; sample 5 is damaged.
+    fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, SamplerError> {
+        let size = |n: u32| (n != 5).then_some((100 + n * 37 % 200, 100 + n * 53 % 200));
+        Ok((0..u32::try_from(self.labels.len()).unwrap()).map(size).collect())
+    }
+
     fn select(&self, _: &Expression) -> Result<Vec<u64>, SamplerError> {
         Ok(self.selected.clone())
     }

@@ -260,6 +260,9 @@ impl Run {
             if message.is_damage {
                 return self.note_failure(number, batch, BatchFault::Damage, reason);
             }
+            if message.exceeds_slot {
+                return self.note_failure(number, batch, BatchFault::Size, reason);
+            }
             end.unprepared_in_a_row += 1;
             let is_last_straw = end.unprepared_in_a_row == FAILURES_IN_A_ROW_MAX;
             self.note_failure(number, batch, BatchFault::Preparation, reason);

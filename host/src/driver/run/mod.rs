@@ -110,6 +110,9 @@ pub(crate) struct RunMeters {
     pub(crate) counters: Counters,
     /// Damaged samples of batches of the host, filled in because the recipe is lenient.
     pub(crate) filled_in: u64,
+    /// Batches of the host that were larger than the memory reserved for them, and the bytes of the
+    /// largest.
+    pub(crate) oversized: (u64, u64),
 }
 
 /// One epoch.
@@ -192,6 +195,7 @@ impl Run {
                 verify_ns: 0,
                 counters: Counters::default(),
                 filled_in: 0,
+                oversized: (0, 0),
             },
             ended_ns: None,
         })
@@ -255,6 +259,10 @@ impl Run {
         if samples > 0 {
             self.log.add(elapsed, EventKind::SamplesFilledIn { samples, has_devices });
         }
+        let (batches, bytes_max) = self.meters.oversized;
+        if batches > 0 {
+            self.log.add(elapsed, EventKind::BatchesOversized { batches, bytes_max });
+        }
         self.damage.stats().event().into_iter().for_each(|kind| self.log.add(elapsed, kind));
         std::mem::take(&mut self.log).finish(elapsed)
     }
@@ -275,6 +283,10 @@ impl Run {
         if let Some(stats) = prepared.stats {
             self.meters.read.add(stats.read_wait_ns);
             self.meters.filled_in += u64::from(stats.filled_in);
+        }
+        if let Memory::Own(_) = prepared.memory {
+            let (batches, bytes) = &mut self.meters.oversized;
+            (*batches, *bytes) = (*batches + 1, prepared.table.layout.bytes().max(*bytes));
         }
         if self.scheduler.host_finished(now, batch) == Outcome::Accepted {
             self.make_ready(batch, prepared);
