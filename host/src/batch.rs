@@ -212,6 +212,14 @@ impl Batch {
         Some(self.table.column(index, self.memory.payload(self.table.bytes())))
     }
 
+    /// The lengths of the axes of a column behind that of samples, outermost first: as
+    /// [`meetpoint_format::column::ColumnKind::axes`], where those that are padded have their length
+    /// in this batch.
+    pub fn axes(&self, name: &str) -> Option<&[u32]> {
+        let index = self.table.columns.position(name)?;
+        Some(self.table.layout.axes(&self.table.columns, index))
+    }
+
     /// Where the columns lie in [`Self::payload_mut`].
     pub fn layout(&self) -> &BatchLayout {
         &self.table.layout

@@ -49,12 +49,13 @@ def make(folder: Path, count: int) -> Tuple[str, str]:
 
     noise = numpy.random.default_rng(0)
     pictures, boxes, masks = [], [], []
-    for _ in range(count):
-        picture = noise.integers(0, 60, (60, 80, 3), numpy.uint8)
-        mask = numpy.zeros((60, 80), numpy.uint8)
+    for number in range(count):
+        height, width = (80, 60) if number % 3 == 0 else (60, 80)
+        picture = noise.integers(0, 60, (height, width, 3), numpy.uint8)
+        mask = numpy.zeros((height, width), numpy.uint8)
         inside = []
         for category in range(int(noise.integers(1, 4))):
-            x, y = (int(noise.integers(0, side)) for side in (60, 40))
+            x, y = (int(noise.integers(0, side - 20)) for side in (width, height))
             w, h = (int(noise.integers(8, 20)) for _ in range(2))
             picture[y : y + h, x : x + w] += numpy.uint8(150)
             mask[y : y + h, x : x + w] = category + 1

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Tuple
 from targets import make
 
 import meetpoint
+from meetpoint import collate, samplers
 from meetpoint import transforms as T
 
 try:
@@ -42,15 +43,20 @@ def as_detection(batch: Dict[str, Any]) -> Tuple[List[Any], List[Dict[str, Any]]
     return list(batch["image"]), targets
 
 
-def detection(path: str, size: Tuple[int, int], **more: Any) -> Any:
-    """The loader of the preset ``hflip``, with pictures of one size."""
+def detection(path: str, sides: List[int], longest: int, **more: Any) -> Any:
+    """The loader of the preset ``multiscale``, with ``--aspect-ratio-group-factor 3``.
+
+    Pictures keep sizes of their own. ``collate`` of the reference, a list of pictures, is
+    ``collate.List()``; the model then pads them.
+    """
     boxes = T.Boxes("xywh", to_format="xyxy", min_size=1, filters=["category"])
-    recipe = [T.RandomHorizontalFlip(), T.Resize(size), *TO_TENSOR]
+    recipe = [T.RandomShortestSize(sides, max_size=longest), T.RandomHorizontalFlip(), *TO_TENSOR]
     return meetpoint.Loader(
         path,
         recipe=T.Compose(recipe, targets={"boxes": boxes}),
         columns=["image", "boxes", "category", "sample"],
-        shuffle=True,
+        sampler=samplers.AspectRatio(3),
+        collate=collate.List(),
         output="torch",
         batch_transform=as_detection,
         **more,
@@ -60,6 +66,28 @@ def detection(path: str, size: Tuple[int, int], **more: Any) -> Any:
 def as_segmentation(batch: Dict[str, Any]) -> Tuple[Any, Any]:
     """Pictures, and the class of every pixel as int64 [batch, height, width]."""
     return batch["image"], batch["mask"].long()
+
+
+def evaluation(path: str, base: int, **more: Any) -> Any:
+    """The loader of ``SegmentationPresetEval``: whole pictures, padded as ``collate_fn`` pads them.
+
+    ``cat_list`` of the reference fills pictures with 0 and masks with 255, as ``Pad()`` and
+    ``Mask(fill=255)`` do.
+    """
+    recipe = [
+        T.Resize(base),
+        *TO_TENSOR,
+        T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    ]
+    return meetpoint.Loader(
+        path,
+        recipe=T.Compose(recipe, targets={"mask": T.Mask(fill=255)}),
+        columns=["image", "mask"],
+        collate=collate.Pad(),
+        output="torch",
+        batch_transform=as_segmentation,
+        **more,
+    )
 
 
 def segmentation(path: str, base: int, crop: int, **more: Any) -> Any:
@@ -108,6 +136,18 @@ def train_segmentation(model: Any, loader: Any, steps: int) -> None:
         print(f"segmentation: {tuple(images.shape)}, loss {loss.item():.3f}")
 
 
+def evaluate_segmentation(model: Any, loader: Any, steps: int) -> None:
+    """The share of pixels whose class is right, as ``engine.evaluate`` counts it."""
+    model.eval()
+    right = total = 0
+    with torch.inference_mode():
+        for _, (images, masks) in zip(range(steps), loader):
+            inside = masks != 255
+            right += int((model(images)["out"].argmax(1)[inside] == masks[inside]).sum())
+            total += int(inside.sum())
+    print(f"segmentation: {right / total:.1%} of {total} pixels")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--detection", help="folder of a packed dataset")
@@ -120,14 +160,20 @@ def main() -> None:
     models = torchvision.models
     steps, classes = sys.maxsize, arguments.classes
     with tempfile.TemporaryDirectory() as temporary:
-        of_detection: Any = {"path": arguments.detection, "size": (800, 1088), "batch_size": 2}
+        multiscale = [480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800]
+        of_detection: Any = {
+            "path": arguments.detection,
+            "sides": multiscale,
+            "longest": 1333,
+            "batch_size": 2,
+        }
         of_masks: Any = {"path": arguments.segmentation, "base": 520, "crop": 480, "batch_size": 8}
         sides: Any = {}
         if arguments.quick:
             torch.set_num_threads(1)
             steps, classes, sides = 2, 4, {"min_size": 96, "max_size": 128}
             boxes, masks = make(Path(temporary), 12)
-            of_detection = {"path": boxes, "size": (96, 128), "batch_size": 2}
+            of_detection = {"path": boxes, "sides": [80, 96], "longest": 128, "batch_size": 2}
             of_masks = {"path": masks, "base": 60, "crop": 48, "batch_size": 4}
         with detection(**of_detection) as loader:
             detector = models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(
@@ -139,6 +185,9 @@ def main() -> None:
                 weights_backbone=None, num_classes=classes
             )
             train_segmentation(segmenter, loader, steps)
+        whole = {"path": of_masks["path"], "base": of_masks["base"], "batch_size": 2}
+        with evaluation(**whole) as loader:
+            evaluate_segmentation(segmenter, loader, steps)
 
 
 if __name__ == "__main__":

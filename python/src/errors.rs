@@ -96,6 +96,11 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
         PrepareError::NoFixedShape | PrepareError::ViewShape { .. } => {
             plain(py, "RecipeError", said)
         }
+        PrepareError::CollateViews { .. }
+        | PrepareError::CollateOnBatches { .. }
+        | PrepareError::Collate(_)
+        | PrepareError::NoPictureSizes { .. } => plain(py, "SettingError", said),
+        PrepareError::BatchTooLarge { .. } => plain(py, "BudgetError", said),
         PrepareError::RecipeDoesNotFit { .. } => raise(py, "RecipeError", said, place_of(error)),
         PrepareError::Storage(_) => plain(py, "StorageError", said),
         _ => plain(py, "MeetpointError", said),

@@ -147,7 +147,8 @@ impl Loader {
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
         let raised = Raised::default();
         let (config, meeting) = settings.config(py, &raised)?;
-        let shape = meetpoint_prepare::fixed_shape(&config.recipe);
+        let collate = config.columns.collate();
+        let shape = meetpoint_prepare::collated_shape(&config.recipe, collate);
         shape.map_err(|error| errors::of_prepare(py, &error))?;
         let recipe_hash = config.recipe.hash().to_string();
         let engine = Engine::start(config, meeting)?;

@@ -5,6 +5,7 @@ use crate::exceptions::Said;
 use crate::ranks::MeetingSettings;
 use crate::{errors, recipe, sampler};
 use meetpoint_diagnose::known;
+use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
 use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
 use meetpoint_scheduler::{
@@ -27,6 +28,8 @@ pub(crate) struct Settings {
     recipe: String,
     /// Columns of a batch, in order.
     columns: Vec<String>,
+    /// Mode, `multiple_of`, `fill` and `max_size`.
+    collate: (String, Option<u64>, Option<f64>, Option<[u64; 2]>),
     batch_size: u32,
     drop_last: bool,
     sampler: sampler::Given,
@@ -96,6 +99,10 @@ impl Settings {
         let meeting = self.meeting.map(meet).transpose()?;
         let recipe = Arc::new(recipe::read(py, &self.recipe)?);
         let sampler = sampler::read(py, self.sampler)?;
+        let (mode, multiple_of, fill, max_size) = self.collate;
+        let collate = Collate::read(&mode, multiple_of, fill, max_size).map_err(|error| {
+            errors::plain(py, "SettingError", Said::new(error.to_string(), &error))
+        })?;
         let sockets = self.sockets.into_iter().map(|socket| DeviceSource::Connect { socket });
         let spawned = self.commands.into_iter().filter_map(|words| {
             let mut words = words.into_iter();
@@ -117,7 +124,7 @@ impl Settings {
         let is_apart = self.ranks > 1 && meeting.is_none();
         let collective = is_apart.then(|| Arc::new(Apart) as Arc<dyn Collective>);
         let config = LoaderConfig {
-            columns: self.columns.into(),
+            columns: ColumnNames::from(self.columns).collated(collate),
             collective,
             rank_timeout,
             drop_last: self.drop_last,

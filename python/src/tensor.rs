@@ -182,6 +182,8 @@ enum Values {
     Tensor(Place),
     /// Values of all samples, and the offsets between samples.
     Ragged(Place, Place),
+    /// Elements of all samples, the offsets between samples, and the shape of each.
+    Shaped(Place, Place, Place),
     /// Read before libraries may write to the memory.
     Bytes(Vec<Vec<u8>>),
     Text(Vec<String>),
@@ -196,21 +198,34 @@ struct Place {
 }
 
 impl Values {
-    /// The values of a column that begins at a byte of the payload.
-    fn of(column: &ColumnBytes<'_>, offset: usize) -> Self {
+    /// The values of a column that begins at a byte of the payload, and whose axes have these lengths
+    /// in this batch.
+    fn of(column: &ColumnBytes<'_>, lengths: &[u32], offset: usize) -> Self {
         let axis = |length: usize| i64::try_from(length).expect("a batch fits memory");
         let kind = &column.column().kind;
         let (samples, element) = (column.samples(), kind.element());
         let place = |offset: usize, rows: usize| {
-            let axes = kind.axes().iter().map(|length| i64::from(*length));
+            let axes = lengths.iter().map(|length| i64::from(*length));
             Place { offset, axes: std::iter::once(axis(rows)).chain(axes).collect(), element }
         };
         let values = || (0..samples).map(|sample| column.value(sample).unwrap_or_default());
         match kind {
-            ColumnKind::Tensor { .. } => Self::Tensor(place(offset, samples)),
-            ColumnKind::Ragged { .. } => {
+            ColumnKind::Tensor { .. } | ColumnKind::Padded { .. } => {
+                Self::Tensor(place(offset, samples))
+            }
+            ColumnKind::Ragged { .. } | ColumnKind::PaddedRagged { .. } => {
                 let offsets = Place { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
                 Self::Ragged(place(offset + 8 * (samples + 1), column.rows()), offsets)
+            }
+            ColumnKind::Shaped { .. } => {
+                let rank = kind.rank_of_shapes();
+                let offsets = Place { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
+                let offset = offset + 8 * (samples + 1);
+                let axes = vec![axis(samples), axis(rank)];
+                let shapes = Place { offset, axes, element: OFFSETS };
+                let offset = offset + 8 * samples * rank;
+                let values = Place { offset, axes: vec![axis(column.rows())], element };
+                Self::Shaped(values, offsets, shapes)
             }
             ColumnKind::Bytes => Self::Bytes(values().map(<[u8]>::to_vec).collect()),
             ColumnKind::Text => {
@@ -255,7 +270,8 @@ impl From<HostBatch> for Batch {
         let values = |(column, extent): (&Column, &Extent)| {
             let offset = usize::try_from(extent.offset).expect("it lies in memory");
             let bytes = batch.column(&column.name).expect("it is a column of the batch");
-            (column.name.clone(), Values::of(&bytes, offset))
+            let axes = batch.axes(&column.name).expect("it is a column of the batch");
+            (column.name.clone(), Values::of(&bytes, axes, offset))
         };
         let has_labels = batch.labels().len() == batch.samples().len();
         let is_soft = |(column, _): &(&Column, &Extent)| {
@@ -264,7 +280,7 @@ impl From<HostBatch> for Batch {
         let soft = batch.columns().iter().zip(batch.layout().extents()).find(is_soft);
         let soft_labels = soft.and_then(|column| match values(column).1 {
             Values::Tensor(place) => Some(place),
-            Values::Ragged(..) | Values::Bytes(_) | Values::Text(_) => None,
+            Values::Ragged(..) | Values::Shaped(..) | Values::Bytes(_) | Values::Text(_) => None,
         });
         Self {
             soft_labels,
@@ -298,6 +314,10 @@ impl Batch {
             Values::Tensor(place) => self.tensor(place).into_bound_py_any(py),
             Values::Ragged(values, offsets) => {
                 (self.tensor(values), self.tensor(offsets)).into_bound_py_any(py)
+            }
+            Values::Shaped(values, offsets, shapes) => {
+                (self.tensor(values), self.tensor(offsets), self.tensor(shapes))
+                    .into_bound_py_any(py)
             }
             Values::Bytes(values) => {
                 let values = values.iter().map(|value| PyBytes::new(py, value));

@@ -359,3 +359,24 @@ mod of_datasets {
         assert_eq!(bytes_of(&column, &lists, 2), Err(NullValue));
     }
 }
+
+#[test]
+fn the_most_bytes_of_a_batch_hold_what_is_padded_to_the_largest_picture() {
+    let kinds = [
+        ColumnKind::Padded { element: ElementType::Float32, axes: vec![3, VARIES, VARIES] },
+        ColumnKind::PaddedRagged { element: ElementType::Uint8, inner: vec![VARIES; 2] },
+        ColumnKind::Shaped { element: ElementType::Uint16, axes: vec![VARIES; 2] },
+    ];
+    let columns = (0..).zip(kinds).map(|(at, kind)| further(&at.to_string(), at, kind)).collect();
+    let columns = BatchColumns::new(columns).unwrap();
+    // Pictures of at most 20 x 30 pixels, with at most 4 objects.
+    let most = BatchLayout::bytes_max(&columns, 5, &[3 * 600 * 4, 4 * 600, 600 * 2]);
+    let axes = |index: usize| match index {
+        0 => [3, 20, 30, 0, 0, 0],
+        _ => [20, 30, 0, 0, 0, 0],
+    };
+    let rows = |index: usize| [0, 4 * 5, 600 * 5][index];
+    let layout = BatchLayout::with_axes(&columns, 5, rows, axes).unwrap();
+    assert!(layout.bytes() <= most && most <= layout.bytes() + 64, "{} {most}", layout.bytes());
+    assert_eq!(columns.as_slice()[0].kind.to_string(), "padded tensor of float32 [3, *, *]");
+}

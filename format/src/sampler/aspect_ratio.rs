@@ -20,10 +20,10 @@ const FACTOR: u64 = 3;
 /// repeated or missing samples.
 ///
 /// The edges of the buckets are 2^(i / factor) for i from -factor to factor; for a factor of 0, 1.
-/// The bucket of a picture is the number of edges that are at most its width / height, in float64.
+/// The bucket of a picture is the number of edges that are at most its height / width, in float64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AspectRatio {
-    /// Edges between the aspect ratios 1 and 2.
+    /// Edges from the aspect ratio 1 to 2, the first of them apart.
     pub factor: u64,
     /// Columns with widths and heights. `None`: those in the files of the pictures.
     pub columns: Option<(String, String)>,
@@ -44,7 +44,7 @@ impl AspectRatio {
 
     /// The bucket of a picture of this height and width.
     pub fn bucket(edges: &[f64], (height, width): (u32, u32)) -> usize {
-        let ratio = f64::from(width) / f64::from(height);
+        let ratio = f64::from(height) / f64::from(width);
         edges.partition_point(|edge| *edge <= ratio)
     }
 

@@ -6,7 +6,7 @@ use super::{
 use crate::checksum::crc32c;
 use crate::column::{
     BatchColumns, BatchLayout, COLUMNS_MAX, Column, ColumnKind, ColumnSource, ContentError,
-    ElementType, Extent,
+    ElementType, Extent, VARIES,
 };
 use crate::golden;
 use crate::recipe::{Dtype, Layout, RecipeHash, TensorSpec};
@@ -75,6 +75,122 @@ fn the_bytes_equal_those_computed_from_the_documentation() {
     assert_eq!(bytes[..384], golden::bytes(words[0]));
     assert!(bytes[384..HEADER_BYTES - 4].iter().all(|byte| *byte == 0));
     assert_eq!(bytes[HEADER_BYTES - 4..], golden::bytes(words[1]));
+}
+
+/// Columns of two padded pictures with masks of objects, and their header.
+fn padded() -> (BatchColumns, SlotHeader) {
+    let spec = TensorSpec {
+        height: VARIES,
+        width: VARIES,
+        channels: 3,
+        dtype: Dtype::Uint8,
+        layout: Layout::Nhwc,
+    };
+    let ColumnKind::Tensor { element, shape: axes } = Column::image(&spec).kind else { panic!() };
+    let masks = Column {
+        name: "masks".to_owned(),
+        kind: ColumnKind::PaddedRagged { element: ElementType::Uint8, inner: vec![VARIES; 2] },
+        source: ColumnSource::Target(0),
+    };
+    let image = Column { kind: ColumnKind::Padded { element, axes }, ..Column::image(&spec) };
+    let columns = vec![image, Column::image_size(), Column::padding_mask(), masks];
+    let columns = BatchColumns::new(columns).unwrap();
+    let axes = |index: usize| match index {
+        0 => [10, 9, 3, 0, 0, 0],
+        1 => [2, 0, 0, 0, 0, 0],
+        _ => [10, 9, 0, 0, 0, 0],
+    };
+    let layout = BatchLayout::with_axes(&columns, 2, |_| 3, axes).unwrap();
+    let entries = (1..)
+        .zip(columns.as_slice())
+        .map(|(crc32c, column)| SlotColumn::new(column, crc32c as usize - 1, &layout, crc32c));
+    let header =
+        SlotHeader { payload_bytes: layout.bytes(), columns: entries.collect(), ..header() };
+    (columns, header)
+}
+
+/// The same pictures without padding.
+fn listed() -> (BatchColumns, SlotHeader) {
+    let column = |name: &str, axes: &[u32], source| {
+        let (name, axes) = (name.to_owned(), axes.to_vec());
+        Column { name, kind: ColumnKind::Shaped { element: ElementType::Uint8, axes }, source }
+    };
+    let image = column("image", &[VARIES, VARIES, 3], ColumnSource::Image);
+    let masks = column("masks", &[VARIES; 3], ColumnSource::Target(0));
+    let columns = BatchColumns::new(vec![image, masks]).unwrap();
+    let rows = |index: usize| [(60 + 63) * 3, 60 + 2 * 63][index];
+    let layout = BatchLayout::new(&columns, 2, rows).unwrap();
+    let entries = (1..)
+        .zip(columns.as_slice())
+        .map(|(crc32c, column)| SlotColumn::new(column, crc32c as usize - 1, &layout, crc32c));
+    let header =
+        SlotHeader { payload_bytes: layout.bytes(), columns: entries.collect(), ..header() };
+    (columns, header)
+}
+
+#[test]
+fn headers_of_pictures_of_different_sizes_equal_those_computed_from_the_documentation() {
+    for (kind, (columns, header)) in [("slot_padded", padded()), ("slot_listed", listed())] {
+        let bytes = header.encode();
+        let (_, words) = &golden::lines(kind)[0];
+        let start = golden::bytes(words[0]);
+        assert_eq!(bytes[..start.len()], start, "{kind}");
+        assert_eq!(bytes[HEADER_BYTES - 4..], golden::bytes(words[1]), "{kind}");
+        header.check(&expectation(&columns)).unwrap();
+    }
+}
+
+#[test]
+fn lengths_of_padded_axes_are_those_of_the_slot_and_of_other_axes_those_of_the_job() {
+    let (columns, header) = padded();
+    let layout = header.check(&expectation(&columns)).unwrap();
+    assert_eq!(layout.axes(&columns, 0), [10, 9, 3]);
+    // A channel more, and one that no header has room for.
+    for (index, axes) in [(0, [10, 9, 4, 0, 0, 0]), (1, [3, 0, 0, 0, 0, 0])] {
+        let mut other = header.clone();
+        other.columns[index].axes = axes;
+        assert!(other.check(&expectation(&columns)).is_err(), "{index}");
+    }
+    // Larger than the bytes of the column, than the slot, and than 64 bits.
+    for axes in [[10, 10], [60000, 60000], [u32::MAX, u32::MAX]] {
+        let mut other = header.clone();
+        (other.columns[0].axes[0], other.columns[0].axes[1]) = (axes[0], axes[1]);
+        assert!(other.check(&expectation(&columns)).is_err(), "{axes:?}");
+    }
+}
+
+#[test]
+fn shapes_that_do_not_fit_their_elements_are_refused_though_the_checksums_are_right() {
+    let column = Column {
+        kind: ColumnKind::Shaped { element: ElementType::Uint8, axes: vec![VARIES, VARIES, 3] },
+        ..Column::image_size()
+    };
+    let columns = BatchColumns::new(vec![column]).unwrap();
+    let layout = BatchLayout::new(&columns, 2, |_| 18).unwrap();
+    let checked = |shapes: [i64; 6]| {
+        let offsets = [0_i64, 6, 18].into_iter().chain(shapes);
+        let mut payload: Vec<u8> = offsets.flat_map(i64::to_le_bytes).collect();
+        payload.extend([7; 18]);
+        let header = header_of(&columns, &layout, &payload);
+        header.check_payload(&columns, &layout, &payload)
+    };
+    checked([1, 2, 3, 2, 2, 3]).unwrap();
+    let hostile = [
+        ([1, 3, 3, 2, 2, 3], 0),
+        ([1, 2, 3, 2, 2, 2], 1),
+        ([2, 3, 1, 2, 2, 3], 0),
+        ([-1, -2, 3, 2, 2, 3], 0),
+        ([1, 2, 3, i64::MAX, 2, 3], 1),
+        ([1, 2, 3, 0, 0, 3], 1),
+    ];
+    for (shapes, wrong) in hostile {
+        match checked(shapes) {
+            Err(SlotError::Content { source: ContentError::Shape { index, .. }, .. }) => {
+                assert_eq!(index, wrong, "{shapes:?}");
+            }
+            other => panic!("{shapes:?}: {other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ struct packing and number formatting are Python's own. Needs nothing but Python 
     python3 formats.py > formats.txt
 """
 
+import bisect
 import decimal
 import fractions
 import hashlib
@@ -199,6 +200,35 @@ def mixture(seed, epoch, stop, length, datasets, weights):
         yield sum(datasets[:dataset]) + sample_at(sample)
 
 
+def aspect_ratio(seed, epoch, factor, size, shuffle):
+    """The samples of an epoch in batches of similar aspect ratios, of 40 made-up pictures."""
+    edges = [2 ** (step / factor - 1) for step in range(2 * factor + 1)] if factor else [1.0]
+    buckets = [[] for _ in range(len(edges) + 1)]
+    for sample in range(40):
+        height, width = 100 + sample * 37 % 200, 100 + sample * 53 % 200
+        if sample == 5:  # Damaged.
+            height, width = 1, 1
+        buckets[bisect.bisect_right(edges, height / width)].append(sample)
+
+    def permuted(length, number):
+        if not shuffle or not length:
+            return lambda position: position
+        return order(length, seed, epoch, domain=5, stream=number << 4)
+
+    whole, left = [], []
+    for number, bucket in enumerate(buckets, 1):
+        sample_at = permuted(len(bucket), number)
+        samples = [bucket[sample_at(position)] for position in range(len(bucket))]
+        end = len(bucket) - len(bucket) % size
+        whole += [samples[at : at + size] for at in range(0, end, size)]
+        left += samples[end:]
+    whole += [left[at : at + size] for at in range(0, len(left), size)]
+    short = [whole.pop()] if left and len(left) % size else []
+    batch_at = permuted(len(whole), 0)
+    for batch in [whole[batch_at(number)] for number in range(len(whole))] + short:
+        yield from batch
+
+
 def batching(seed, epoch, size, drop_last, rank, ranks, devices, *parts):
     """The batches of a rank: (device, samples) of each."""
     first, samples_of = 0, [[] for _ in range(devices)]
@@ -237,7 +267,9 @@ assert crc32c(b"123456789") == 0xE3069283
 
 
 ELEMENTS = {"bool": 1, "uint8": 2, "int64": 9, "float32": 11}
-KINDS = {"tensor": 1, "ragged": 2, "bytes": 3, "text": 4}
+KINDS = {
+    "tensor": 1, "ragged": 2, "bytes": 3, "text": 4, "padded": 5, "padded ragged": 6, "shaped": 7,
+}
 
 
 def align(offset):
@@ -248,20 +280,22 @@ def slot_table(columns, samples):
     """Entries of the table, in the order of the columns, and the bytes of the payload.
 
     A column is (name, kind, element, axes, bytes of an element, rows, checksum); rows are those of
-    all samples together where the length varies.
+    all samples together where the length varies, and elements where the shape does.
     """
     def group(column):
         name, kind = column[0], column[1]
-        return 0 if name == "image" else 1 if kind == "tensor" else 2
+        return 0 if name == "image" else 1 if kind in ("tensor", "padded") else 2
 
     entries, end = {}, 0
     for column in sorted(columns, key=group):
         name, kind, element, axes, element_bytes, rows, checksum = column
         offset = align(end)
         row_bytes = element_bytes
-        for axis in axes:
+        for axis in axes if kind != "shaped" else ():
             row_bytes *= axis
-        length = rows * row_bytes + (0 if kind == "tensor" else 8 * (samples + 1))
+        offsets = 0 if kind in ("tensor", "padded") else 8 * (samples + 1)
+        shapes = 8 * len(axes) * samples if kind == "shaped" else 0
+        length = rows * row_bytes + offsets + shapes
         end = offset + length
         entries[name] = struct.pack(
             "<IHHIIQQQ6I", crc32c(name.encode()), KINDS[kind], ELEMENTS[element], len(axes),
@@ -274,7 +308,7 @@ def slot_header(epoch, batch, generation, samples, seed, recipe, columns):
     table, payload_bytes = slot_table(columns, samples)
     head = struct.pack(
         "<8sIIIIIIQQ32s",
-        b"MEETSLOT", 2, len(columns), epoch, batch, generation, samples, seed, payload_bytes,
+        b"MEETSLOT", 3, len(columns), epoch, batch, generation, samples, seed, payload_bytes,
         recipe,
     )
     head = (head.ljust(128, b"\0") + table).ljust(4092, b"\0")
@@ -427,6 +461,29 @@ def main():
         ],
     )
     print("slot :", header[:384].hex(), header[-4:].hex())
+    padded = slot_header(
+        5, 4711, 2, 2, 0x0123456789ABCDEF, bytes(range(32)),
+        [
+            # Of 10 x 6 and 7 x 9 pixels.
+            ("image", "padded", "uint8", (10, 9, 3), 1, 2, 1),
+            ("image_size", "tensor", "int64", (2,), 8, 2, 2),
+            ("padding_mask", "padded", "bool", (10, 9), 1, 2, 3),
+            # Three objects in all.
+            ("masks", "padded ragged", "uint8", (10, 9), 1, 3, 4),
+        ],
+    )
+    print("slot_padded :", padded[:384].hex(), padded[-4:].hex())
+    listed = slot_header(
+        5, 4711, 2, 2, 0x0123456789ABCDEF, bytes(range(32)),
+        [
+            ("image", "shaped", "uint8", (0, 0, 3), 1, (60 + 63) * 3, 1),
+            # One object in the first picture, two in the second.
+            ("masks", "shaped", "uint8", (0, 0, 0), 1, 60 + 2 * 63, 2),
+        ],
+    )
+    print("slot_listed :", listed[:256].hex(), listed[-4:].hex())
+    for key in [(42, 0, 3, 4, 1), (42, 1, 3, 4, 1), (7, 2, 0, 5, 1), (7, 0, 2, 3, 0)]:
+        print("aspect_ratio", *key, ":", *aspect_ratio(*key))
     for name, operations in RECIPES.items():
         text = canonical(operations)
         digest = hashlib.sha256(b"meetpoint recipe 1\n" + text.encode()).hexdigest()

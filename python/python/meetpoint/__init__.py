@@ -16,7 +16,7 @@ needs is imported when an iteration begins.
 
 from __future__ import annotations
 
-from . import dataset, errors, recipes, samplers, transforms
+from . import collate, dataset, errors, recipes, samplers, transforms
 from ._commands import convert, index, pack, prepare, unpack, verify
 from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
@@ -40,6 +40,7 @@ from ._results import (
     UnusedLabel,
     Verified,
 )
+from ._tensor_list import TensorList
 from ._writer import Writer
 from .errors import (
     BudgetError,
@@ -104,12 +105,14 @@ __all__ = [
     "Statistics",
     "StorageError",
     "Tensor",
+    "TensorList",
     "TransformError",
     "Unpacked",
     "UnusedLabel",
     "Verified",
     "Writer",
     "__version__",
+    "collate",
     "convert",
     "dataset",
     "errors",

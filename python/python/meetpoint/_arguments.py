@@ -21,7 +21,8 @@ U64 = 2**64 - 1
 
 _REFUSED = {
     "batch_sampler": "batches follow from seed, epoch and batch_size, so that both ends know them",
-    "collate_fn": "batches are made in native memory without Python; change them with batch_transform",
+    "collate_fn": "batches are made in native memory without Python; set collate for pictures of different "
+    "sizes, and change batches with batch_transform",
     "worker_init_fn": "workers are native threads that run no Python, so there is nothing to set "
     "up in them; the seed of the draws is the argument seed",
     "multiprocessing_context": "there are no worker processes; workers are native threads",

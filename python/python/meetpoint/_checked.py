@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
 from . import _arguments, _devices, _native, _output, _world
+from . import collate as _collate
 from ._arguments import U64, path_or_none, seconds, text, whole, whole_or_none
 from ._delivery import Delivery
 from ._world import World
@@ -58,6 +59,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     convert = _output.converter(given["output"], pin=pin)
     ranges = _ranges(given["nvtx"])
     columns = _arguments.column_names(given["columns"])
+    collate = _collate.of(given["collate"])
     transform = _arguments.function_or_none("batch_transform", given["batch_transform"])
     recipe = _arguments.compose(given["recipe"])
     sockets, commands = _devices.sources(given["device"])
@@ -75,6 +77,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "dataset": _arguments.paths("dataset", given["dataset"]),
         "recipe": recipe.to_toml(),
         "columns": ["image", "label"] if columns is None else columns,
+        "collate": collate._native(),
         "batch_size": batch_size,
         "drop_last": drop_last,
         "sampler": sampler._native(),
@@ -100,6 +103,10 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     }
     if columns is None and recipe.views:
         columns = [*recipe.views, "label"]
+        settings["columns"] = columns
+    elif columns is None and not isinstance(collate, _collate.Stack):
+        sizes = ["image_size"] if isinstance(collate, _collate.Pad) else []
+        columns = ["image", *sizes, "label"]
         settings["columns"] = columns
     delivery = Delivery(convert, columns, ranges, transform)
     return Checked(

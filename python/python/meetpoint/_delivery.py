@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
 from . import _native, _output
 from ._ragged import Ragged
+from ._tensor_list import TensorList
 from .errors import TransformError
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ class Delivery:
             return self.convert(batch.sample_numbers(narrow=narrow))
         values = batch.column(name)
         if isinstance(values, tuple):
-            return Ragged(*(self.convert(part) for part in values))
+            parts = [self.convert(part) for part in values]
+            return Ragged(*parts) if len(parts) == 2 else TensorList(*parts)
         return values if isinstance(values, list) else self.convert(values)
 
 

@@ -15,6 +15,7 @@ from typing import (
     Optional,
     Tuple,
     TypeVar,
+    Union,
     overload,
 )
 
@@ -27,6 +28,7 @@ from ._frameworks import DataLoaderLike
 from ._iterator import EpochIterator
 from ._loader_types import Columns, Path, Paths
 from ._world import World
+from .collate import Collate
 from .errors import DeviceWarning
 from .transforms import Compose
 
@@ -105,6 +107,12 @@ class Loader(DataLoaderLike[BatchT], Closing):
         the memory that a batch needs. Content is decoded only if ``"image"`` is among the columns.
         With a recipe of :class:`~meetpoint.transforms.Views`, the names of the views replace
         ``"image"``; without ``columns``, batches are dictionaries of all views and ``"label"``.
+    :param collate: how pictures of different sizes become one batch: ``"stack"`` needs a recipe that
+        gives all of them one size; ``"pad"`` pads them to the largest height and width of the batch;
+        ``"list"`` gives a :class:`TensorList`; or a :class:`meetpoint.collate.Pad` or
+        :class:`meetpoint.collate.List` with options. Masks are treated in the same way. Without
+        ``columns``, batches are then dictionaries of ``"image"``, with ``"pad"`` ``"image_size"``,
+        and ``"label"``.
     :param batch_transform: a function that is called with each batch; iterating yields what it
         returns. It runs in the thread that iterates, and :meth:`explain` reports its time
         separately. An exception in it causes a :class:`TransformError`, which ends the iteration.
@@ -297,6 +305,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         rank_timeout: float = 1800.0,
         output: str = "numpy",
         columns: Optional[Columns] = None,
+        collate: Union[str, Collate] = "stack",
         batch_transform: Optional[Callable[[Any], Any]] = None,
         on_error: OnError = "raise",
         max_errors: Optional[int] = None,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import torch  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
 
     from ._native import Tensor
+    from .collate import Collate
     from .samplers import Sampler
 
     NumpyBatch = Tuple[
@@ -35,6 +36,7 @@ class Options(TypedDict, total=False):
     batch_size: int
     shuffle: bool
     sampler: Optional[Sampler]
+    collate: Union[str, Collate]
     drop_last: bool
     seed: int
     strategy: str

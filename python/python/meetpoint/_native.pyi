@@ -65,6 +65,8 @@ class Settings(TypedDict):
     recipe: str
     """TOML."""
     columns: List[str]
+    collate: Tuple[str, Optional[int], Optional[float], Optional[Tuple[int, int]]]
+    """Mode, multiple_of, fill and max_size."""
     batch_size: int
     drop_last: bool
     sampler: Tuple[str, List[Tuple[str, Union[bool, int, str, Tuple[str, bytes]]]]]
@@ -133,9 +135,14 @@ class Batch:
     @property
     def columns(self) -> List[str]:
         """Names of its columns, in the requested order."""
-    def column(self, name: str) -> Union[Tensor, Tuple[Tensor, Tensor], List[str], List[bytes]]:
+    def column(
+        self, name: str
+    ) -> Union[
+        Tensor, Tuple[Tensor, Tensor], Tuple[Tensor, Tensor, Tensor], List[str], List[bytes]
+    ]:
         """The values of a column, by its kind: a tensor [batch, ...]; values [rows, ...] and
-        offsets [batch + 1] (int64, in rows) of a ragged tensor; a text or bytes per sample.
+        offsets [batch + 1] (int64, in rows) of a ragged tensor; elements, offsets and shapes
+        [batch, axes] of tensors that have a shape of their own; a text or bytes per sample.
 
         :raises KeyError: the batch has no such column.
         """

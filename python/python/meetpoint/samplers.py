@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 from .errors import SettingError
 
 __all__ = [
+    "AspectRatio",
     "ClassBalanced",
     "Filter",
     "Indices",
@@ -155,6 +156,53 @@ class Repeated(Sampler):
 
     def __init__(self, repeats: int = 3, length: Optional[int] = None) -> None:
         super().__init__(repeats=_whole("repeats", repeats), length=_length(length))
+
+
+class AspectRatio(Sampler):
+    """Every sample once, in batches of pictures with similar aspect ratios, so that little is padded.
+
+    As ``GroupedBatchSampler`` with ``create_aspect_ratio_groups`` of torchvision's detection
+    reference, but no sample is repeated or left out. Each bucket of pictures gives as many whole
+    batches as it can; what is left of all buckets is batched in the order of their aspect ratios.
+
+    :param factor: the edges of the buckets are the ratios of height to width ``2**(i / factor)`` for
+        i from -factor to factor, or 1 for a factor of 0; torchvision's
+        ``--aspect-ratio-group-factor``.
+    :param width: a column with the widths of the pictures; ``None`` reads all sizes from the files
+        once, when the loader opens.
+    :param height: a column with their heights.
+    :param shuffle: whether each epoch has a different order; otherwise the order of the buckets.
+    :raises SettingError: a factor that is not in 0..16, or only one of the columns.
+    """
+
+    name = "aspect_ratio"
+
+    def __init__(
+        self,
+        factor: int = 3,
+        width: Optional[str] = None,
+        height: Optional[str] = None,
+        shuffle: bool = True,
+    ) -> None:
+        try:
+            number = operator.index(factor)
+        except TypeError:
+            number = -1
+        if not 0 <= number <= 16:
+            raise SettingError(
+                f"factor is {factor!r}", remedy="set factor to a whole number from 0 to 16"
+            )
+        if (width is None) != (height is None):
+            missing = "height" if height is None else "width"
+            raise SettingError(
+                f"{missing} is None", remedy="give both width and height, or neither"
+            )
+        super().__init__(
+            factor=number,
+            width=None if width is None else _text("width", width),
+            height=None if height is None else _text("height", height),
+            shuffle=_flag("shuffle", shuffle),
+        )
 
 
 class Mixture(Sampler):

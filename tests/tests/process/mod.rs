@@ -1,6 +1,7 @@
 //! The built program as a process, with real devices, real signals and real files.
 
 mod bad_input;
+mod collate;
 mod columns;
 mod dataset;
 mod faults;

@@ -7,5 +7,6 @@ mod geometry;
 mod nested;
 mod reading;
 mod refusals;
+mod sizes;
 mod targets;
 mod views;

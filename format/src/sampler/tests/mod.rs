@@ -1,6 +1,7 @@
 //! Tests of samplers: random access, draws, expressions, mixtures, and what is refused.
 
 mod access;
+mod aspect_ratio;
 mod columns;
 mod draws;
 mod expressions;
