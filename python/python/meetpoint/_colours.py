@@ -31,18 +31,6 @@ class RandomGrayscale(Transform):
         super().__init__(p=number("p", p))
 
 
-class ConvertColor(Transform):
-    """As OpenCV's ``cvtColor`` of uint8 RGB: ``"hsv"``, ``"hls"``, ``"lab"`` or ``"ycrcb"``.
-
-    The result has three channels of uint8. No transform of colours can follow.
-    """
-
-    _name = "convert_color"
-
-    def __init__(self, space: str) -> None:
-        super().__init__(space=space)
-
-
 class ColorJitter(Transform):
     """As ``v2.ColorJitter`` on PIL images: the properties are changed in random order.
 

@@ -90,7 +90,6 @@ CLASSES: Dict[str, Type[Transform]] = {
         Grayscale,
         RandomGrayscale,
         ColorJitter,
-        ConvertColor,
         RandomPhotometricDistort,
         RandomChannelPermutation,
         RandomAdjustSharpness,
