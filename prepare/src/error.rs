@@ -474,6 +474,11 @@ impl Error {
             | Self::Defect { .. }
             | Self::NoReplacement { .. }
             | Self::NoFixedShape
+            | Self::CollateViews { .. }
+            | Self::CollateOnBatches { .. }
+            | Self::Collate(_)
+            | Self::BatchTooLarge { .. }
+            | Self::NoPictureSizes { .. }
             | Self::ViewShape { .. }
             | Self::NoLabels { .. }
             | Self::Label { .. }
