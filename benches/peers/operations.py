@@ -235,7 +235,7 @@ def least_ns(functions):
     return best
 
 
-def ours(server, pixels, wanted):
+def ours(server, pixels, wanted, cpu=None):
     """Least CPU times of the operations, in nanoseconds."""
     decode = operation("decode")
     with tempfile.TemporaryDirectory() as folder:
@@ -248,7 +248,7 @@ def ours(server, pixels, wanted):
             paths[name] = folder / f"{number}.toml"
             paths[name].write_text(decode + OPERATIONS[name][0])
         said = subprocess.run(
-            [server, picture, *paths.values()], check=True, capture_output=True, text=True
+            [server, *(["--cpu", cpu] if cpu else []), picture, *paths.values()], check=True, capture_output=True, text=True
         )
     times = dict(line.rsplit("\t", 1) for line in said.stdout.splitlines())
     times = {name: float(times[str(path)]) for name, path in paths.items()}

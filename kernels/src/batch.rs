@@ -3,7 +3,7 @@
 use crate::mixing::MixedBatch;
 use crate::operations::{Step, add_steps};
 use crate::sample::{SampleId, Streams, choose};
-use crate::{Error, Interrupt};
+use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::{Recipe, SoftLabels, TensorSpec};
 
 /// Which batch, for its random parameters: equal ids give equal batches of equal samples.
@@ -31,6 +31,7 @@ pub struct BatchTensors<'a> {
 /// Applies the operations on batches of one recipe, reusing its memory: that of one sample.
 #[derive(Debug)]
 pub struct BatchMixer {
+    cpu: Cpu,
     /// The operations by their numbers: each before those that it contains.
     steps: Vec<Step>,
     /// Number of the first on batches.
@@ -53,7 +54,14 @@ impl BatchMixer {
         let first = steps.len();
         add_steps(on_batches, 0, &mut steps);
         let (chosen, scratch, interrupt) = Default::default();
-        Some(Self { steps, first, chosen, spec, labels, scratch, interrupt })
+        let cpu = Cpu::detect();
+        Some(Self { cpu, steps, first, chosen, spec, labels, scratch, interrupt })
+    }
+
+    /// Mixes on another instruction set than the best one. Panics when this machine lacks it.
+    pub fn set_cpu(&mut self, cpu: Cpu) {
+        assert!(cpu.is_available(), "this machine has no {}", cpu.name());
+        self.cpu = cpu;
     }
 
     /// Stops mixing with [`Error::Interrupted`] when it is raised.
@@ -94,9 +102,10 @@ impl BatchMixer {
         let id = Streams::from(SampleId { seed, epoch, sample: batch });
         self.chosen.clear();
         choose(&self.steps, self.first, self.steps.len(), id, &mut self.chosen);
-        let (spec, interrupt) = (self.spec, &self.interrupt);
+        let (cpu, spec, interrupt) = (self.cpu, self.spec, &self.interrupt);
         let scratch = &mut self.scratch;
-        let mut batch = MixedBatch { spec, samples, images, labels, scratch, interrupt, pause };
+        let mut batch =
+            MixedBatch { cpu, spec, samples, images, labels, scratch, interrupt, pause };
         for number in &self.chosen {
             if let Step::Batch(operation) = &self.steps[*number] {
                 operation.apply(&mut id.draws(*number), &mut batch)?;

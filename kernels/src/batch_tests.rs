@@ -242,7 +242,13 @@ fn sums_of_float16_are_those_of_its_portable_conversions() {
         let mut partners = every.clone();
         partners.rotate_left(shift);
         let mut made = bytes(&every);
-        blend(Dtype::Float16, &mut made, &bytes(&partners), Weights { own, partner });
+        blend(
+            Cpu::detect(),
+            Dtype::Float16,
+            &mut made,
+            &bytes(&partners),
+            Weights { own, partner },
+        );
         let product = |half: f16, weight: f32| f16::from_f32_const(half.to_f32_const() * weight);
         let sum = |(first, second): (&f16, &f16)| {
             let [first, second] = [product(*first, own), product(*second, partner)];

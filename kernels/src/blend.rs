@@ -3,6 +3,8 @@
 //! Both products and their sum are rounded to the element type, one after another. Of
 //! integers they are float32, and the sum is rounded to a whole number, halves to even.
 
+use crate::Cpu;
+use crate::vector::{Kernel, run};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use meetpoint_format::recipe::Dtype;
@@ -21,15 +23,33 @@ const BLOCK: usize = 256;
 const WHOLE: f32 = 8_388_608.0;
 
 /// Adds to the elements of a sample those of its partner, weighted.
-pub(crate) fn blend(dtype: Dtype, own: &mut [u8], partner: &[u8], weights: Weights) {
-    match dtype {
-        Dtype::Uint8 => blend_bytes(own, partner, weights),
-        Dtype::Uint16 => blend_words(own, partner, weights),
-        Dtype::Float16 => blend_halves(own, partner, weights),
-        Dtype::Float32 => blend_floats(own, partner, weights),
+pub(crate) fn blend(cpu: Cpu, dtype: Dtype, own: &mut [u8], partner: &[u8], weights: Weights) {
+    run(cpu, Blend { dtype, own, partner, weights });
+}
+
+struct Blend<'a> {
+    dtype: Dtype,
+    own: &'a mut [u8],
+    partner: &'a [u8],
+    weights: Weights,
+}
+
+impl Kernel for Blend<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { dtype, own, partner, weights } = self;
+        match dtype {
+            Dtype::Uint8 => blend_bytes(own, partner, weights),
+            Dtype::Uint16 => blend_words(own, partner, weights),
+            Dtype::Float16 => blend_halves(own, partner, weights),
+            Dtype::Float32 => blend_floats(own, partner, weights),
+        }
     }
 }
 
+#[inline(always)]
 fn blend_bytes(own: &mut [u8], partner: &[u8], weights: Weights) {
     for (own, partner) in own.iter_mut().zip(partner) {
         let sum = f32::from(*own) * weights.own + f32::from(*partner) * weights.partner;
@@ -38,6 +58,7 @@ fn blend_bytes(own: &mut [u8], partner: &[u8], weights: Weights) {
     }
 }
 
+#[inline(always)]
 fn blend_words(own: &mut [u8], partner: &[u8], weights: Weights) {
     let partner = partner.as_chunks::<2>().0;
     for (own, partner) in own.as_chunks_mut::<2>().0.iter_mut().zip(partner) {
@@ -48,6 +69,7 @@ fn blend_words(own: &mut [u8], partner: &[u8], weights: Weights) {
 }
 
 /// The weighted sum of elements of float32.
+#[inline(always)]
 pub(crate) fn blend_floats(own: &mut [u8], partner: &[u8], weights: Weights) {
     let partner = partner.as_chunks::<4>().0;
     for (own, partner) in own.as_chunks_mut::<4>().0.iter_mut().zip(partner) {
@@ -56,6 +78,7 @@ pub(crate) fn blend_floats(own: &mut [u8], partner: &[u8], weights: Weights) {
     }
 }
 
+#[inline(always)]
 fn blend_halves(own: &mut [u8], partner: &[u8], weights: Weights) {
     let (mut sums, mut seconds) = ([0.0; BLOCK], [0.0; BLOCK]);
     for (own, partner) in own.chunks_mut(2 * BLOCK).zip(partner.chunks(2 * BLOCK)) {

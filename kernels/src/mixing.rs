@@ -3,7 +3,7 @@
 //! It never holds more than one sample besides the batch.
 
 use crate::blend::{Weights, blend, blend_floats};
-use crate::{Error, Interrupt};
+use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{CutBox, Layout, MixMode, MixPartner, TensorSpec};
 
@@ -97,6 +97,7 @@ pub(crate) fn ends(
 
 /// The tensors and rows of labels of a batch, either of which it may lack.
 pub(crate) struct MixedBatch<'a> {
+    pub(crate) cpu: Cpu,
     pub(crate) spec: TensorSpec,
     pub(crate) samples: usize,
     /// `samples` tensors of `spec`; or nothing.
@@ -133,13 +134,13 @@ impl MixedBatch<'_> {
     /// Mixes each sample, and its label, with its partner. A sample that is its own partner stays
     /// as it is.
     pub(crate) fn mix(&mut self, partner: MixPartner, mixes: &[Mix]) -> Result<(), Error> {
-        let Self { spec, images, labels, scratch, interrupt, pause, .. } = self;
+        let Self { cpu, spec, images, labels, scratch, interrupt, pause, .. } = self;
         in_place(images, partner, mixes.len(), scratch, |index, own, partner| {
             interrupt.check()?;
             pause();
             match mixes[index] {
                 Mix::Keep => (),
-                Mix::Blend(weights) => blend(spec.dtype, own, partner, weights),
+                Mix::Blend(weights) => blend(*cpu, spec.dtype, own, partner, weights),
                 Mix::Paste(rectangle, _) => paste(spec, own, partner, rectangle),
             }
             Ok(())

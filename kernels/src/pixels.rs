@@ -1,7 +1,7 @@
 //! A whole picture in memory, for operations that need all channels of a pixel, or all pixels.
 
 use crate::planes::Planes;
-use crate::{Error, Interrupt};
+use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::{DecodeMode, Dtype};
 
 /// Rows between two polls of the interrupt and two pauses.
@@ -14,6 +14,7 @@ pub(crate) struct Pixels<'a> {
     picture: &'a mut Planes,
     /// Memory for the picture that replaces it.
     next: &'a mut Planes,
+    cpu: Cpu,
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
     is_grey: bool,
@@ -84,10 +85,16 @@ impl<'a> Pixels<'a> {
     pub(crate) fn new(
         picture: &'a mut Planes,
         next: &'a mut Planes,
+        cpu: Cpu,
         interrupt: &'a Interrupt,
         pause: &'a mut dyn FnMut(),
     ) -> Self {
-        Self { picture, next, interrupt, pause, is_grey: false, style: Style::Picture }
+        Self { picture, next, cpu, interrupt, pause, is_grey: false, style: Style::Picture }
+    }
+
+    /// The instruction set for operations on it.
+    pub(crate) fn cpu(&self) -> Cpu {
+        self.cpu
     }
 
     /// Says what the pixels are.

@@ -1,16 +1,17 @@
 //! Brightness, contrast, saturation and sharpness: Pillow's `ImageEnhance`, which blends a picture
 //! with one that lacks the property.
 
-use super::luma::luma;
+use super::luma::{SumLuma, luma};
 use super::smooth::smooth;
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::vector::{Change, Changed, Kernel, run, truncated};
 
 /// `Image.blend` of two values: `from` at 0, `to` at 1, clipped beyond.
-fn blend(from: u8, to: u8, factor: f32) -> u8 {
+#[inline(always)]
+pub(super) fn blend(from: u8, to: u8, factor: f32) -> u8 {
     let difference = f32::from(to) - f32::from(from);
-    // The cast truncates and stops at 0 and 255.
-    (f32::from(from) + factor * difference) as u8
+    truncated(f32::from(from) + factor * difference)
 }
 
 /// Every value blended with one value, at a factor of 0.
@@ -21,40 +22,59 @@ pub(super) fn table(value: u8, factor: f64) -> [u8; 256] {
 
 /// The mean luma of the pixels, rounded to the nearest whole number, halves up.
 pub(super) fn mean_luma(pixels: &mut Pixels<'_>) -> Result<u8, Error> {
-    let mut sum = 0;
-    pixels.each_row(|[red, green, blue]| {
-        let row = red.iter().zip(green).zip(blue);
-        sum += row.map(|((red, green), blue)| u64::from(luma(*red, *green, *blue))).sum::<u64>();
-    })?;
+    let (cpu, mut sum) = (pixels.cpu(), 0);
+    pixels.each_row(|[red, green, blue]| sum += run(cpu, SumLuma([red, green, blue])))?;
     Ok((sum as f64 / pixels.count() as f64 + 0.5) as u8)
 }
 
 /// Blends every pixel with its luma, at a factor of 0.
 pub(super) fn saturate(factor: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    let factor = factor as f32;
-    pixels.each_row(|[red, green, blue]| {
-        for ((red, green), blue) in red.iter_mut().zip(green).zip(blue) {
-            let grey = luma(*red, *green, *blue);
-            for out in [red, green, blue] {
-                *out = blend(grey, *out, factor);
-            }
-        }
-    })
+    let (cpu, factor) = (pixels.cpu(), factor as f32);
+    pixels.each_row(|planes| run(cpu, Changed { change: Saturate { factor }, planes }))
+}
+
+/// Blends a pixel with its luma.
+#[derive(Clone, Copy)]
+struct Saturate {
+    factor: f32,
+}
+
+impl Change for Saturate {
+    #[inline(always)]
+    fn pixel(&self, [red, green, blue]: [u8; 3]) -> [u8; 3] {
+        let (grey, factor) = (luma(red, green, blue), self.factor);
+        [blend(grey, red, factor), blend(grey, green, factor), blend(grey, blue, factor)]
+    }
 }
 
 /// Blends every value with that of the smoothed picture, at a factor of 0.
 pub(super) fn sharpen(factor: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    let factor = factor as f32;
+    let (cpu, factor) = (pixels.cpu(), factor as f32);
     let size = pixels.size();
     pixels.replace(size, |picture, y, planes| {
         for (plane, out) in planes.into_iter().enumerate() {
             let row = |y| picture.row(plane, y);
             // A row at the border is its own neighbour.
             let below = (y + 1).min(size.1 as usize - 1);
-            smooth([row(y.saturating_sub(1)), row(y), row(below)], out);
-            for (out, value) in out.iter_mut().zip(row(y)) {
-                *out = blend(*out, *value, factor);
-            }
+            let rows = [row(y.saturating_sub(1)), row(y), row(below)];
+            run(cpu, Sharpen { factor, rows, out });
         }
     })
+}
+
+/// Blends every value of a row with that of the smoothed one, between its neighbours.
+struct Sharpen<'a> {
+    factor: f32,
+    rows: [&'a [u8]; 3],
+    out: &'a mut [u8],
+}
+
+impl Kernel for Sharpen<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { factor, rows, out } = self;
+        smooth(rows, factor, out);
+    }
 }

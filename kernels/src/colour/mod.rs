@@ -2,12 +2,14 @@
 //!
 //! `docs/formats.md` has each definition. In reading order: [`Change`], `blend` (brightness,
 //! contrast, saturation, sharpness) with [`luma`] and `smooth`, `hue`, `tables` (each value by
-//! itself), `box_blur` (Pillow's) and `gaussian` (torchvision's blur), `spaces` (OpenCV's).
+//! itself) with `look_up`, `box_blur` (Pillow's) and `gaussian` (torchvision's blur), `spaces`
+//! (OpenCV's).
 
 mod blend;
 mod box_blur;
 mod gaussian;
 mod hue;
+mod look_up;
 pub(crate) mod luma;
 mod smooth;
 mod spaces;
@@ -18,6 +20,10 @@ pub(crate) use spaces::Converter;
 
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::vector::{Change as PixelChange, Changed, run};
+
+/// Values that are counted side by side.
+const NEIGHBOURS: usize = 4;
 
 /// A change of the colours.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,8 +111,14 @@ impl Change {
             Self::SigmoidContrast(contrast) => {
                 look_up(pixels, |_| tables::sigmoid_contrast(contrast))
             }
-            Self::Grey => pixels.each_row(luma::make_grey),
-            Self::Channels(order) => permute(order, pixels),
+            Self::Grey => {
+                let cpu = pixels.cpu();
+                pixels.each_row(|planes| run(cpu, Changed { change: luma::MakeGrey, planes }))
+            }
+            Self::Channels(order) => {
+                let (cpu, change) = (pixels.cpu(), Permute { order });
+                pixels.each_row(|planes| run(cpu, Changed { change, planes }))
+            }
         }
     }
 
@@ -121,36 +133,58 @@ fn look_up(
     pixels: &mut Pixels<'_>,
     table_of: impl Fn(usize) -> tables::Table,
 ) -> Result<(), Error> {
-    let tables = [0, 1, 2].map(table_of);
+    let (cpu, tables) = (pixels.cpu(), [0, 1, 2].map(table_of));
     pixels.each_row(|row| {
         for (channel, table) in row.into_iter().zip(&tables) {
-            for value in channel {
-                *value = table[usize::from(*value)];
-            }
+            look_up::look_up(cpu, table, channel);
         }
     })
 }
 
 /// How often each value occurs in each channel.
 fn histograms(pixels: &mut Pixels<'_>) -> Result<[[u32; 256]; 3], Error> {
-    // A picture has at most 2^28 pixels.
-    let mut counts = [[0; 256]; 3];
+    // A picture has at most 2^28 pixels. Neighbours are counted apart: equal values, which are
+    // frequent there, do not wait for one another.
+    let mut counts = [[[0; 256]; NEIGHBOURS]; 3];
     pixels.each_row(|row| {
         for (channel, counts) in row.into_iter().zip(&mut counts) {
-            for value in channel {
-                counts[usize::from(*value)] += 1;
+            let (groups, rest) = channel.as_chunks::<NEIGHBOURS>();
+            for group in groups {
+                for (counts, value) in counts.iter_mut().zip(group) {
+                    counts[usize::from(*value)] += 1;
+                }
+            }
+            for value in rest {
+                counts[0][usize::from(*value)] += 1;
             }
         }
     })?;
-    Ok(counts)
+    let sum = |counts: [[u32; 256]; NEIGHBOURS]| {
+        std::array::from_fn(|value| counts.iter().map(|counts| counts[value]).sum())
+    };
+    Ok(counts.map(sum))
 }
 
-/// Puts the channels in another order.
-fn permute(order: [usize; 3], pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    pixels.each_row(|[red, green, blue]| {
-        for ((red, green), blue) in red.iter_mut().zip(green).zip(blue) {
-            let old = [*red, *green, *blue];
-            [*red, *green, *blue] = order.map(|channel| old[channel]);
-        }
-    })
+/// Puts the channels of a pixel in another order.
+#[derive(Clone, Copy)]
+struct Permute {
+    order: [usize; 3],
+}
+
+impl PixelChange for Permute {
+    #[inline(always)]
+    fn pixel(&self, colour: [u8; 3]) -> [u8; 3] {
+        let [first, second, third] = self.order;
+        [pick(first, colour), pick(second, colour), pick(third, colour)]
+    }
+}
+
+/// A channel, without a look-up in memory.
+#[inline(always)]
+fn pick(channel: usize, [red, green, blue]: [u8; 3]) -> u8 {
+    match channel {
+        0 => red,
+        1 => green,
+        _ => blue,
+    }
 }

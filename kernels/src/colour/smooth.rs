@@ -1,20 +1,64 @@
 //! Pillow's filter SMOOTH: a weighted mean of 3 x 3 values.
 
-/// Smooths a row between the row above and the row below it, all equally long. At the border of the
-/// picture, where a row has no neighbour and all three are the same, and in the first and the last
-/// column, the values stay.
+use super::blend::blend;
+use crate::vector::BLOCK;
+
+/// Columns that a block of results needs.
+const NEEDED: usize = BLOCK + 2;
+
+/// Smooths a row between the row above and the row below it, all equally long, and blends
+/// each value with the smoothed one, at a factor of 0. At the border of the picture, where a row has
+/// no neighbour and all three are the same, and in the first and the last column, the values stay.
 ///
 /// The sum of the values, that in the middle counted five times, is divided by 13 and rounded to
 /// the nearest whole number, which a fraction of 13 never ties.
-pub(super) fn smooth([above, row, below]: [&[u8]; 3], out: &mut [u8]) {
-    out.copy_from_slice(row);
+#[inline(always)]
+pub(super) fn smooth([above, row, below]: [&[u8]; 3], factor: f32, out: &mut [u8]) {
     if std::ptr::eq(above, row) || std::ptr::eq(below, row) || row.len() < 3 {
+        for (out, value) in out.iter_mut().zip(row) {
+            *out = blend(*value, *value, factor);
+        }
         return;
     }
-    let windows = above.windows(3).zip(row.windows(3)).zip(below.windows(3));
-    for (out, ((above, row), below)) in out[1..].iter_mut().zip(windows) {
-        let sum: u32 = [above, row, below].into_iter().flatten().map(|it| u32::from(*it)).sum();
-        // At most 13 * 255 + 6, divided by 13.
-        *out = ((2 * (sum + 4 * u32::from(row[1])) + 13) / 26) as u8;
+    let last = row.len() - 1;
+    (out[0], out[last]) = (blend(row[0], row[0], factor), blend(row[last], row[last], factor));
+    let mut x = 0;
+    while x + 2 < row.len() {
+        let count = BLOCK.min(row.len() - 2 - x);
+        let mut rows = [[0; NEEDED]; 3];
+        for (needed, row) in rows.iter_mut().zip([above, row, below]) {
+            match row[x..].first_chunk() {
+                Some(whole) => *needed = *whole,
+                None => needed[..count + 2].copy_from_slice(&row[x..]),
+            }
+        }
+        let mut values = [0; BLOCK];
+        for (index, value) in values.iter_mut().enumerate() {
+            let middle = rows[1][index + 1];
+            let mut sum = 4 * u32::from(middle);
+            for row in &rows {
+                sum +=
+                    u32::from(row[index]) + u32::from(row[index + 1]) + u32::from(row[index + 2]);
+            }
+            *value = blend(divided(sum), middle, factor);
+        }
+        out[x + 1..][..count].copy_from_slice(&values[..count]);
+        x += count;
+    }
+}
+
+/// At most 13 * 255, divided by 13 and rounded: as a product with 2^19 / 13.
+#[inline(always)]
+fn divided(sum: u32) -> u8 {
+    (((sum + 6) * 40330) >> 19) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_sum_is_divided_by_13_and_rounded() {
+        for sum in 0..=13 * 255 {
+            assert_eq!(u32::from(super::divided(sum)), (2 * sum + 13) / 26, "{sum}");
+        }
     }
 }

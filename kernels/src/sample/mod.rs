@@ -149,6 +149,7 @@ pub struct Tensor {
 /// pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
+    cpu: Cpu,
     /// The operations; while one of several pictures is made, those of that one.
     program: Program,
     /// Where the recipe makes several pictures of a sample.
@@ -207,6 +208,7 @@ impl SamplePreparer {
             | Step::Choice { .. } => None,
         });
         Self {
+            cpu,
             views: (!recipe.gives_one_picture()).then(|| Box::new(Views::new(recipe, cpu))),
             chosen: Vec::with_capacity(program.steps.len()),
             program,
@@ -506,7 +508,7 @@ impl SamplePreparer {
             canvas.finish();
             std::mem::swap(&mut self.picture, &mut self.next);
             let (picture, next) = (&mut self.picture, &mut self.next);
-            let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
+            let mut pixels = Pixels::new(picture, next, self.cpu, &self.interrupt, after_stage);
             pixels.set_style(style);
             for number in &self.chosen[stage.whole] {
                 pixels.set_grey(self.program.grey[*number]);

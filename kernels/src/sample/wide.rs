@@ -242,7 +242,7 @@ impl SamplePreparer {
         let WidePicture { from, to, .. } = &mut self.wide;
         for layer in 0..count(mode) {
             let (picture, next) = (from.layer_mut(layer), to.layer_mut(layer));
-            let mut pixels = Pixels::new(picture, next, &self.interrupt, after_stage);
+            let mut pixels = Pixels::new(picture, next, self.cpu, &self.interrupt, after_stage);
             pixels.set_style(style(mode, layer));
             apply(step, &|| id.draws(number), &mut pixels)?;
         }

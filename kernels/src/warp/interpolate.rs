@@ -4,14 +4,14 @@
 //! weights, so that the compiler makes vectors of the arithmetic.
 
 use super::{RowOfMap, RowWriter, Warp};
+use crate::Cpu;
 use crate::planes::Planes;
-
-/// Pixels of a block.
-const BLOCK: usize = 32;
+use crate::vector::{BLOCK, Kernel, gather, run, whole};
+use std::marker::PhantomData;
 
 /// The positions of a block.
 struct Block {
-    /// First of the columns and rows around a position; may lie before the picture.
+    /// First of the two inner columns and rows around a position; -1 before the picture.
     columns: [i32; BLOCK],
     rows: [i32; BLOCK],
     /// How far the position lies behind the middle of the first of the two inner ones.
@@ -20,101 +20,159 @@ struct Block {
     is_inside: [bool; BLOCK],
 }
 
-impl Block {
-    const EMPTY: Self = Self {
-        columns: [0; BLOCK],
-        rows: [0; BLOCK],
-        across: [0.0; BLOCK],
-        down: [0.0; BLOCK],
-        is_inside: [false; BLOCK],
-    };
+/// The next lower whole number of a position that is not below -1.
+#[inline(always)]
+fn floor(position: f64) -> i32 {
+    if position < 0.0 { -1 } else { whole(position) }
+}
 
-    /// Finds the positions of `count` columns of the result from `first` on.
+impl Block {
+    /// Finds the positions of columns of the result from `first` on. One outside of the picture is
+    /// the middle of its first pixel.
     #[inline(always)]
-    fn locate(
-        &mut self,
-        map: &RowOfMap,
-        first: usize,
-        count: usize,
-        (width, height): (usize, usize),
-    ) {
-        let (width, height) = (width as f64, height as f64);
-        // Towards 0, but for positions from -0.5 to 0; an inside position has no others.
-        let floor = |position: f64| if position < 0.0 { -1 } else { position as i32 };
-        for index in 0..count {
-            let (column, row) = map.at(first + index);
-            // NaN is not inside.
-            let is_inside = column >= 0.0 && column < width && row >= 0.0 && row < height;
-            let (column, row) = if is_inside { (column - 0.5, row - 0.5) } else { (0.0, 0.0) };
-            let (x, y) = (floor(column), floor(row));
-            self.columns[index] = x;
-            self.rows[index] = y;
-            self.across[index] = column - f64::from(x);
-            self.down[index] = row - f64::from(y);
-            self.is_inside[index] = is_inside;
+    fn of(map: &RowOfMap, first: usize, (width, height): (usize, usize)) -> Self {
+        let mut block = Self {
+            columns: [0; BLOCK],
+            rows: [0; BLOCK],
+            across: [0.0; BLOCK],
+            down: [0.0; BLOCK],
+            is_inside: [false; BLOCK],
+        };
+        // Affine maps and perspectives in loops of their own.
+        if map.divisor.is_none() {
+            for index in 0..BLOCK {
+                block.put(index, map.affine(first + index), (width as f64, height as f64));
+            }
+        } else {
+            for index in 0..BLOCK {
+                block.put(index, map.at(first + index), (width as f64, height as f64));
+            }
+        }
+        block
+    }
+
+    /// Puts a position, column and row of the source.
+    #[inline(always)]
+    fn put(&mut self, index: usize, (column, row): (f64, f64), (width, height): (f64, f64)) {
+        // NaN is not inside.
+        let is_inside = (column >= 0.0) & (column < width) & (row >= 0.0) & (row < height);
+        let (column, row) = if is_inside { (column - 0.5, row - 0.5) } else { (0.0, 0.0) };
+        let (x, y) = (floor(column), floor(row));
+        self.columns[index] = x;
+        self.rows[index] = y;
+        self.across[index] = column - f64::from(x);
+        self.down[index] = row - f64::from(y);
+        self.is_inside[index] = is_inside;
+    }
+}
+
+/// A row of a warp.
+struct Row<'a> {
+    map: RowOfMap,
+    from: &'a Planes,
+    out: [&'a mut [u8]; 3],
+    fill: [u8; 4],
+}
+
+/// A way to compute a block.
+trait Interpolation {
+    /// What all planes share.
+    type Around;
+
+    /// The pixels around the positions of a block.
+    fn around(block: &Block, from: &Planes) -> Self::Around;
+
+    /// The values of a block in a plane.
+    fn values(block: &Block, around: &Self::Around, plane: &[u8], width: usize) -> [u8; BLOCK];
+}
+
+/// A row by an interpolation.
+struct By<'a, I>(Row<'a>, PhantomData<I>);
+
+impl<I: Interpolation> Kernel for By<'_, I> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Row { map, from, mut out, fill } = self.0;
+        let planes = from.planes();
+        for first in (0..out[0].len()).step_by(BLOCK) {
+            let count = BLOCK.min(out[0].len() - first);
+            let block = Block::of(&map, first, from.size());
+            let around = I::around(&block, from);
+            for ((plane, out), fill) in planes.iter().zip(&mut out).zip(fill) {
+                let mut values = I::values(&block, &around, plane, from.size().0);
+                for index in 0..BLOCK {
+                    values[index] = if block.is_inside[index] { values[index] } else { fill };
+                }
+                out[first..first + count].copy_from_slice(&values[..count]);
+            }
         }
     }
 }
 
-/// Offsets of the N positions of an axis around a first one, those beyond the ends at the ends.
-#[inline(always)]
-fn around<const N: usize>(first: i32, length: usize, step: usize) -> [usize; N] {
-    let last = length as i32 - 1;
-    std::array::from_fn(|tap| (first + tap as i32).clamp(0, last) as usize * step)
+/// Two pixels of two rows.
+struct Bilinear;
+
+/// Where the left pixels of two rows lie in a plane, and the weights of the right and lower ones.
+struct Pairs {
+    above: [u64; BLOCK],
+    below: [u64; BLOCK],
+    across: [f64; BLOCK],
+    down: [f64; BLOCK],
 }
 
-/// Warps with pixels of N x N taps, of which `combine` makes the values of a block.
-#[inline(always)]
-fn interpolate<'a, const N: usize>(
-    warp: &'a Warp,
-    combine: impl Fn(&[[[u8; BLOCK]; N]; N], &Block, &mut [u8; BLOCK]) + 'a,
-) -> RowWriter<'a> {
-    let mut block = Block::EMPTY;
-    let mut taps = [[[0; BLOCK]; N]; N];
-    let mut values = [0; BLOCK];
-    Box::new(move |from: &Planes, y, mut out: [&mut [u8]; 3]| {
+impl Interpolation for Bilinear {
+    type Around = Pairs;
+
+    #[inline(always)]
+    fn around(block: &Block, from: &Planes) -> Pairs {
         let (width, height) = from.size();
-        let map = RowOfMap::new(warp.map, y);
-        let columns = out[0].len();
-        // The first tap is one before the position for every two taps more.
-        let before = (N / 2 - 1) as i32;
-        for first in (0..columns).step_by(BLOCK) {
-            let count = BLOCK.min(columns - first);
-            block.locate(&map, first, count, (width, height));
-            for (plane, (out, fill)) in from.planes().iter().zip(out.iter_mut().zip(warp.fill)) {
-                for index in 0..count {
-                    let across: [usize; N] = around(block.columns[index] - before, width, 1);
-                    let down: [usize; N] =
-                        around(block.rows[index] - before, height, from.stride());
-                    for (taps, row) in taps.iter_mut().zip(down) {
-                        for (tap, column) in taps.iter_mut().zip(across) {
-                            tap[index] = plane[row + column];
-                        }
-                    }
-                }
-                combine(&taps, &block, &mut values);
-                let inside = values.iter().zip(&block.is_inside);
-                for (out, (value, is_inside)) in out[first..first + count].iter_mut().zip(inside) {
-                    *out = if *is_inside { *value } else { fill };
-                }
-            }
+        let stride = from.stride() as u64;
+        let (right, bottom) = (width as i32 - 1, height as i32 - 1);
+        let mut pairs = Pairs {
+            above: [0; BLOCK],
+            below: [0; BLOCK],
+            across: [0.0; BLOCK],
+            down: [0.0; BLOCK],
+        };
+        for index in 0..BLOCK {
+            let (x, y) = (block.columns[index], block.rows[index]);
+            // Beyond the ends both pixels are the same, whatever their weights: so are the first
+            // one alone and whatever lies beside it with the weight 0.
+            let is_alone = (x < 0) | (x >= right);
+            pairs.across[index] = if is_alone { 0.0 } else { block.across[index] };
+            let is_alone = (y < 0) | (y >= bottom);
+            pairs.down[index] = if is_alone { 0.0 } else { block.down[index] };
+            let (x, y) = (x.max(0) as u32, y.max(0));
+            let lower = (y + 1).min(bottom) as u32;
+            pairs.above[index] = u64::from(y as u32) * stride + u64::from(x);
+            pairs.below[index] = u64::from(lower) * stride + u64::from(x);
         }
-    })
+        pairs
+    }
+
+    #[inline(always)]
+    fn values(_: &Block, around: &Pairs, plane: &[u8], _: usize) -> [u8; BLOCK] {
+        // Rows go on behind their width.
+        let above = gather(plane, &around.above);
+        let below = gather(plane, &around.below);
+        let mut values = [0; BLOCK];
+        for index in 0..BLOCK {
+            let across = around.across[index];
+            let (above, below) = (line(above[index], across), line(below[index], across));
+            values[index] = whole(above + (below - above) * around.down[index]) as u8;
+        }
+        values
+    }
 }
 
-/// A warp, bilinear.
-pub(super) fn bilinear(warp: &Warp) -> RowWriter<'_> {
-    interpolate::<2>(warp, |taps, block, values| {
-        for (index, out) in values.iter_mut().enumerate() {
-            let (across, down) = (block.across[index], block.down[index]);
-            let line = |taps: &[[u8; BLOCK]; 2]| {
-                let [left, right] = [0, 1].map(|tap: usize| f64::from(taps[tap][index]));
-                left + (right - left) * across
-            };
-            let (above, below) = (line(&taps[0]), line(&taps[1]));
-            *out = (above + (below - above) * down) as i32 as u8;
-        }
-    })
+/// The value between two pixels.
+#[inline(always)]
+fn line(pair: [u8; 2], across: f64) -> f64 {
+    let pair = u16::from_le_bytes(pair);
+    let (left, right) = (f64::from(i32::from(pair & 0xff)), f64::from(i32::from(pair >> 8)));
+    left + (right - left) * across
 }
 
 /// The cubic through four values, between the second and the third, with the operations in
@@ -127,17 +185,89 @@ fn cubic([v1, v2, v3, v4]: [f64; 4], at: f64) -> f64 {
     v2 + at * (p2 + at * (p3 + at * p4))
 }
 
-/// A warp, bicubic.
-pub(super) fn bicubic(warp: &Warp) -> RowWriter<'_> {
-    interpolate::<4>(warp, |taps, block, values| {
-        for (index, out) in values.iter_mut().enumerate() {
-            let (across, down) = (block.across[index], block.down[index]);
-            let lines = [0, 1, 2, 3].map(|row: usize| {
-                let line = [0, 1, 2, 3].map(|tap: usize| f64::from(taps[row][tap][index]));
-                cubic(line, across)
-            });
-            // The cast truncates, after what overshoots was cut off.
-            *out = cubic(lines, down).clamp(0.0, 255.0) as i32 as u8;
+/// Four pixels of four rows.
+struct Bicubic;
+
+impl Interpolation for Bicubic {
+    /// Where the four rows begin.
+    type Around = [[u64; BLOCK]; 4];
+
+    #[inline(always)]
+    fn around(block: &Block, from: &Planes) -> Self::Around {
+        let bottom = from.size().1 as i32 - 1;
+        let mut rows = [[0; BLOCK]; 4];
+        for (tap, rows) in rows.iter_mut().enumerate() {
+            for (row, y) in rows.iter_mut().zip(&block.rows) {
+                let y = (y + tap as i32 - 1).clamp(0, bottom) as u32;
+                *row = u64::from(y) * from.stride() as u64;
+            }
         }
+        rows
+    }
+
+    #[inline(always)]
+    fn values(block: &Block, rows: &Self::Around, plane: &[u8], width: usize) -> [u8; BLOCK] {
+        let mut taps = [[0; BLOCK]; 4];
+        let last = width as i32 - 1;
+        let mut is_amid = true;
+        for column in &block.columns {
+            is_amid &= (*column >= 1) & (column + 2 <= last);
+        }
+        for (taps, rows) in taps.iter_mut().zip(rows) {
+            if is_amid {
+                let mut first = *rows;
+                for index in 0..BLOCK {
+                    first[index] += (block.columns[index] - 1) as u64;
+                }
+                *taps = gather(plane, &first).map(u32::from_le_bytes);
+            } else {
+                for index in 0..BLOCK {
+                    taps[index] = four(&plane[rows[index] as usize..], block.columns[index], last);
+                }
+            }
+        }
+        let mut values = [0; BLOCK];
+        for index in 0..BLOCK {
+            let mut lines = [0.0; 4];
+            for (line, taps) in lines.iter_mut().zip(&taps) {
+                *line = cubic_of(taps[index], block.across[index]);
+            }
+            // The cast truncates, after what overshoots was cut off.
+            let sum = cubic(lines, block.down[index]);
+            values[index] = whole(if sum < 255.0 { sum } else { 255.0 }) as u8;
+        }
+        values
+    }
+}
+
+/// The four pixels around a column of a row; beyond its ends, the last ones.
+#[inline(always)]
+fn four(row: &[u8], column: i32, last: i32) -> u32 {
+    let at = |tap: i32| row[(column + tap).clamp(0, last) as usize];
+    u32::from_le_bytes([at(-1), at(0), at(1), at(2)])
+}
+
+/// The cubic through four pixels.
+#[inline(always)]
+fn cubic_of(four: u32, at: f64) -> f64 {
+    let tap = |shift: u32| f64::from((four >> shift & 0xff) as i32);
+    cubic([tap(0), tap(8), tap(16), tap(24)], at)
+}
+
+/// A warp, bilinear.
+pub(super) fn bilinear(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
+    Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
+        let map = RowOfMap::new(warp.map, y);
+        let row = Row { map, from, out, fill: warp.fill };
+        run(cpu, By::<Bilinear>(row, PhantomData));
+    })
+}
+
+/// A warp, bicubic.
+pub(super) fn bicubic(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
+    Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
+        let map = RowOfMap::new(warp.map, y);
+        let row = Row { map, from, out, fill: warp.fill };
+        run(cpu, By::<Bicubic>(row, PhantomData));
     })
 }

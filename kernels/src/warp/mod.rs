@@ -10,10 +10,10 @@ mod nearest;
 #[cfg(test)]
 mod tests;
 
-use crate::Error;
 use crate::pixels::Pixels;
 use crate::planes::Planes;
 use crate::points::Points;
+use crate::{Cpu, Error};
 use meetpoint_format::recipe::WarpInterpolation;
 
 /// Where the centre of a pixel of the result, (x + 1/2, y + 1/2), lies in the source.
@@ -69,7 +69,8 @@ impl Warp {
     /// Replaces a picture by its warp. Fails when the sample is interrupted.
     pub(crate) fn apply(&self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let warp = self.of(pixels);
-        pixels.replace(self.size, warp.rows())
+        let cpu = pixels.cpu();
+        pixels.replace(self.size, warp.rows(cpu))
     }
 
     /// The warp with the fill and the interpolation of what the pixels are.
@@ -90,7 +91,7 @@ impl Warp {
             return self.apply(pixels);
         }
         let larger = self.of(pixels).times(samples);
-        let mut write = larger.rows();
+        let mut write = larger.rows(pixels.cpu());
         let (samples, width) = (samples as usize, self.size.0 as usize);
         let count = (samples * samples) as u32;
         let share = (1 << 24) / count;
@@ -135,12 +136,13 @@ impl Warp {
         Self { size: (self.size.0 * samples, self.size.1 * samples), map, ..*self }
     }
 
-    fn rows(&self) -> RowWriter<'_> {
+    /// The writer of rows on an instruction set.
+    fn rows(&self, cpu: Cpu) -> RowWriter<'_> {
         match (self.interpolation, self.map) {
-            (WarpInterpolation::Nearest, Map::Affine(map)) => nearest::affine(self, map),
-            (WarpInterpolation::Nearest, Map::Perspective(_)) => nearest::perspective(self),
-            (WarpInterpolation::Bilinear, _) => interpolate::bilinear(self),
-            (WarpInterpolation::Bicubic, _) => interpolate::bicubic(self),
+            (WarpInterpolation::Nearest, Map::Affine(map)) => nearest::affine(self, map, cpu),
+            (WarpInterpolation::Nearest, Map::Perspective(_)) => nearest::perspective(self, cpu),
+            (WarpInterpolation::Bilinear, _) => interpolate::bilinear(self, cpu),
+            (WarpInterpolation::Bicubic, _) => interpolate::bicubic(self, cpu),
         }
     }
 }
@@ -170,16 +172,23 @@ impl RowOfMap {
         }
     }
 
+    /// Column and row of the source for a column of the result, not yet divided.
+    #[inline(always)]
+    fn affine(&self, x: usize) -> (f64, f64) {
+        // A picture has fewer than 2^31 columns.
+        let x = f64::from(x as i32) + 0.5;
+        let ((a0, a1, a2), (a3, a4, a5)) = (self.across, self.down);
+        (a0 * x + a1 + a2, a3 * x + a4 + a5)
+    }
+
     /// Column and row of the source for a column of the result.
     #[inline(always)]
     fn at(&self, x: usize) -> (f64, f64) {
-        let x = x as f64 + 0.5;
-        let ((a0, a1, a2), (a3, a4, a5)) = (self.across, self.down);
-        let (column, row) = (a0 * x + a1 + a2, a3 * x + a4 + a5);
+        let (column, row) = self.affine(x);
         match self.divisor {
             None => (column, row),
             Some((a6, a7)) => {
-                let divisor = a6 * x + a7 + 1.0;
+                let divisor = a6 * (f64::from(x as i32) + 0.5) + a7 + 1.0;
                 (column / divisor, row / divisor)
             }
         }

@@ -1,7 +1,9 @@
 //! The nearest pixel, by the three ways of Pillow to sum up positions, whose roundings differ.
 
 use super::{RowOfMap, RowWriter, Warp};
+use crate::Cpu;
 use crate::planes::Planes;
+use crate::vector::{BLOCK, Kernel, gather, run};
 
 /// Fraction bits of a position in fixed point.
 const FRACTION_BITS: u32 = 16;
@@ -16,35 +18,53 @@ fn whole(position: f64) -> i32 {
 }
 
 /// Writes a row of the result, whose columns have these positions: column and row of the source.
-#[inline(always)]
-fn put(
-    from: &Planes,
-    out: [&mut [u8]; 3],
-    [first, second, third, _]: [u8; 4],
-    mut position: impl FnMut(usize) -> (i32, i32),
-) {
-    let (width, height) = from.size();
-    let stride = from.stride();
-    let planes = from.planes();
-    let [red, green, blue] = out;
-    let pixels = red.iter_mut().zip(green).zip(blue);
-    for (x, ((red, green), blue)) in pixels.enumerate() {
-        let (column, row) = position(x);
-        // A negative position is beyond every picture as an unsigned one.
-        let (column, row) = (column as u32 as usize, row as u32 as usize);
-        [*red, *green, *blue] = if column < width && row < height {
-            planes.map(|plane| plane[row * stride + column])
-        } else {
-            [first, second, third]
-        };
+/// They are asked for in order, also some behind the last column.
+struct Put<'a, P> {
+    from: &'a Planes,
+    out: [&'a mut [u8]; 3],
+    fill: [u8; 4],
+    position: P,
+}
+
+impl<P: FnMut(usize) -> (i32, i32)> Kernel for Put<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { from, mut out, fill, mut position } = self;
+        let (width, height) = from.size();
+        let (stride, planes) = (from.stride() as u64, from.planes());
+        // A picture has fewer than 2^32 columns and rows.
+        let (width, height) = (width as u32, height as u32);
+        for first in (0..out[0].len()).step_by(BLOCK) {
+            let count = BLOCK.min(out[0].len() - first);
+            let mut offsets = [0; BLOCK];
+            let mut is_inside = [false; BLOCK];
+            for (index, (offset, is_inside)) in offsets.iter_mut().zip(&mut is_inside).enumerate() {
+                let (column, row) = position(first + index);
+                // A negative position is beyond every picture as an unsigned one.
+                let (column, row) = (column as u32, row as u32);
+                *is_inside = (column < width) & (row < height);
+                let found = u64::from(row) * stride + u64::from(column);
+                *offset = if *is_inside { found } else { 0 };
+            }
+            for (plane, (out, fill)) in planes.iter().zip(out.iter_mut().zip(fill)) {
+                let found = gather::<1>(plane, &offsets);
+                let mut values = [0; BLOCK];
+                for index in 0..BLOCK {
+                    values[index] = if is_inside[index] { found[index][0] } else { fill };
+                }
+                out[first..first + count].copy_from_slice(&values[..count]);
+            }
+        }
     }
 }
 
 /// An affine map.
-pub(super) fn affine(warp: &Warp, map: [f64; 6]) -> RowWriter<'_> {
+pub(super) fn affine(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let [_, a1, _, a3, ..] = map;
     if a1 == 0.0 && a3 == 0.0 {
-        return scale(warp, map);
+        return scale(warp, map, cpu);
     }
     let (width, height) = (f64::from(warp.size.0), f64::from(warp.size.1));
     let fits = |(x, y): (f64, f64)| {
@@ -52,16 +72,16 @@ pub(super) fn affine(warp: &Warp, map: [f64; 6]) -> RowWriter<'_> {
         (x * a0 + y * a1 + a2).abs() < FIXED_END && (x * a3 + y * a4 + a5).abs() < FIXED_END
     };
     if [(0.0, 0.0), (width, height), (0.0, height), (width, 0.0)].into_iter().all(fits) {
-        fixed(warp, map)
+        fixed(warp, map, cpu)
     } else {
-        summed(warp, map)
+        summed(warp, map, cpu)
     }
 }
 
 /// A map of each axis by itself: the positions of the columns are the same in all rows.
-fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6]) -> RowWriter<'_> {
+fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let mut position = a2 + a0 * 0.5;
-    let columns: Vec<i32> = (0..warp.size.0)
+    let columns: Vec<i32> = (0..warp.size.0.next_multiple_of(BLOCK as u32))
         .map(|_| {
             let column = whole(position);
             position += a0;
@@ -70,51 +90,52 @@ fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6]) -> RowWriter<'_> {
         .collect();
     let mut row = a5 + a4 * 0.5;
     Box::new(move |from, _, out| {
-        let y = whole(row);
-        put(from, out, warp.fill, |x| (columns[x], y));
+        let (y, columns) = (whole(row), &columns);
+        run(cpu, Put { from, out, fill: warp.fill, position: |x: usize| (columns[x], y) });
         row += a4;
     })
 }
 
 /// 16.16 fixed point.
-fn fixed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6]) -> RowWriter<'_> {
+fn fixed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let fix = |value: f64| (value * f64::from(1 << FRACTION_BITS) + 0.5).floor() as i32;
     let mut begin = (fix(a2 + a0 * 0.5 + a1 * 0.5), fix(a5 + a3 * 0.5 + a4 * 0.5));
     let (across, down) = ((fix(a0), fix(a3)), (fix(a1), fix(a4)));
     Box::new(move |from, _, out| {
-        let (mut column, mut row) = begin;
-        put(from, out, warp.fill, |_| {
-            let position = (column >> FRACTION_BITS, row >> FRACTION_BITS);
-            column = column.wrapping_add(across.0);
-            row = row.wrapping_add(across.1);
-            position
-        });
+        // The sum of so many steps, modulo 2^32.
+        let sum = |begin: i32, step: i32, x: usize| {
+            begin.wrapping_add(step.wrapping_mul(x as i32)) >> FRACTION_BITS
+        };
+        let position = |x| (sum(begin.0, across.0, x), sum(begin.1, across.1, x));
+        run(cpu, Put { from, out, fill: warp.fill, position });
         begin = (begin.0.wrapping_add(down.0), begin.1.wrapping_add(down.1));
     })
 }
 
 /// Float64, for positions that do not fit into fixed point.
-fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6]) -> RowWriter<'_> {
+fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let mut begin = (a2 + a1 * 0.5 + a0 * 0.5, a5 + a4 * 0.5 + a3 * 0.5);
     Box::new(move |from, _, out| {
         let (mut column, mut row) = begin;
-        put(from, out, warp.fill, |_| {
+        let position = |_| {
             let position = (whole(column), whole(row));
             (column, row) = (column + a0, row + a3);
             position
-        });
+        };
+        run(cpu, Put { from, out, fill: warp.fill, position });
         begin = (begin.0 + a1, begin.1 + a4);
     })
 }
 
 /// A perspective. A position that is NaN is outside.
-pub(super) fn perspective(warp: &Warp) -> RowWriter<'_> {
+pub(super) fn perspective(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     let outside = |position: f64| if position.is_nan() { -1 } else { whole(position) };
     Box::new(move |from, y, out| {
         let map = RowOfMap::new(warp.map, y);
-        put(from, out, warp.fill, |x| {
+        let position = |x| {
             let (column, row) = map.at(x);
             (outside(column), outside(row))
-        });
+        };
+        run(cpu, Put { from, out, fill: warp.fill, position });
     })
 }

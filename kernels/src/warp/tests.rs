@@ -3,7 +3,7 @@
 use super::{Map, Warp};
 use crate::pixels::Pixels;
 use crate::planes::Planes;
-use crate::{Error, Interrupt, golden};
+use crate::{Cpu, Error, Interrupt, golden};
 use meetpoint_format::recipe::WarpInterpolation;
 
 fn planes(kind: &str, seed: u32, width: u32, height: u32) -> Planes {
@@ -51,19 +51,23 @@ fn every_warp_equals_pillow_bit_for_bit() {
             fill: [red, green, blue, &"0"].map(|word| golden::number(word)),
         };
         let [seed, width, height] = [seed, width, height].map(|word| golden::number(word));
-        let (mut picture, mut next) = (planes(kind, seed, width, height), Planes::default());
-        let interrupt = Interrupt::default();
-        let mut pause = || ();
-        let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
-        warp.apply(&mut pixels).unwrap();
-        assert_eq!(pixels.size(), warp.size);
-        assert_eq!(golden::sha256(&interleaved(&mut picture))[..16], *expected[0], "{words:?}");
+        for cpu in golden::instruction_sets() {
+            let (mut picture, mut next) = (planes(kind, seed, width, height), Planes::default());
+            let interrupt = Interrupt::default();
+            let mut pause = || ();
+            let mut pixels = Pixels::new(&mut picture, &mut next, cpu, &interrupt, &mut pause);
+            warp.apply(&mut pixels).unwrap();
+            assert_eq!(pixels.size(), warp.size);
+            let hash = golden::sha256(&interleaved(&mut picture));
+            assert_eq!(hash[..16], *expected[0], "{} {words:?}", cpu.name());
+        }
     }
     assert_eq!(lines.len(), 462);
 }
 
 #[test]
 fn a_warp_is_interrupted() {
+    let cpu = Cpu::detect();
     let (mut picture, mut next) = (planes("wave", 1, 9, 5), Planes::default());
     for interpolation in WarpInterpolation::ALL {
         for map in [
@@ -75,7 +79,7 @@ fn a_warp_is_interrupted() {
             let warp = Warp { size: (9, 5), map, interpolation: *interpolation, fill: [0; 4] };
             let interrupt = Interrupt::when(|| true);
             let mut pause = || ();
-            let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
+            let mut pixels = Pixels::new(&mut picture, &mut next, cpu, &interrupt, &mut pause);
             assert_eq!(warp.apply(&mut pixels), Err(Error::Interrupted), "{warp:?}");
         }
     }
@@ -83,14 +87,17 @@ fn a_warp_is_interrupted() {
 
 #[test]
 fn a_position_that_is_no_number_is_outside() {
-    for interpolation in WarpInterpolation::ALL {
+    let cases = WarpInterpolation::ALL.iter();
+    let cases =
+        cases.flat_map(|it| golden::instruction_sets().into_iter().map(move |cpu| (it, cpu)));
+    for (interpolation, cpu) in cases {
         let (mut picture, mut next) = (planes("wave", 1, 9, 5), Planes::default());
         // 0 / 0 in the column whose centre is at 1.5.
         let map = Map::Perspective([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0 / 1.5, 0.0]);
         let warp = Warp { size: (3, 1), map, interpolation: *interpolation, fill: [1, 2, 3, 0] };
         let interrupt = Interrupt::default();
         let mut pause = || ();
-        let mut pixels = Pixels::new(&mut picture, &mut next, &interrupt, &mut pause);
+        let mut pixels = Pixels::new(&mut picture, &mut next, cpu, &interrupt, &mut pause);
         warp.apply(&mut pixels).unwrap();
         assert_eq!(interleaved(&mut picture)[3..6], [1, 2, 3], "{interpolation:?}");
     }

@@ -1,7 +1,8 @@
 //! Measures recipes on one picture in one thread, for comparisons with other libraries.
 //!
-//! `operation-times PICTURE RECIPE.toml…` prints a line for each recipe: its path, a tab, and the
-//! least CPU time of a sample in nanoseconds, over rounds in which every recipe has a turn.
+//! `operation-times [--cpu NAME] PICTURE RECIPE.toml…` prints a line for each recipe: its path, a
+//! tab, and the least CPU time of a sample in nanoseconds, over rounds in which every recipe has a
+//! turn. `--cpu` chooses another instruction set than the best one.
 
 use anyhow::{Context, ensure};
 use meetpoint_format::recipe::Recipe;
@@ -19,11 +20,14 @@ const ALIGNMENT: usize = 4096;
 const TURN_NS: u64 = 4_000_000;
 
 fn main() -> anyhow::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let picture = arguments.next().context("usage: operation-times PICTURE RECIPE.toml…")?;
+    let mut arguments = std::env::args().skip(1).peekable();
+    let wanted = arguments.next_if(|it| it == "--cpu").and_then(|_| arguments.next());
+    let picture = arguments.next().context("usage: operation-times [--cpu NAME] PICTURE RECIPE.toml…")?;
     let picture = std::fs::read(&picture).with_context(|| picture)?;
-    let cpu = Cpu::ALL.into_iter().rev().find(|cpu| cpu.is_available());
-    let cpu = cpu.context("no instruction set is available")?;
+    let cpu = match wanted {
+        Some(name) => Cpu::available().find(|cpu| cpu.name() == name).context(name)?,
+        None => Cpu::detect(),
+    };
     let (mut recipes, mut largest) = (Vec::new(), 0);
     for path in arguments {
         let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
