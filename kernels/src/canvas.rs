@@ -52,14 +52,6 @@ impl Canvas {
     }
 }
 
-impl Drop for Filling<'_> {
-    fn drop(&mut self) {
-        if let Target::Tensor(writer, _) = &mut self.target {
-            writer.end_rows();
-        }
-    }
-}
-
 impl Filling<'_> {
     /// Puts a row of the window.
     pub(crate) fn put(&mut self, y: usize, row: Row<'_>) {

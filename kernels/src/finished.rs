@@ -1,6 +1,6 @@
 //! A finished tensor in memory, for operations that need the positions of its elements.
 
-use crate::{Error, Interrupt};
+use crate::{Cpu, Error, Interrupt};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 use std::ops::Range;
@@ -12,6 +12,7 @@ const ROWS: usize = 16;
 pub(crate) struct FinishedTensor<'a> {
     spec: TensorSpec,
     bytes: &'a mut [u8],
+    cpu: Cpu,
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
 }
@@ -21,11 +22,17 @@ impl<'a> FinishedTensor<'a> {
     pub(crate) fn new(
         spec: TensorSpec,
         bytes: &'a mut [u8],
+        cpu: Cpu,
         interrupt: &'a Interrupt,
         pause: &'a mut dyn FnMut(),
     ) -> Self {
         assert_eq!(bytes.len(), spec.bytes(), "the memory has the tensor's bytes");
-        Self { spec, bytes, interrupt, pause }
+        Self { spec, bytes, cpu, interrupt, pause }
+    }
+
+    /// The instruction set for operations on it.
+    pub(crate) fn cpu(&self) -> Cpu {
+        self.cpu
     }
 
     /// Shape, type and layout.

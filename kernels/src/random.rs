@@ -1,5 +1,7 @@
 //! Random parameters and noise of several operations, drawn from their streams.
 
+use crate::Cpu;
+use crate::vector::{BLOCK, Kernel, run};
 use meetpoint_format::random::{Draws, philox4x32_10};
 
 /// Puts elements in a random order: the element at i changes places with that at `up_to(i)`, for i
@@ -26,11 +28,66 @@ impl Field {
 
     /// The words of `words.len()` columns from column 0 of a row of a channel: four for each block
     /// with the counter [column / 4, row, channel, 0].
-    pub(crate) fn row(&self, channel: usize, y: usize, words: &mut [u32]) {
+    pub(crate) fn row(&self, cpu: Cpu, channel: usize, y: usize, words: &mut [u32]) {
         let [channel, y] = [channel, y].map(narrow);
-        for (block, words) in words.chunks_mut(4).enumerate() {
-            let made = philox4x32_10([narrow(block), y, channel, 0], self.key);
+        let key = self.key;
+        let (groups, rest) = words.as_chunks_mut::<GROUP>();
+        run(cpu, Words { key, y, channel, groups });
+        let made = (groups.len() * LANES) as u32;
+        for (block, words) in (made..).zip(rest.chunks_mut(4)) {
+            let made = philox4x32_10([block, y, channel, 0], key);
             words.copy_from_slice(&made[..words.len()]);
+        }
+    }
+}
+
+/// Blocks that are made side by side, and their words.
+const LANES: usize = 16;
+const GROUP: usize = 4 * LANES;
+
+/// The words of whole groups of blocks.
+struct Words<'a> {
+    key: [u32; 2],
+    y: u32,
+    channel: u32,
+    groups: &'a mut [[u32; GROUP]],
+}
+
+/// Constants of Philox 4x32: J. K. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3"
+/// (2011).
+const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
+const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
+const ROUNDS: usize = 10;
+
+impl Kernel for Words<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { key, y, channel, groups } = self;
+        for (index, group) in groups.iter_mut().enumerate() {
+            let (mut a, mut b) = ([0; LANES], [y; LANES]);
+            let (mut c, mut d) = ([channel; LANES], [0u32; LANES]);
+            for (lane, a) in a.iter_mut().enumerate() {
+                *a = (index * LANES + lane) as u32;
+            }
+            let [mut first, mut second] = key;
+            for _ in 0..ROUNDS {
+                for lane in 0..LANES {
+                    let of_a = u64::from(a[lane]) * u64::from(MULTIPLIERS[0]);
+                    let of_c = u64::from(c[lane]) * u64::from(MULTIPLIERS[1]);
+                    a[lane] = (of_c >> 32) as u32 ^ b[lane] ^ first;
+                    b[lane] = of_c as u32;
+                    c[lane] = (of_a >> 32) as u32 ^ d[lane] ^ second;
+                    d[lane] = of_a as u32;
+                }
+                first = first.wrapping_add(WEYL[0]);
+                second = second.wrapping_add(WEYL[1]);
+            }
+            for lane in 0..LANES {
+                let words = &mut group[4 * lane..][..4];
+                (words[0], words[1], words[2], words[3]) = (a[lane], b[lane], c[lane], d[lane]);
+            }
         }
     }
 }
@@ -45,16 +102,88 @@ fn narrow(position: usize) -> u32 {
 /// M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied
 /// Statistics 37 (1988), PPND16. Its third polynomial is for quantiles that no word has.
 pub(crate) fn normal(word: u32) -> f64 {
-    let share = (f64::from(word) + 0.5) / 4_294_967_296.0;
+    let share = share(word);
     let q = share - 0.5;
-    if q.abs() <= 0.425 {
-        let r = 0.180_625 - q * q;
-        return polynomial(&CENTRE[0], r) * q / polynomial(&CENTRE[1], r);
+    if q.abs() <= CENTRE_MAX {
+        return centre(q);
     }
     let tail = if q <= 0.0 { share } else { 1.0 - share };
-    let r = (-libm::log(tail)).sqrt() - 1.6;
-    let value = polynomial(&TAIL[0], r) / polynomial(&TAIL[1], r);
+    let value = outer((-libm::log(tail)).sqrt() - 1.6);
     if q < 0.0 { -value } else { value }
+}
+
+/// Normal numbers of words, equally many: [`normal`] of each.
+pub(crate) fn normals(cpu: Cpu, words: &[u32], numbers: &mut [f64]) {
+    run(cpu, Normals { words, numbers });
+}
+
+struct Normals<'a> {
+    words: &'a [u32],
+    numbers: &'a mut [f64],
+}
+
+/// Quantiles further out than this from the middle have another polynomial.
+const CENTRE_MAX: f64 = 0.425;
+
+/// Numbers further out that are computed side by side.
+const TAILS: usize = 8;
+
+impl Kernel for Normals<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { words, numbers } = self;
+        for (words, numbers) in words.chunks(BLOCK).zip(numbers.chunks_mut(BLOCK)) {
+            let mut block = [0; BLOCK];
+            block[..words.len()].copy_from_slice(words);
+            let (mut shares, mut found) = ([0.0; BLOCK], [0.0; BLOCK]);
+            for index in 0..BLOCK {
+                shares[index] = share(block[index]);
+                found[index] = centre(shares[index] - 0.5);
+            }
+            // Of the others, the logarithm one by one and the rest side by side.
+            let (mut tails, mut roots) = ([0; BLOCK], [0.0; BLOCK]);
+            let mut count = 0;
+            for (index, share) in shares.iter().enumerate() {
+                let q = share - 0.5;
+                if q.abs() > CENTRE_MAX {
+                    let tail = if q <= 0.0 { *share } else { 1.0 - share };
+                    (tails[count], roots[count]) = (index, -libm::log(tail));
+                    count += 1;
+                }
+            }
+            for first in (0..count).step_by(TAILS) {
+                let mut values = [0.0; TAILS];
+                for index in 0..TAILS {
+                    values[index] = outer(roots[first + index].sqrt() - 1.6);
+                }
+                for (tail, value) in tails[first..count].iter().zip(values) {
+                    found[*tail] = if shares[*tail] < 0.5 { -value } else { value };
+                }
+            }
+            numbers.copy_from_slice(&found[..numbers.len()]);
+        }
+    }
+}
+
+/// The share of the distribution that a word stands for.
+#[inline(always)]
+fn share(word: u32) -> f64 {
+    (f64::from(word) + 0.5) / 4_294_967_296.0
+}
+
+/// The quantile at a distance from the middle of at most [`CENTRE_MAX`].
+#[inline(always)]
+fn centre(q: f64) -> f64 {
+    let r = 0.180_625 - q * q;
+    polynomial(&CENTRE[0], r) * q / polynomial(&CENTRE[1], r)
+}
+
+/// The quantile further out.
+#[inline(always)]
+fn outer(r: f64) -> f64 {
+    polynomial(&TAIL[0], r) / polynomial(&TAIL[1], r)
 }
 
 /// A gamma number of a shape, with a scale of 1.
@@ -101,8 +230,13 @@ pub(crate) fn beta(alpha: f64, draws: &mut Draws) -> f64 {
 
 /// A polynomial of degree 7, the highest coefficient first, by Horner's rule. Products and sums are
 /// rounded one by one: a fused multiply-add would differ.
+#[inline(always)]
 fn polynomial(coefficients: &[f64; 8], at: f64) -> f64 {
-    coefficients[1..].iter().fold(coefficients[0], |sum, coefficient| sum * at + coefficient)
+    let mut sum = coefficients[0];
+    for coefficient in &coefficients[1..] {
+        sum = sum * at + coefficient;
+    }
+    sum
 }
 
 /// Numerator and denominator for quantiles from 0.075 to 0.925.
@@ -155,8 +289,9 @@ const TAIL: [[f64; 8]; 2] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, gamma, normal, shuffle};
-    use meetpoint_format::random::{DrawKey, Draws};
+    use super::{Field, gamma, normal, normals, shuffle};
+    use crate::{Cpu, golden};
+    use meetpoint_format::random::{DrawKey, Draws, philox4x32_10};
 
     fn draws(sample: u64) -> Draws {
         Draws::new(DrawKey { seed: 5, epoch: 0, sample, operation: 1 })
@@ -181,7 +316,7 @@ mod tests {
         let mut words = vec![0; 250];
         let mut values = Vec::new();
         for y in 0..400 {
-            field.row(y % 3, y, &mut words);
+            field.row(Cpu::detect(), y % 3, y, &mut words);
             values.extend(words.iter().map(|word| normal(*word)));
         }
         let normal = |value: f64| 0.5 * libm::erfc(-value / std::f64::consts::SQRT_2);
@@ -226,11 +361,34 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_words_and_normal_numbers_are_those_of_each_alone() {
+        let field = Field::drawn(&mut draws(3));
+        for cpu in golden::instruction_sets() {
+            for length in [1, 3, 4, 63, 64, 65, 200, 1023] {
+                let (mut words, mut numbers) = (vec![0; length], vec![0.0; length]);
+                field.row(cpu, 2, 7, &mut words);
+                let alone = |block| philox4x32_10([block, 7, 2, 0], field.key);
+                let expected: Vec<u32> = (0..).flat_map(alone).take(length).collect();
+                assert_eq!(words, expected, "{} {length}", cpu.name());
+                // The ends of the distribution, and of the middle part.
+                for (word, end) in words.iter_mut().zip([0, u32::MAX, 322_122_547, 1 << 31]) {
+                    *word = end;
+                }
+                normals(cpu, &words, &mut numbers);
+                let bits = |number: f64| number.to_bits();
+                let found: Vec<u64> = numbers.into_iter().map(bits).collect();
+                let expected: Vec<u64> = words.iter().map(|word| bits(normal(*word))).collect();
+                assert_eq!(found, expected, "{} {length}", cpu.name());
+            }
+        }
+    }
+
+    #[test]
     fn the_words_of_a_field_depend_on_key_and_position_alone() {
         let field = Field::drawn(&mut draws(3));
         let words = |field: Field, channel, y, count| {
             let mut words = vec![0; count];
-            field.row(channel, y, &mut words);
+            field.row(Cpu::detect(), channel, y, &mut words);
             words
         };
         let row = words(field, 1, 2, 11);

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::vector::{BLOCK, Kernel, run};
 
 /// Blurs in each direction.
 const PASSES: usize = 3;
@@ -31,6 +32,7 @@ impl Box {
     }
 
     /// A value, from the sum of those that count in full and the two outer ones.
+    #[inline(always)]
     fn value(self, sum: u32, outer: [u8; 2]) -> u8 {
         let [weight, part] = self.weights;
         let outer = u32::from(outer[0]) + u32::from(outer[1]);
@@ -46,59 +48,145 @@ pub(super) fn blur(radius: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let kernel = Box::of(radius);
-    let mut line = Vec::new();
-    pixels.each_row(|planes| {
-        for plane in planes {
-            for _ in 0..PASSES {
-                blur_row(kernel, plane, &mut line);
-            }
-        }
-    })?;
-    let size = pixels.size();
-    let (width, height) = (size.0 as usize, size.1 as usize);
-    let mut sums = vec![[0u32; 3]; width];
+    blur_rows(kernel, pixels)?;
     for _ in 0..PASSES {
-        let radius = kernel.radius;
-        pixels.replace(size, |picture, y, planes| {
-            for (plane, out) in planes.into_iter().enumerate() {
-                let row = |y: usize| picture.row(plane, y.min(height - 1));
-                if y == 0 {
-                    // Above the first row, which counts for those above it.
-                    for (x, sum) in sums.iter_mut().enumerate() {
-                        let below = (0..=radius).map(|y| u32::from(row(y)[x])).sum::<u32>();
-                        sum[plane] = radius as u32 * u32::from(row(0)[x]) + below;
-                    }
-                } else {
-                    let (leaving, entering) = (row(y.saturating_sub(radius + 1)), row(y + radius));
-                    for ((sum, old), new) in sums.iter_mut().zip(leaving).zip(entering) {
-                        sum[plane] = sum[plane] + u32::from(*new) - u32::from(*old);
-                    }
-                }
-                let above = row(y.saturating_sub(radius + 1));
-                let below = row(y + radius + 1);
-                let outer = above.iter().zip(below);
-                for ((out, sum), (above, below)) in out.iter_mut().zip(&sums).zip(outer) {
-                    *out = kernel.value(sum[plane], [*above, *below]);
-                }
-            }
-        })?;
+        blur_columns(kernel, pixels)?;
     }
     Ok(())
 }
 
-/// Blurs a row in place; `line` is memory for a copy.
-fn blur_row(kernel: Box, row: &mut [u8], line: &mut Vec<u8>) {
-    line.clear();
-    line.extend_from_slice(row);
-    let (radius, last) = (kernel.radius, line.len() - 1);
-    let at = |x: usize| line[x.min(last)];
-    let before: u32 = (0..=radius).map(|x| u32::from(at(x))).sum();
-    let mut sum = radius as u32 * u32::from(line[0]) + before;
-    for (x, out) in row.iter_mut().enumerate() {
-        let outer = at(x.saturating_sub(radius + 1));
-        if x > 0 {
-            sum = sum + u32::from(at(x + radius)) - u32::from(outer);
+/// Values of one column of several rows.
+type Side = [u8; BLOCK];
+
+/// All blurs along the rows, of several rows side by side.
+fn blur_rows(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+    let (cpu, size) = (pixels.cpu(), pixels.size());
+    let (width, height) = (size.0 as usize, size.1 as usize);
+    let mut columns = [0; 3].map(|_: u8| vec![[0; BLOCK]; width]);
+    let mut next = vec![[0; BLOCK]; width];
+    pixels.replace(size, |picture, y, planes| {
+        let row = y % BLOCK;
+        if row == 0 {
+            for (plane, columns) in columns.iter_mut().enumerate() {
+                for index in 0..BLOCK.min(height - y) {
+                    let values = picture.row(plane, y + index);
+                    for (side, value) in columns.iter_mut().zip(values) {
+                        side[index] = *value;
+                    }
+                }
+                for _ in 0..PASSES {
+                    run(cpu, Across { kernel, columns, out: &mut next });
+                    std::mem::swap(columns, &mut next);
+                }
+            }
         }
-        *out = kernel.value(sum, [outer, at(x + radius + 1)]);
+        for (out, columns) in planes.into_iter().zip(&columns) {
+            for (out, side) in out.iter_mut().zip(columns) {
+                *out = side[row];
+            }
+        }
+    })
+}
+
+/// A blur along the rows of several ones side by side.
+struct Across<'a> {
+    kernel: Box,
+    columns: &'a [Side],
+    out: &'a mut [Side],
+}
+
+impl Kernel for Across<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { kernel, columns, out } = self;
+        let (radius, last) = (kernel.radius, columns.len() - 1);
+        let mut sums = [0u32; BLOCK];
+        for index in 0..BLOCK {
+            // The first column counts for those before it.
+            sums[index] = radius as u32 * u32::from(columns[0][index]);
+        }
+        for x in 0..=radius {
+            for index in 0..BLOCK {
+                sums[index] += u32::from(columns[x.min(last)][index]);
+            }
+        }
+        for (x, out) in out.iter_mut().enumerate() {
+            let before = columns[x.saturating_sub(radius + 1)];
+            if x > 0 {
+                let entering = columns[(x + radius).min(last)];
+                for index in 0..BLOCK {
+                    sums[index] =
+                        sums[index] + u32::from(entering[index]) - u32::from(before[index]);
+                }
+            }
+            let behind = columns[(x + radius + 1).min(last)];
+            for index in 0..BLOCK {
+                out[index] = kernel.value(sums[index], [before[index], behind[index]]);
+            }
+        }
+    }
+}
+
+/// One blur along the columns.
+fn blur_columns(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+    let (cpu, size) = (pixels.cpu(), pixels.size());
+    let (width, height) = (size.0 as usize, size.1 as usize);
+    let mut sums = [0; 3].map(|_: u8| vec![0; width]);
+    let radius = kernel.radius;
+    pixels.replace(size, |picture, y, planes| {
+        for (plane, (out, sums)) in planes.into_iter().zip(&mut sums).enumerate() {
+            let row = |y: usize| picture.row(plane, y.min(height - 1));
+            let above = row(y.saturating_sub(radius + 1));
+            if y == 0 {
+                // The first row counts for those above it.
+                for (x, sum) in sums.iter_mut().enumerate() {
+                    let below = (0..=radius).map(|y| u32::from(row(y)[x])).sum::<u32>();
+                    *sum = radius as u32 * u32::from(row(0)[x]) + below;
+                }
+            } else {
+                run(cpu, Shift { sums, leaving: above, entering: row(y + radius) });
+            }
+            run(cpu, Down { kernel, sums, outer: [above, row(y + radius + 1)], out });
+        }
+    })
+}
+
+/// Sums with the values of a row less and those of another more, all equally long.
+struct Shift<'a> {
+    sums: &'a mut [u32],
+    leaving: &'a [u8],
+    entering: &'a [u8],
+}
+
+impl Kernel for Shift<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        for ((sum, old), new) in self.sums.iter_mut().zip(self.leaving).zip(self.entering) {
+            *sum = *sum + u32::from(*new) - u32::from(*old);
+        }
+    }
+}
+
+/// The values of a row of sums between two outer rows, all equally long.
+struct Down<'a> {
+    kernel: Box,
+    sums: &'a [u32],
+    outer: [&'a [u8]; 2],
+    out: &'a mut [u8],
+}
+
+impl Kernel for Down<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { kernel, sums, outer: [above, below], out } = self;
+        for (((out, sum), above), below) in out.iter_mut().zip(sums).zip(above).zip(below) {
+            *out = kernel.value(*sum, [*above, *below]);
+        }
     }
 }

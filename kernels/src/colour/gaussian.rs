@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::vector::{BLOCK, Kernel, run};
 
 /// The weights of a kernel, whose sum is 1.
 fn weights(length: u32, sigma: f64) -> Vec<f32> {
@@ -53,8 +54,10 @@ pub(super) fn blur(
     // number, with the number of the row that it holds.
     let kept = down.len().min(height);
     let mut rows = vec![[const { Vec::new() }; 3]; kept];
+    let mut taken = Vec::with_capacity(down.len());
     let mut held = vec![usize::MAX; kept];
-    let mut sums = vec![0f32; width];
+    let mut line = vec![0.0; columns.len()];
+    let cpu = pixels.cpu();
     pixels.replace(size, |picture, y, planes| {
         let from = |tap: usize| mirrored((y + tap) as i64 - i64::from(kernel_height / 2), height);
         for tap in 0..down.len() {
@@ -62,30 +65,105 @@ pub(super) fn blur(
             if held[source % kept] != source {
                 held[source % kept] = source;
                 for (plane, row) in rows[source % kept].iter_mut().enumerate() {
-                    blur_row(picture.row(plane, source), &across, &columns, row);
+                    let values = picture.row(plane, source);
+                    for (value, column) in line.iter_mut().zip(&columns) {
+                        *value = f32::from(values[*column]);
+                    }
+                    row.resize(width, 0.0);
+                    run(cpu, Across { weights: &across, line: &line, out: row });
                 }
             }
         }
         for (plane, out) in planes.into_iter().enumerate() {
-            sums.fill(0.0);
-            for (tap, weight) in down.iter().enumerate() {
-                let row = &rows[from(tap) % kept][plane];
-                for (sum, value) in sums.iter_mut().zip(row) {
-                    *sum += weight * value;
-                }
-            }
-            for (out, sum) in out.iter_mut().zip(&sums) {
-                *out = sum.round_ties_even() as u8;
-            }
+            taken.clear();
+            taken.extend((0..down.len()).map(|tap| from(tap) % kept));
+            run(cpu, Down { weights: &down, rows: &rows, taken: &taken, plane, out });
         }
     })
 }
 
-/// A row blurred along itself. `columns` are those of each position that the kernel covers.
-fn blur_row(row: &[u8], weights: &[f32], columns: &[usize], out: &mut Vec<f32>) {
-    out.clear();
-    out.extend((0..row.len()).map(|x| {
-        let values = columns[x..].iter().map(|column| f32::from(row[*column]));
-        weights.iter().zip(values).fold(0.0, |sum, (weight, value)| sum + weight * value)
-    }));
+/// A row blurred along itself: its line has the values of all positions that the kernel covers.
+struct Across<'a> {
+    weights: &'a [f32],
+    line: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Kernel for Across<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { weights, line, out } = self;
+        let width = out.len();
+        let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+        for (index, block) in blocks.iter_mut().enumerate() {
+            let mut sums = [0.0; BLOCK];
+            for (tap, weight) in weights.iter().enumerate() {
+                add(&mut sums, *weight, &line[index * BLOCK + tap..]);
+            }
+            *block = sums;
+        }
+        let first = width - rest.len();
+        for (x, out) in rest.iter_mut().enumerate() {
+            let values = &line[first + x..];
+            *out = weights.iter().zip(values).fold(0.0, |sum, (weight, it)| sum + weight * it);
+        }
+    }
+}
+
+/// Adds the first values of a row, weighted.
+#[inline(always)]
+fn add(sums: &mut [f32; BLOCK], weight: f32, values: &[f32]) {
+    let values: &[f32; BLOCK] = values.first_chunk().expect("the row has a block more");
+    for index in 0..BLOCK {
+        sums[index] += weight * values[index];
+    }
+}
+
+/// A row of a plane of the result: the weighted sum of rows that are blurred along themselves.
+struct Down<'a> {
+    weights: &'a [f32],
+    rows: &'a [[Vec<f32>; 3]],
+    /// Which of them each weight takes.
+    taken: &'a [usize],
+    plane: usize,
+    out: &'a mut [u8],
+}
+
+/// From here to twice this, whole numbers are next to each other in float32.
+const WHOLE: f32 = 8_388_608.0;
+
+/// A number from 0 to 255 rounded to nearest, halves to even.
+#[inline(always)]
+fn rounded(number: f32) -> u8 {
+    (number + WHOLE).to_bits() as u8
+}
+
+impl Kernel for Down<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { weights, rows, taken, plane, out } = self;
+        let width = out.len();
+        let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+        for (index, block) in blocks.iter_mut().enumerate() {
+            let mut sums = [0.0; BLOCK];
+            for (weight, taken) in weights.iter().zip(taken) {
+                add(&mut sums, *weight, &rows[*taken][plane][index * BLOCK..]);
+            }
+            for index in 0..BLOCK {
+                block[index] = rounded(sums[index]);
+            }
+        }
+        let first = width - rest.len();
+        for (x, out) in rest.iter_mut().enumerate() {
+            let mut sum = 0.0;
+            for (weight, taken) in weights.iter().zip(taken) {
+                sum += weight * rows[*taken][plane][first + x];
+            }
+            *out = rounded(sum);
+        }
+    }
 }

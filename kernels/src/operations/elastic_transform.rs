@@ -2,18 +2,20 @@
 //! tensors.
 
 use super::PictureOperation;
-use crate::Error;
 use crate::frame::source;
 use crate::pixels::Pixels;
 use crate::planes::Planes;
 use crate::points::Points;
 use crate::random::Field;
+use crate::vector::{Kernel, run};
+use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{ElasticTransform, PaddingMode, WarpInterpolation};
 
 /// A random field, smoothed row by row. All of it is float32, and sums go from left to right and
 /// from top to bottom.
 struct Smoothed {
+    cpu: Cpu,
     field: Field,
     channel: usize,
     width: usize,
@@ -40,16 +42,32 @@ fn gaussian(sigma: f64, radius: usize) -> Vec<f32> {
     exact.iter().map(|weight| (weight / sum) as f32).collect()
 }
 
-/// Adds a weighted row to another.
-fn add(sums: &mut [f32], weight: f32, values: &[f32]) {
-    for (sum, value) in sums.iter_mut().zip(values) {
-        *sum += weight * value;
+/// Sums of rows, weighted, all at least as long as the result.
+struct Sum<'a, R> {
+    weights: &'a [f32],
+    rows: R,
+    out: &'a mut [f32],
+}
+
+impl<'a, R: Fn(usize) -> &'a [f32]> Kernel for Sum<'a, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { weights, rows, out } = self;
+        out.fill(0.0);
+        for (tap, weight) in weights.iter().enumerate() {
+            for (sum, value) in out.iter_mut().zip(rows(tap)) {
+                *sum += weight * value;
+            }
+        }
     }
 }
 
 impl Smoothed {
     /// The field of a channel; `sigma` sets the number of weights, `sigmas` the weights.
     fn new(
+        cpu: Cpu,
         (field, channel): (Field, usize),
         sigma: f64,
         sigmas: (f64, f64),
@@ -64,6 +82,7 @@ impl Smoothed {
         };
         let kept = height.min(down.len());
         Self {
+            cpu,
             field,
             channel,
             width,
@@ -86,7 +105,7 @@ impl Smoothed {
 
     /// Draws the next row and smooths it along itself.
     fn make(&mut self) {
-        self.field.row(self.channel, self.made, &mut self.words);
+        self.field.row(self.cpu, self.channel, self.made, &mut self.words);
         let radius = self.across.len() / 2;
         for (at, value) in self.line.iter_mut().enumerate() {
             let word = self.words[Self::reflected(at, radius, self.width)];
@@ -95,10 +114,9 @@ impl Smoothed {
         }
         let slot = self.made % self.rows.len();
         let row = &mut self.rows[slot];
-        row.fill(0.0);
-        for (tap, weight) in self.across.iter().enumerate() {
-            add(row, *weight, &self.line[tap..][..self.width]);
-        }
+        let (line, width) = (&self.line, self.width);
+        let rows = |tap: usize| &line[tap..][..width];
+        run(self.cpu, Sum { weights: &self.across, rows, out: row });
         self.made += 1;
     }
 
@@ -114,11 +132,12 @@ impl Smoothed {
     fn row(&mut self, y: usize) -> &[f32] {
         let radius = self.down.len() / 2;
         self.advance(y);
-        self.result.fill(0.0);
-        for (tap, weight) in self.down.iter().enumerate() {
-            let row = Self::reflected(y + tap, radius, self.height);
-            add(&mut self.result, *weight, &self.rows[row % self.rows.len()]);
-        }
+        let (rows, height) = (&self.rows, self.height);
+        let rows = |tap: usize| {
+            let row = Self::reflected(y + tap, radius, height);
+            &rows[row % rows.len()][..]
+        };
+        run(self.cpu, Sum { weights: &self.down, rows, out: &mut self.result });
         &self.result
     }
 }
@@ -182,13 +201,18 @@ struct Moves {
 }
 
 impl Moves {
-    fn drawn(elastic: &ElasticTransform, (columns, rows): (u32, u32), draws: &mut Draws) -> Self {
+    fn drawn(
+        cpu: Cpu,
+        elastic: &ElasticTransform,
+        (columns, rows): (u32, u32),
+        draws: &mut Draws,
+    ) -> Self {
         let &ElasticTransform { alpha, sigma, .. } = elastic;
         let field = Field::drawn(draws);
         let size = (columns as usize, rows as usize);
         Self {
-            across: Smoothed::new((field, 0), sigma.0, sigma, size),
-            down: Smoothed::new((field, 1), sigma.1, sigma, size),
+            across: Smoothed::new(cpu, (field, 0), sigma.0, sigma, size),
+            down: Smoothed::new(cpu, (field, 1), sigma.1, sigma, size),
             alpha,
         }
     }
@@ -219,7 +243,7 @@ impl PictureOperation for ElasticTransform {
         let Self { interpolation, fill, .. } = *self;
         let fill = pixels.fill(fill.rgba());
         let is_nearest = pixels.is_nearest();
-        let mut moves = Moves::drawn(self, pixels.size(), draws);
+        let mut moves = Moves::drawn(pixels.cpu(), self, pixels.size(), draws);
         pixels.replace(pixels.size(), |from, y, out| {
             let [red, green, blue] = out;
             let out = red.iter_mut().zip(green).zip(blue);
@@ -248,7 +272,7 @@ impl PictureOperation for ElasticTransform {
         if points.is_empty() {
             return Ok(());
         }
-        let mut moves = Moves::drawn(self, size, draws);
+        let mut moves = Moves::drawn(Cpu::Portable, self, size, draws);
         let pixel = |position: f64, side: u32| (position.max(0.0) as usize).min(side as usize - 1);
         let points = points.all_mut();
         let mut by_row: Vec<usize> = (0..points.len()).collect();

@@ -3,7 +3,8 @@
 use super::PixelOperation;
 use crate::Error;
 use crate::pixels::Pixels;
-use crate::random::{Field, normal};
+use crate::random::{Field, normals};
+use crate::vector::{Kernel, run};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::GaussianNoise;
 
@@ -16,21 +17,43 @@ impl PixelOperation for GaussianNoise {
         let Self { mean, sigma, clip } = *self;
         let (mean, sigma) = (mean * 255.0, sigma * 255.0);
         let field = Field::drawn(draws);
-        let is_grey = pixels.is_grey();
-        let mut words = vec![0; pixels.size().0 as usize];
+        let (cpu, is_grey) = (pixels.cpu(), pixels.is_grey());
+        let width = pixels.size().0 as usize;
+        let (mut words, mut numbers) = (vec![0; width], vec![0.0; width]);
         let mut y = 0;
         pixels.each_row(|planes| {
-            for (channel, plane) in planes.into_iter().enumerate() {
+            for (channel, row) in planes.into_iter().enumerate() {
                 if channel == 0 || !is_grey {
-                    field.row(channel, y, &mut words);
+                    field.row(cpu, channel, y, &mut words);
+                    normals(cpu, &words, &mut numbers);
                 }
-                for (value, word) in plane.iter_mut().zip(&words) {
-                    // The cast truncates.
-                    let sum = i32::from(*value) + (mean + normal(*word) * sigma) as i32;
-                    *value = if clip { sum.clamp(0, 255) as u8 } else { sum.rem_euclid(256) as u8 };
-                }
+                run(cpu, Add { row, numbers: &numbers, mean, sigma, clip });
             }
             y += 1;
         })
+    }
+}
+
+/// Adds numbers to a row, after they became noise of a mean and deviation without a fraction.
+struct Add<'a> {
+    row: &'a mut [u8],
+    numbers: &'a [f64],
+    mean: f64,
+    sigma: f64,
+    clip: bool,
+}
+
+impl Kernel for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { row, numbers, mean, sigma, clip } = self;
+        for (value, number) in row.iter_mut().zip(numbers) {
+            // The cast truncates.
+            let sum = i32::from(*value) + (mean + number * sigma) as i32;
+            // The lower eight bits are the remainder of 256.
+            *value = if clip { sum.clamp(0, 255) as u8 } else { sum as u8 };
+        }
     }
 }

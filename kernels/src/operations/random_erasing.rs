@@ -3,7 +3,7 @@
 use super::TensorOperation;
 use crate::Error;
 use crate::finished::FinishedTensor;
-use crate::random::{Field, normal};
+use crate::random::{Field, normal, normals};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{ErasingMode, RandomErasing};
 
@@ -86,11 +86,12 @@ fn erase(
         }
         ErasingMode::Pixel => {
             let field = Field::drawn(draws);
-            let mut words = vec![0; width];
+            let (mut words, mut numbers) = (vec![0; width], vec![0.0; width]);
             for channel in 0..channels {
                 for y in 0..height {
-                    field.row(channel, y, &mut words);
-                    tensor.set(channel, top + y, columns.clone(), |x| normal(words[x]) as f32)?;
+                    field.row(tensor.cpu(), channel, y, &mut words);
+                    normals(tensor.cpu(), &words, &mut numbers);
+                    tensor.set(channel, top + y, columns.clone(), |x| numbers[x] as f32)?;
                 }
             }
         }

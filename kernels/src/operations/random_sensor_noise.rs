@@ -1,14 +1,15 @@
 //! Executes `random_sensor_noise`.
 
 use super::PixelOperation;
-use crate::Error;
 use crate::pixels::Pixels;
 use crate::random::Field;
+use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomSensorNoise;
 
 /// Whole numbers for some rows and columns, resized to those of a picture.
 struct Noise {
+    cpu: Cpu,
     field: Field,
     channel: usize,
     /// Least number, and how many there are.
@@ -33,6 +34,7 @@ fn position(at: usize, length: usize, coarse: usize) -> (usize, f64) {
 
 impl Noise {
     fn new(
+        cpu: Cpu,
         field: Field,
         channel: usize,
         strength: f64,
@@ -44,7 +46,7 @@ impl Noise {
         let count = u64::try_from(high - low).expect("the strength is not negative");
         let rows = [vec![0.0; coarse.1], vec![0.0; coarse.1]];
         let (words, row) = (vec![0; coarse.1], vec![0; size.1]);
-        Self { field, channel, low, count, coarse, size, words, rows, row }
+        Self { cpu, field, channel, low, count, coarse, size, words, rows, row }
     }
 
     /// The noise of a row of the picture.
@@ -52,7 +54,7 @@ impl Noise {
         let (first, below) = position(y, self.size.0, self.coarse.0);
         for (index, row) in self.rows.iter_mut().enumerate() {
             let source = (first + index).min(self.coarse.0 - 1);
-            self.field.row(self.channel, source, &mut self.words);
+            self.field.row(self.cpu, self.channel, source, &mut self.words);
             for (number, word) in row.iter_mut().zip(&self.words) {
                 let drawn = (u64::from(*word) * self.count) >> 32;
                 *number = self.low as f64 + drawn as f64;
@@ -81,7 +83,7 @@ impl PixelOperation for RandomSensorNoise {
         let (width, height) = pixels.size();
         let size = (height as usize, width as usize);
         let half = ((size.0 / 2).max(1), (size.1 / 2).max(1));
-        let is_grey = pixels.is_grey();
+        let (cpu, is_grey) = (pixels.cpu(), pixels.is_grey());
         let mut noise = [0, 1, 2].map(|channel| {
             let (strength, coarse) = match channel {
                 _ if is_grey => (strength, size),
@@ -89,7 +91,7 @@ impl PixelOperation for RandomSensorNoise {
                 _ => (strength, half),
             };
             // A grey picture has the words of its first channel.
-            Noise::new(field, if is_grey { 0 } else { channel }, strength, coarse, size)
+            Noise::new(cpu, field, if is_grey { 0 } else { channel }, strength, coarse, size)
         });
         let mut y = 0;
         pixels.each_row(|planes| {

@@ -526,7 +526,7 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        let mut tensor = FinishedTensor::new(spec, out, &self.interrupt, after_stage);
+        let mut tensor = FinishedTensor::new(spec, out, self.cpu, &self.interrupt, after_stage);
         for number in &self.chosen {
             if let Step::Tensor(operation) = &self.program.steps[*number] {
                 operation.apply(&mut id.draws(*number), &mut tensor)?;

@@ -3,47 +3,29 @@
 
 use super::Arithmetic;
 use std::arch::x86_64::{
-    __m256, _mm_loadl_epi64, _mm_sfence, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_div_ps,
-    _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_stream_ps,
-    _mm256_sub_ps,
+    __m256, _mm_loadl_epi64, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_div_ps,
+    _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
 };
 
 /// Elements of a step: whole vectors, and whole rounds of three channels.
 pub(super) const STEP: usize = 24;
 
-/// Bytes at whose multiples vectors are written past the caches.
-const ALIGNMENT: usize = 32;
-
 /// The elements of bytes whose channels repeat by three, as many as are whole steps. Returns how
 /// many that are.
 ///
-/// With `streams` they may be written past the caches: [`fence`] must follow before another thread
-/// may look at them. The machine must have AVX2, which the caller has found out.
+/// The machine must have AVX2, which the caller has found out.
 pub(super) fn floats(
     from: &[u8],
     arithmetic: &Arithmetic,
     channels: [usize; 3],
     out: &mut [u8],
-    streams: bool,
 ) -> usize {
-    let is_aligned = out.as_ptr().addr().is_multiple_of(ALIGNMENT);
-    match streams && is_aligned {
-        // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
-        true => unsafe { floats_avx2::<true>(from, arithmetic, channels, out) },
-        // SAFETY: as above.
-        false => unsafe { floats_avx2::<false>(from, arithmetic, channels, out) },
-    }
+    // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
+    unsafe { floats_avx2(from, arithmetic, channels, out) }
 }
 
-/// Orders what was written past the caches before all later stores of this thread.
-pub(super) fn fence() {
-    // SAFETY: every x86-64 processor has SSE.
-    unsafe { _mm_sfence() };
-}
-
-/// With `STREAMS`, `out` begins at a multiple of [`ALIGNMENT`].
 #[target_feature(enable = "avx2")]
-fn floats_avx2<const STREAMS: bool>(
+fn floats_avx2(
     from: &[u8],
     arithmetic: &Arithmetic,
     channels: [usize; 3],
@@ -73,13 +55,8 @@ fn floats_avx2<const STREAMS: bool>(
             };
             let centred = _mm256_sub_ps(scaled, mean[vector]);
             let elements = _mm256_div_ps(centred, std[vector]);
-            match STREAMS {
-                // SAFETY: the store fills the 32 bytes of the array, which is aligned: `out` begins
-                // at a multiple of 32, and so does each of its arrays.
-                true => unsafe { _mm256_stream_ps(out.as_mut_ptr().cast(), elements) },
-                // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
-                false => unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), elements) },
-            }
+            // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), elements) };
         }
     }
     steps.len() * STEP

@@ -34,10 +34,6 @@ pub use table::ElementTable;
 /// Values of a byte.
 const VALUES: usize = 256;
 
-/// Tensors of so many bytes are written past the caches, where the instruction set can: a batch of
-/// them is larger than the caches, and a plain store first reads the memory that it overwrites.
-const STREAMED_BYTES_MIN: usize = 256 << 10;
-
 /// Elements of `N` bytes for each value of each channel.
 type Tables<const N: usize> = Box<[[[u8; N]; VALUES]; 3]>;
 
@@ -126,12 +122,10 @@ impl TensorWriter {
         }
     }
 
-    /// Writes a row into `out`, which must have exactly the tensor's bytes. After the last row,
-    /// [`Self::end_rows`] must follow.
+    /// Writes a row into `out`, which must have exactly the tensor's bytes.
     pub fn write_row(&mut self, row: Row<'_>, place: Place, out: &mut [u8]) {
         let Place { y, height, mirrored } = place;
         let bytes = self.dtype().bytes();
-        let streams = out.len() >= STREAMED_BYTES_MIN;
         let elements = self.channels * row.width * height;
         assert_eq!(out.len(), elements * bytes, "the output has the tensor's bytes");
         assert!(y < height, "the row is in the tensor");
@@ -145,7 +139,7 @@ impl TensorWriter {
                 } else {
                     let mut ordered = self.take_ordered(3 * row.width);
                     self.interleave(row, mirrored, &mut ordered);
-                    self.convert(&ordered, [0, 1, 2], out, streams);
+                    self.convert(&ordered, [0, 1, 2], out);
                     self.ordered = ordered;
                 }
             }
@@ -158,20 +152,14 @@ impl TensorWriter {
                     } else if mirrored {
                         let mut ordered = self.take_ordered(row.width);
                         self.copy(&from[..row.width], mirrored, &mut ordered);
-                        self.convert(&ordered, [channel; 3], out, streams);
+                        self.convert(&ordered, [channel; 3], out);
                         self.ordered = ordered;
                     } else {
-                        self.convert(&from[..row.width], [channel; 3], out, streams);
+                        self.convert(&from[..row.width], [channel; 3], out);
                     }
                 }
             }
         }
-    }
-
-    /// Ends the rows of a tensor: to be called before another thread may look at them.
-    pub fn end_rows(&mut self) {
-        #[cfg(target_arch = "x86_64")]
-        avx2_floats::fence();
     }
 
     /// The memory for the bytes of a row.
@@ -201,9 +189,7 @@ impl TensorWriter {
     }
 
     /// Turns bytes, whose channels repeat by three, into elements.
-    fn convert(&self, from: &[u8], channels: [usize; 3], out: &mut [u8], streams: bool) {
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = streams;
+    fn convert(&self, from: &[u8], channels: [usize; 3], out: &mut [u8]) {
         match &self.elements {
             Elements::Uint8 => out.copy_from_slice(from),
             Elements::Float16(tables) => portable::look_up(from, tables, channels, out),
@@ -211,7 +197,7 @@ impl TensorWriter {
                 let done = match (self.cpu, arithmetic) {
                     #[cfg(target_arch = "x86_64")]
                     (Cpu::Avx2 | Cpu::Avx512, Some(arithmetic)) => {
-                        avx2_floats::floats(from, arithmetic, channels, out, streams)
+                        avx2_floats::floats(from, arithmetic, channels, out)
                     }
                     _ => 0,
                 };
