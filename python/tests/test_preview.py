@@ -119,7 +119,7 @@ def test_a_sheet_holds_all_pictures_of_a_sample(
     drawn = pixels(sheet.png)
     tile_height = max(top for all in places.values() for _, top in all) + 128
     tile_height = side if recipe is VIEWS else tile_height
-    assert sheet.size == (4 + side + 4 + width + 4, 4 + 2 * (tile_height + 4))
+    assert sheet.size == (12 + side + 12 + width + 12, 12 + 2 * (tile_height + 12))
     columns = [*places, "sample"]
     with meetpoint.Loader(
         dataset, recipe=recipe, batch_size=1, seed=5, columns=columns
@@ -132,7 +132,7 @@ def test_a_sheet_holds_all_pictures_of_a_sample(
             for picture, (left, top) in zip(seen[sample][name], all_places):
                 picture = picture if picture.shape[-1] == 3 else picture.transpose(1, 2, 0)
                 height, wide = picture.shape[:2]
-                y, x = 4 + row * (tile_height + 4) + top, 4 + side + 4 + left
+                y, x = 12 + row * (tile_height + 12) + top, 12 + side + 12 + left
                 numpy.testing.assert_array_equal(drawn[y : y + height, x : x + wide], picture)
 
 

@@ -7,8 +7,9 @@ use std::io::Cursor;
 
 /// Results are enlarged to at least so many pixels, so that those of 32 can be seen.
 const TILE_LEAST: u32 = 128;
-/// Pixels between tiles.
+/// Pixels between tiles of one picture, and of several, which are closer to each other.
 const GAP: u32 = 4;
+const GAP_OF_SEVERAL: u32 = 12;
 /// Longest side of the canvas.
 const SIDE_MAX: u32 = 20_000;
 /// What is between tiles.
@@ -27,23 +28,26 @@ pub(super) struct Sheet {
     first: u32,
     /// Width and height of the other tiles.
     tile: (u32, u32),
+    gap: u32,
     is_too_large: bool,
 }
 
 impl Sheet {
-    /// A sheet for results of a width and height in `columns`, behind a column of another width.
+    /// A sheet for results of a width and height in `columns`, behind a column of another width if
+    /// they consist of several pictures.
     pub(super) fn new(rows: usize, columns: usize, first: u32, tile: (u32, u32)) -> Self {
+        let gap = if first == tile.0 { GAP } else { GAP_OF_SEVERAL };
         let side = |count: usize, tile: u32| {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
-            count.saturating_mul(u64::from(tile) + u64::from(GAP)).saturating_add(GAP.into())
+            count.saturating_mul(u64::from(tile) + u64::from(gap)).saturating_add(gap.into())
         };
-        let width = side(columns, tile.0).saturating_add(u64::from(first) + u64::from(GAP));
+        let width = side(columns, tile.0).saturating_add(u64::from(first) + u64::from(gap));
         let [width, height] =
             [width, side(rows, tile.1)].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
         let is_too_large = width.max(height) > SIDE_MAX;
         let size = if is_too_large { (0, 0) } else { (width, height) };
         let canvas = RgbImage::from_pixel(size.0, size.1, BACKGROUND);
-        Self { canvas, first, tile, is_too_large }
+        Self { canvas, first, tile, gap, is_too_large }
     }
 
     /// Puts a picture into the middle of a place, reduced or enlarged to fit.
@@ -55,8 +59,8 @@ impl Sheet {
         let (left, tile_width) = match column {
             0 => (0, self.first),
             _ => {
-                let before = (column as i64 - 1) * i64::from(self.tile.0 + GAP);
-                (i64::from(self.first + GAP) + before, self.tile.0)
+                let before = (column as i64 - 1) * i64::from(self.tile.0 + self.gap);
+                (i64::from(self.first + self.gap) + before, self.tile.0)
             }
         };
         let tile_height = self.tile.1;
@@ -64,9 +68,9 @@ impl Sheet {
         let by = (f64::from(tile_width) / f64::from(width.max(1)))
             .min(f64::from(tile_height) / f64::from(height.max(1)));
         let size = (fit(width, by).min(tile_width), fit(height, by).min(tile_height));
-        let top = row as i64 * i64::from(tile_height + GAP);
+        let top = row as i64 * i64::from(tile_height + self.gap);
         let middle = |start: i64, tile: u32, side: u32| {
-            start + i64::from(GAP) + i64::from((tile - side) / 2)
+            start + i64::from(self.gap) + i64::from((tile - side) / 2)
         };
         let x = middle(left, tile_width, size.0);
         let y = middle(top, tile_height, size.1);
@@ -91,26 +95,36 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
-    use super::{BACKGROUND, GAP, PreviewError, Sheet, scale};
+    use super::{BACKGROUND, GAP, GAP_OF_SEVERAL, PreviewError, Sheet, scale};
     use image::{Rgb, RgbImage};
 
     #[test]
     fn tiles_lie_in_rows_and_columns() {
-        let mut sheet = Sheet::new(2, 2, 64, (128, 64));
+        let mut sheet = Sheet::new(2, 2, 128, (128, 64));
         let red = Rgb([255, 0, 0]);
         sheet.put(1, 2, &RgbImage::from_pixel(128, 64, red));
         // Taller than the place: it fits by its height.
         sheet.put(0, 0, &RgbImage::from_pixel(64, 128, red));
         let (png, size) = sheet.finish().unwrap();
-        assert_eq!(size, (64 + GAP + 2 * (128 + GAP) + GAP, 2 * (64 + GAP) + GAP));
+        assert_eq!(size, (3 * (128 + GAP) + GAP, 2 * (64 + GAP) + GAP));
         let read = image::load_from_memory(&png).unwrap().into_rgb8();
         assert_eq!(read.get_pixel(size.0 - GAP - 1, size.1 - GAP - 1), &red);
         assert_eq!(read.get_pixel(size.0 - 1, size.1 - 1), &BACKGROUND);
-        let drawn = (0..64).filter(|x| read.get_pixel(GAP + x, GAP + 9) == &red).count();
+        let drawn = (0..128).filter(|x| read.get_pixel(GAP + x, GAP + 9) == &red).count();
         assert_eq!(drawn, 32);
-        let in_second: Vec<u32> =
-            (0..size.0).filter(|x| read.get_pixel(*x, size.1 - GAP - 1) == &red).collect();
-        assert_eq!(in_second, (64 + 3 * GAP + 128..size.0 - GAP).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn tiles_of_several_pictures_lie_further_apart_behind_a_narrow_column() {
+        let mut sheet = Sheet::new(1, 2, 64, (200, 64));
+        let red = Rgb([255, 0, 0]);
+        sheet.put(0, 2, &RgbImage::from_pixel(200, 64, red));
+        let (png, size) = sheet.finish().unwrap();
+        let gap = GAP_OF_SEVERAL;
+        assert_eq!(size, (64 + 2 * 200 + 4 * gap, 64 + 2 * gap));
+        let read = image::load_from_memory(&png).unwrap().into_rgb8();
+        let drawn: Vec<u32> = (0..size.0).filter(|x| read.get_pixel(*x, gap) == &red).collect();
+        assert_eq!(drawn, (64 + 200 + 3 * gap..size.0 - gap).collect::<Vec<_>>());
     }
 
     #[test]

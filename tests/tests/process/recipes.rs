@@ -94,8 +94,8 @@ fn show_without_a_sample_draws_a_contact_sheet() {
     let views = ["show", "small.set", "--recipe", "dinov2", "--samples", "1", "--draws", "1"];
     let done = run(folder.path(), &[&views[..], &["-o", "views.png", "--json"]].concat());
     let document: Value = serde_json::from_str(&done.success().stdout).unwrap();
-    let width = 4 + 224 + 4 + 2 * (224 + 2) + 4 * (96 + 2) - 2 + 4;
-    assert_eq!((&document["width"], &document["height"]), (&width.into(), &232.into()));
+    let width = 12 + 224 + 12 + 2 * (224 + 2) + 4 * (96 + 2) - 2 + 12;
+    assert_eq!((&document["width"], &document["height"]), (&width.into(), &248.into()));
     let npy = run(folder.path(), &[&sheet[..], &["-o", "sheet.npy"]].concat());
     assert_eq!(npy.code(), Some(2));
     assert!(run(folder.path(), &["show", "small.set", "-o", "x.png"]).code() == Some(2));
