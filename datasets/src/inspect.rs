@@ -212,5 +212,6 @@ fn name_of(format: ImageFormat) -> &'static str {
         ImageFormat::Bmp => "BMP",
         ImageFormat::Gif => "GIF",
         ImageFormat::Tiff => "TIFF",
+        ImageFormat::Pnm => "PNM",
     }
 }

@@ -3,7 +3,7 @@
 pub use crate::choice::Choice;
 use crate::pack::{Check, OnError};
 use crate::sink::SinkKind;
-use crate::source::ContentKind;
+use crate::source::{ContentKind, PixelStore};
 use crate::{Progressive, RestartMarkers, operations::MergeOrder};
 use meetpoint_format::dataset::{Codec, EntryPointSpacing, Form};
 use std::ops::Range;
@@ -62,6 +62,26 @@ impl Choice for ContentKind {
 
     fn name(self) -> &'static str {
         self.name()
+    }
+}
+
+impl Choice for PixelStore {
+    const ALL: &'static [Self] = &[Self::Auto, Self::Raw, Self::Encoded];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Raw => "raw",
+            Self::Encoded => "encoded",
+        }
+    }
+
+    fn meaning(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Auto => "Raw where a picture has at most 4096 pixels, otherwise encoded",
+            Self::Raw => "Raw pixels behind the header of a PGM or PPM, which decode fastest",
+            Self::Encoded => "PNG",
+        })
     }
 }
 

@@ -121,6 +121,8 @@ pub enum Setting {
     SourceMemory,
     /// One of several sets of a source.
     Split,
+    /// How a source without picture files stores its pixels.
+    Store,
     /// Split each class in the same shares.
     Stratify,
     /// The table that describes the samples.
@@ -195,6 +197,7 @@ impl Setting {
             Self::ShardSize => ("--shard-size", "shard_size"),
             Self::SourceMemory => ("--source-memory", "source_memory"),
             Self::Split => ("--split", "split"),
+            Self::Store => ("--store", "store"),
             Self::Stratify => ("--stratify", "stratify"),
             Self::Table => ("--table", "table"),
             Self::To => ("--to", "to"),
@@ -269,6 +272,7 @@ impl Setting {
             | Self::ShardSize
             | Self::SourceMemory
             | Self::Split
+            | Self::Store
             | Self::Table
             | Self::To
             | Self::Without => false,

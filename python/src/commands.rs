@@ -32,7 +32,9 @@ pub(crate) fn pack(
     let stop = Stop::default();
     let (packing, of_source): (Packing, SourceArguments) = (options.extract()?, options.extract()?);
     let mut with = packing.options(py, &of_source, &stop)?;
-    with.jpeg = options.extract::<Storing>()?.options(py, with.jpeg)?;
+    let storing = options.extract::<Storing>()?;
+    with.jpeg = storing.options(py, with.jpeg)?;
+    with.source.store = storing.pixels(py)?;
     with.source.follow_links = options.get_item("follow_links")?.extract()?;
     let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         meetpoint_datasets::pack(&source, &destination, &with, &mut |step| report(step.into()))

@@ -7,7 +7,7 @@ use meetpoint_datasets::operations::{CopyOptions, Selection};
 use meetpoint_datasets::options::{
     Choice, parse_entry_points, parse_range, parse_restart_interval,
 };
-use meetpoint_datasets::source::SourceOptions;
+use meetpoint_datasets::source::{PixelStore, SourceOptions};
 use meetpoint_datasets::store::{RemoteOptions, Watch};
 use meetpoint_datasets::writer::utc_time;
 use meetpoint_datasets::{
@@ -92,6 +92,7 @@ impl SourceArguments {
             key: self.key.clone(),
             columns: self.columns.clone(),
             split: self.split.clone(),
+            store: None,
             table: self.table.clone(),
             root: self.root.clone(),
             follow_links,
@@ -198,9 +199,15 @@ pub(crate) struct Storing {
     progressive: String,
     restart_interval: Option<String>,
     optimize_huffman: bool,
+    store: Option<String>,
 }
 
 impl Storing {
+    /// How a source without picture files stores its pixels.
+    pub(crate) fn pixels(&self, py: Python<'_>) -> PyResult<Option<PixelStore>> {
+        self.store.as_deref().map(|store| choice(py, "store", store)).transpose()
+    }
+
     pub(crate) fn options(&self, py: Python<'_>, jpeg: JpegOptions) -> PyResult<JpegOptions> {
         let restarts = self.restart_interval.as_deref().map(parse_restart_interval);
         let restarts = parsed(py, "restart_interval", restarts.transpose())?;

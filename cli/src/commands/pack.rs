@@ -7,7 +7,7 @@ use crate::surface::progress::Progress;
 use crate::surface::transfer::Transfer;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::options::{parse_entry_points, parse_restart_interval};
-use meetpoint_datasets::source::ContentKind;
+use meetpoint_datasets::source::{ContentKind, PixelStore};
 use meetpoint_datasets::writer::utc_time;
 use meetpoint_datasets::{
     Check, Error, JpegOptions, LeftOut, OnError, PackOptions, PackSummary, Progressive,
@@ -21,7 +21,7 @@ use std::time::SystemTime;
 ///
 /// A source is a folder of pictures, or one of the kinds that --from lists; the kind is detected.
 /// Content, keys, labels and any further columns are packed. Pictures are JPEG, PNG, WebP, BMP, GIF
-/// (first frame) or TIFF. They are stored byte for byte, except progressive JPEGs, which are
+/// (first frame), TIFF or binary PGM and PPM. They are stored byte for byte, except progressive JPEGs, which are
 /// converted to baseline (file bytes change, pixels do not) unless --progressive keep is given. In
 /// a folder, sub-folders of the first level are classes; a folder without sub-folders has no
 /// labels. Keys are relative paths, in natural order (file2 before file10). A URL (s3://, gs://,
@@ -58,6 +58,11 @@ pub(crate) struct Arguments {
     /// Rewrite each JPEG with optimised Huffman tables (file bytes change, pixels do not).
     #[arg(long)]
     optimize_huffman: bool,
+    /// How to store the pixels of a source that has no picture files, such as CIFAR and IDX. Every
+    /// choice keeps all pixels; by default auto.
+    #[arg(long, value_name = "HOW", value_parser = choice::<PixelStore>(),
+          help_heading = "Options about the source")]
+    store: Option<PixelStore>,
     /// Follow symbolic links that lead out of the source; by default they are unreadable samples.
     #[arg(long, help_heading = "Options about the source")]
     follow_links: bool,
@@ -133,6 +138,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let mut options = arguments.packing.options(&stop);
     options.source.follow_links = arguments.follow_links;
+    options.source.store = arguments.store;
     options.jpeg = JpegOptions {
         form: arguments.form,
         progressive: arguments.progressive,

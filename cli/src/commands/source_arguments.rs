@@ -69,6 +69,8 @@ impl SourceArguments {
             key: self.key.clone(),
             columns,
             split: self.split.clone(),
+            // `pack` sets it; `index` and `convert` store no pixels.
+            store: None,
             table: self.table.clone(),
             root: self.root.clone(),
             // `pack` and `convert` set it; `index` always refuses such links.

@@ -15,7 +15,8 @@ use crate::jpeg::{JpegOptions, Progressive};
 use crate::message::Message;
 use crate::operations::is_place;
 use crate::source::{
-    self, ContentKind, Finished, Source, SourceOptions, SourceStamp, UnusedLabel, is_url,
+    self, ContentKind, Finished, PixelStore, Source, SourceOptions, SourceStamp, UnusedLabel,
+    is_url,
 };
 use crate::store::{RemoteError, StorePath};
 use crate::writer::{Decider, PART_BYTES_TARGET, Recipe, TOOL, Value};
@@ -374,6 +375,7 @@ fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
         key,
         columns,
         split,
+        store,
         table,
         root,
         follow_links,
@@ -393,6 +395,7 @@ fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
         .option(Setting::Key, key)
         .option(Setting::Columns, columns.map(Value::List))
         .option(Setting::Split, split)
+        .option(Setting::Store, store.map(PixelStore::name))
         .option(Setting::Table, path(table))
         .option(Setting::Root, path(root))
         .option(Setting::FollowLinks, Some(follow_links))

@@ -54,6 +54,8 @@ pub(super) fn by_content(file: &[u8]) -> Option<&'static str> {
             ImageFormat::Bmp => Some("bmp"),
             ImageFormat::Gif => Some("gif"),
             ImageFormat::Tiff => Some("tiff"),
+            ImageFormat::Pnm if file.starts_with(b"P5") => Some("pgm"),
+            ImageFormat::Pnm => Some("ppm"),
         };
     }
     let begins = |magic: &[u8]| file.starts_with(magic);

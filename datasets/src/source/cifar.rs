@@ -2,13 +2,13 @@
 //!
 //! A record is one byte of label (CIFAR-100: coarse and fine), then 1024 bytes of red, green and
 //! blue each, 32 by 32, row by row (<https://www.cs.toronto.edu/~kriz/cifar.html>). Pictures become
-//! PNG, which loses nothing. Memory: one record batch of samples.
+//! raw pixels or PNG, which lose nothing. Memory: one record batch of samples.
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::Input;
-use super::pixels::png;
+use super::pixels::{PixelStore, Pixels};
 use super::tar::members::{Kind, Member, Members};
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
@@ -16,7 +16,6 @@ use super::{
 use crate::message::Message;
 use crate::store::StorePath;
 use crate::{Error, LeftOut, natural_order};
-use image::ExtendedColorType;
 use meetpoint_diagnose::Setting;
 use serde_json::Value;
 
@@ -125,7 +124,7 @@ fn folder_of(path: &StorePath) -> StorePath {
 /// Option: `split` (`train` or `test`); all samples have their set in the column `split`. Of
 /// CIFAR-100 the fine label is the label, the coarse one a column.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    options.allow_only(WORDS, &[Setting::Split])?;
+    options.allow_only(WORDS, &[Setting::Split, Setting::Store])?;
     let wrong = |problem: Message| {
         let whence = Whence { file: path.display().to_string(), ..Whence::default() };
         Error::Malformed { whence: Box::new(whence), problem }
@@ -183,6 +182,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
             schema,
             size: Size { samples, bytes: Some(bytes) },
             variant,
+            store: options.store.unwrap_or_default(),
             labels: found.labels,
             coarse: found.coarse.len(),
             reader: Reader::open(path, &found.files, &budget)?,
@@ -366,6 +366,7 @@ struct CifarSource {
     schema: SourceSchema,
     size: Size,
     variant: Variant,
+    store: PixelStore,
     labels: Vec<String>,
     /// Names of the coarse labels.
     coarse: usize,
@@ -425,10 +426,11 @@ impl Advance for CifarSource {
         }
         let mut cells = vec![Cell::Json(Value::String(split.to_owned()))];
         cells.extend(coarse_most.map(|_| Cell::Json(labels[0].into())));
+        let file = self.store.file((SIDE, SIDE), Pixels::Rgb, &interleaved(pixels));
         let item = Item {
             key,
             whence,
-            content: Content::Bytes(png(SIDE, SIDE, ExtendedColorType::Rgb8, &interleaved(pixels))),
+            content: Content::Bytes(file),
             label: Some(label.into()),
             extra: None,
         };

@@ -2,15 +2,14 @@
 //!
 //! Two zero bytes, a type, the number of dimensions, each of them in four bytes big-endian, then
 //! the values, the last dimension fastest (<http://yann.lecun.com/exdb/mnist/>). Pictures become
-//! grey
-//! PNG, which loses nothing; arrays of other types are refused by name. Memory: one record batch of
+//! raw grey pixels or grey PNG, which lose nothing; arrays of other types are refused by name. Memory: one record batch of
 //! samples.
 
 use super::budget::{HeldBytes, MemoryBudget};
 use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
-use super::pixels::png;
+use super::pixels::{PixelStore, Pixels};
 use super::side_files::images_of;
 use super::{
     Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
@@ -18,7 +17,6 @@ use super::{
 use crate::message::Message;
 use crate::store::StorePath;
 use crate::{Error, natural_order};
-use image::ExtendedColorType;
 use meetpoint_diagnose::Setting;
 use serde_json::Value;
 
@@ -176,7 +174,7 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
 /// Option: `split` names one of the sets (`train`, `t10k`); all samples have theirs in the column
 /// `split`.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
-    options.allow_only(WORDS, &[Setting::Split])?;
+    options.allow_only(WORDS, &[Setting::Split, Setting::Store])?;
     path.metadata().map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let mut sets = sets_of(path);
     let wrong = |problem: Message| {
@@ -216,6 +214,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
             },
             size: Size { samples: Some(samples), bytes: Some(bytes) },
             sets: sets.into_iter(),
+            store: options.store.unwrap_or_default(),
             open: None,
             budget,
         },
@@ -259,6 +258,7 @@ struct IdxSource {
     schema: SourceSchema,
     size: Size,
     sets: std::vec::IntoIter<Set>,
+    store: PixelStore,
     open: Option<OpenSet>,
     budget: MemoryBudget,
 }
@@ -290,7 +290,11 @@ impl Advance for IdxSource {
         let item = Item {
             key: format!("{}/{index:05}", set.name),
             whence: set.images.input.whence(member, offset),
-            content: Content::Bytes(png(width, height, ExtendedColorType::L8, pixels.as_ref())),
+            content: Content::Bytes(self.store.file(
+                (width, height),
+                Pixels::Grey,
+                pixels.as_ref(),
+            )),
             label: label.map(|label| i32::from(label.as_ref()[0])),
             extra: None,
         };

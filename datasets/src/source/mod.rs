@@ -48,6 +48,8 @@ pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named};
 pub use location::{find, is_url, open, open_in};
 pub(crate) use location::{refuse_destination, stamp};
 pub use options::SourceOptions;
+pub use pixels::PixelStore;
+pub(crate) use pixels::as_png;
 pub use stamp::SourceStamp;
 pub use unused_label::UnusedLabel;
 

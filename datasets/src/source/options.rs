@@ -1,6 +1,6 @@
 //! What a user says about a source.
 
-use super::ContentKind;
+use super::{ContentKind, PixelStore};
 use crate::Error;
 use crate::store::RemoteOptions;
 use meetpoint_diagnose::Setting;
@@ -27,6 +27,9 @@ pub struct SourceOptions {
     pub columns: Option<Vec<String>>,
     /// Which of several sets a source holds is meant (`--split`): `train`, `t10k`, `fine`.
     pub split: Option<String>,
+    /// How a source without picture files stores its pixels (`--store`); `None` for
+    /// [`PixelStore::Auto`].
+    pub store: Option<PixelStore>,
     /// A table of the samples (`--table`): CSV, TSV, JSON Lines; or other side files of a source.
     pub table: Option<PathBuf>,
     /// Folder that names in a table are relative to (`--root`); else that of the table.
@@ -54,6 +57,8 @@ impl SourceOptions {
             (Setting::Key, self.key.is_some()),
             (Setting::Columns, self.columns.is_some()),
             (Setting::Split, self.split.is_some()),
+            // The pictures of every other source are encoded.
+            (Setting::Store, self.store.is_some_and(|store| store != PixelStore::Encoded)),
             (Setting::Table, self.table.is_some()),
             (Setting::Root, self.root.is_some()),
         ];

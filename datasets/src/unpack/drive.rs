@@ -5,7 +5,7 @@ use crate::sink::tree::{Root, Tree};
 use crate::sink::{
     Closed, OutSample, Refusal, Sink, SinkKind, check_file_key, file_name as name_of,
 };
-use crate::source::ContentKind;
+use crate::source::{ContentKind, as_png};
 use crate::threads::threads;
 use crate::{Error, LeftOut, OnError, UnpackOptions};
 use arrow_array::RecordBatch;
@@ -129,7 +129,13 @@ pub(super) fn drive<J: Send>(
     let mut written = Written::default();
     progress(&written);
     let work = |tree: &mut Option<Tree<'_>>, job: J| {
-        let outcome = read(job);
+        let mut outcome = read(job);
+        if let Outcome::Sample(sample) = &mut outcome
+            && kind == ContentKind::Image
+            && let Some(png) = as_png(&sample.key, &sample.file)
+        {
+            sample.file = png;
+        }
         let tree = tree.as_mut().filter(|_| !is_only_looked_at.load(Ordering::Relaxed));
         write_file(outcome, tree, options.sink, kind)
     };

@@ -7,7 +7,8 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use meetpoint_datasets::source::{
-    Content, ContentKind, Entry, Item, Source, SourceOptions, SourceSchema, detect, open,
+    Content, ContentKind, Entry, Item, PixelStore, Source, SourceOptions, SourceSchema, detect,
+    open,
 };
 use meetpoint_datasets::store::StorePath;
 use meetpoint_diagnose::{Diagnose, Surface};
@@ -91,11 +92,29 @@ fn without_nulls(columns: &Map<String, Value>) -> Map<String, Value> {
 
 /// Height and width, little-endian, then the pixels, hashed as the script does.
 fn pixels(bytes: &[u8]) -> String {
-    let picture = image::load_from_memory(bytes).unwrap();
-    let mut data = picture.height().to_le_bytes().to_vec();
-    data.extend(picture.width().to_le_bytes());
-    data.extend(picture.as_bytes());
+    let (width, height, values) = match bytes {
+        // Raw pixels of 32 by 32 or smaller, as small pictures are stored.
+        [b'P', b'5' | b'6', ..] => raw(bytes),
+        _ => {
+            let picture = image::load_from_memory(bytes).unwrap();
+            (picture.width(), picture.height(), picture.into_bytes())
+        }
+    };
+    let mut data = height.to_le_bytes().to_vec();
+    data.extend(width.to_le_bytes());
+    data.extend(values);
     hex(&data)
+}
+
+/// Width, height and values of a file that `pack` writes: magic, size and 255 on a line each.
+fn raw(bytes: &[u8]) -> (u32, u32, Vec<u8>) {
+    let mut lines = bytes.splitn(4, |byte| *byte == b'\n');
+    let mut line = || lines.next().unwrap();
+    line();
+    let size = String::from_utf8(line().to_vec()).unwrap();
+    let (width, height) = size.split_once(' ').unwrap();
+    assert_eq!(line(), b"255");
+    (width.parse().unwrap(), height.parse().unwrap(), line().to_vec())
 }
 
 fn check(name: &str, kind: &str) -> SourceSchema {
@@ -221,6 +240,29 @@ fn a_zip_archive_is_a_folder_tree() {
     let ranges: Vec<bool> = ranges.map(|at| matches!(at, Content::Range { .. })).collect();
     assert_eq!(ranges, [false, true, true]);
     assert_eq!(source.finish().unwrap().labels, ["cat", "dög"]);
+}
+
+#[test]
+fn pixels_are_stored_raw_or_as_png_with_the_same_values() {
+    for name in ["cifar-10-batches-bin", "mnist"] {
+        let stored = |store: PixelStore| {
+            let options = SourceOptions { store: Some(store), ..SourceOptions::default() };
+            let mut source = open(&golden(name), None, &options).unwrap();
+            let content = read(source.as_mut()).into_iter().map(|item| match item.content {
+                Content::Bytes(bytes) => bytes,
+                other => panic!("{other:?} is a range of a file"),
+            });
+            content.collect::<Vec<_>>()
+        };
+        let (raw, png) = (stored(PixelStore::Raw), stored(PixelStore::Encoded));
+        assert_eq!(raw, stored(PixelStore::Auto), "{name}");
+        assert!(raw.iter().all(|file| file.starts_with(b"P")));
+        assert!(png.iter().all(|file| file.starts_with(b"\x89PNG")));
+        let values = |files: &[Vec<u8>]| files.iter().map(|it| pixels(it)).collect::<Vec<_>>();
+        assert_eq!(values(&raw), values(&png), "{name}");
+    }
+    let options = SourceOptions { store: Some(PixelStore::Raw), ..SourceOptions::default() };
+    assert!(open(&golden("classes.zip"), None, &options).is_err(), "it has picture files");
 }
 
 #[test]

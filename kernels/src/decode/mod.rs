@@ -10,6 +10,7 @@
 mod hostile;
 mod input;
 mod other;
+mod pnm;
 #[cfg(test)]
 mod tests;
 mod tiff;
@@ -52,6 +53,8 @@ pub enum ImageFormat {
     Bmp,
     Gif,
     Tiff,
+    /// PGM and PPM in binary: raw pixels behind a short header.
+    Pnm,
 }
 
 impl ImageFormat {
@@ -72,6 +75,8 @@ impl ImageFormat {
             Some(Self::Gif)
         } else if TIFF_MAGIC.iter().any(|magic| begins(magic)) {
             Some(Self::Tiff)
+        } else if pnm::begins(encoded) {
+            Some(Self::Pnm)
         } else {
             None
         }
@@ -87,6 +92,7 @@ impl ImageFormat {
             Self::Bmp => "BMP",
             Self::Gif => "GIF",
             Self::Tiff => "TIFF",
+            Self::Pnm => "PNM",
         }
     }
 
@@ -121,6 +127,7 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
         ImageFormat::Png | ImageFormat::WebP | ImageFormat::Bmp | ImageFormat::Gif => {
             other::size(format, encoded)?
         }
+        ImageFormat::Pnm => pnm::size(encoded)?,
     };
     Ok(ImageInfo { format, width, height })
 }
@@ -132,6 +139,7 @@ pub fn decode_bytes(encoded: &[u8], on_error: OnError) -> Result<u64, Error> {
             Ok(jpeg::decode_bytes(encoded, on_damage(on_error))?)
         }
         ImageFormat::Tiff => tiff::decode_bytes(encoded),
+        ImageFormat::Pnm => pnm::decode_bytes(encoded),
         format => other::decode_bytes(format, encoded),
     }
 }
@@ -221,6 +229,7 @@ impl Decoder {
         let file = (encoded.bytes, &self.interrupt);
         let decoded = match info.format {
             ImageFormat::Tiff => self.tiff.decode(file, &mut self.jpeg, options.colour, out),
+            ImageFormat::Pnm => pnm::decode(encoded.bytes, out),
             format => other::decode(format, file, &mut self.scratch, out),
         };
         // What the decoder made of the failed read is not the picture's fault.

@@ -42,7 +42,7 @@ pub(super) fn decode_bytes(format: ImageFormat, encoded: &[u8]) -> Result<u64, E
     let of_file = u64::from(colours.bytes_per_pixel());
     let samples = if colours == ColorType::Rgb8 { 0 } else { of_file };
     let own = match format {
-        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Tiff => {
+        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Tiff | ImageFormat::Pnm => {
             unreachable!("{} has a decoder of its own", format.name())
         }
         ImageFormat::Png | ImageFormat::Bmp => 0,
@@ -108,7 +108,7 @@ fn bmp_behind_palette(encoded: &[u8]) -> Option<Vec<u8>> {
 
 fn open(format: ImageFormat, reader: Input<'_>) -> ImageResult<Box<dyn ImageDecoder + '_>> {
     Ok(match format {
-        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Tiff => {
+        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Tiff | ImageFormat::Pnm => {
             unreachable!("{} has a decoder of its own", format.name())
         }
         ImageFormat::Png => Box::new(png::PngDecoder::with_limits(reader, limits(PIXELS_MAX))?),

@@ -3,7 +3,7 @@
 //! Alpha is that of Pillow's `convert("RGBA")`. Of 16 bits and floats the numbers are those of the
 //! file. A file of other numbers than the mode has is an error: nothing is widened or cut.
 
-use super::{Decoder, Encoded, ImageFormat, check_bytes, check_size, other, probe};
+use super::{Decoder, Encoded, ImageFormat, check_bytes, check_size, other, pnm, probe};
 use crate::Error;
 use meetpoint_format::recipe::DecodeMode;
 use meetpoint_jpeg::{DecodeOptions, OutputColour};
@@ -37,6 +37,7 @@ impl Decoder {
             ImageFormat::Tiff => {
                 self.tiff.decode_wide(file, mode, &mut self.jpeg, &mut self.picture, out)
             }
+            ImageFormat::Pnm => pnm::decode_wide(encoded.bytes, mode, out),
             format => other::decode_wide(format, file, mode, &mut self.scratch, out),
         };
         // What the decoder made of the failed read is not the picture's fault.

@@ -551,6 +551,10 @@ def encoded_jpegs(save):
                     image, "jpeg", quality=85, subsampling=subsampling, progressive=progressive
                 )
                 yield f"jpeg_{name}_{kind}", data, most
+    yield "ppm", save(rough, "ppm"), 0
+    yield "pgm", save(rough.convert("L"), "ppm"), 0
+    commented = b"P6 # width\r\n%d\t%d # height\n255 " % rough.size
+    yield "ppm_comments", commented + rough.tobytes() + b"behind", 0
     yield "jpeg_grey", save(smooth.convert("L"), "jpeg", quality=90), 1
     yield "jpeg_rgb", save(rough, "jpeg", quality=90, keep_rgb=True), 1
     yield (

@@ -22,6 +22,7 @@ _Progress = Union[bool, Progress, None]
 _Form = Literal["jpeg", "compact", "fast"]
 _OnError = Literal["raise", "skip"]
 _Check = Literal["decode", "header"]
+_Store = Literal["auto", "raw", "encoded"]
 _Kind = Literal["image", "audio", "text", "bytes", "none"]
 _To = Literal["folder", "webdataset", "parquet", "mds", "datadings", "tfrecord"]
 
@@ -38,6 +39,7 @@ def pack(
     progressive: Literal["transcode", "keep"] = "transcode",
     restart_interval: Union[int, str, None] = None,
     optimize_huffman: bool = False,
+    store: Optional[_Store] = None,
     follow_links: bool = False,
     force: bool = False,
     resume: bool = False,
@@ -73,6 +75,9 @@ def pack(
     :param restart_interval: rewrites JPEGs with a restart marker every N MCUs, after each
         ``"row"``, or with ``"none"``; ``None`` leaves them unchanged.
     :param optimize_huffman: rewrites each JPEG with optimal Huffman tables.
+    :param store: how to store the pixels of a source that has no picture files (CIFAR, IDX): as
+        ``"raw"`` pixels, as an ``"encoded"`` PNG, or by the size of a picture, ``"auto"``, which
+        is the default. Every choice keeps all pixels.
     :param follow_links: follows symbolic links that lead out of the source.
     :param force: replaces a dataset at the destination.
     :param resume: resumes the same call if it was killed or interrupted.

@@ -131,6 +131,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "shard_size": _size_or_none,
     "source_memory": _size,
     "split": text_or_none,
+    "store": text_or_none,
     "stratify": flag,
     "table": path_or_none,
     "threads": whole,
