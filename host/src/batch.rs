@@ -213,8 +213,8 @@ impl Batch {
     }
 
     /// The lengths of the axes of a column behind that of samples, outermost first: as
-    /// [`meetpoint_format::column::ColumnKind::axes`], where those that are padded have their length
-    /// in this batch.
+    /// [`meetpoint_format::column::ColumnKind::axes`], where those that are padded have their
+    /// length in this batch.
     pub fn axes(&self, name: &str) -> Option<&[u32]> {
         let index = self.table.columns.position(name)?;
         Some(self.table.layout.axes(&self.table.columns, index))
@@ -230,12 +230,12 @@ impl Batch {
         self.memory.payload_mut(self.table.bytes())
     }
 
-    /// The axes of the images, outermost first: [samples, height, width, 3] or
-    /// [samples, 3, height, width]; of the first view, where the recipe has views, with the number
-    /// of its pictures behind that of samples where it is not 1. Height and width are those of this
-    /// batch where pictures are padded, and 0 where each picture has a size of its own. Samples that
-    /// were left out are missing; with `on_error` skip there may be none left. Also where batches have no column with
-    /// images.
+    /// The axes of the images, outermost first: [samples, height, width, 3] or [samples, 3, height,
+    /// width]; of the first view, where the recipe has views, with the number of its pictures
+    /// behind that of samples where it is not 1. Height and width are those of this batch where
+    /// pictures are padded, and 0 where each picture has a size of its own. Samples that were left
+    /// out are missing; with `on_error` skip there may be none left. Also where batches have no
+    /// column with images.
     pub fn shape(&self) -> &[u32] {
         &self.shape
     }

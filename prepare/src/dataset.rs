@@ -356,9 +356,9 @@ impl Dataset {
             .map_err(|source| Error::Columns { path: self.path.clone(), source })
     }
 
-    /// Bytes of the longest value of each of these columns in this dataset, those of padding included,
-    /// where pictures have at most the height and width of `limit`, and `limit` is `None` where all
-    /// have the same.
+    /// Bytes of the longest value of each of these columns in this dataset, those of padding
+    /// included, where pictures have at most the height and width of `limit`, and `limit` is `None`
+    /// where all have the same.
     ///
     /// Reads all of the columns whose length varies, and nothing for the others.
     pub fn value_bytes_max(

@@ -358,9 +358,7 @@ pub enum Error {
     #[error(transparent)]
     Collate(#[from] CollateError),
     /// A batch of pictures of different sizes that the memory for it cannot hold.
-    #[error(
-        "the pictures of the batch take {needed} bytes, the memory that is reserved for it has {got}"
-    )]
+    #[error("the pictures of the batch take {needed} bytes, more than the {got} reserved for it")]
     BatchTooLarge {
         /// Bytes needed.
         needed: usize,

@@ -282,7 +282,8 @@ fn lengths(axes: &[u32]) -> Vec<usize> {
 #[test]
 fn pictures_are_padded_below_and_to_the_right_to_the_largest_of_the_batch() {
     let (_made, dataset) = Made::new(false, None);
-    let more = "[[operation]]\nname = 'to_dtype'\ndtype = 'float32'\n[[operation]]\nname = 'layout'\nlayout = 'NCHW'\n";
+    let more = "[[operation]]\nname = 'to_dtype'\ndtype = 'float32'\n\
+                [[operation]]\nname = 'layout'\nlayout = 'NCHW'\n";
     for (more, fill, bytes) in
         [("", 114.0, vec![114]), (more, -1.5, (-1.5_f32).to_le_bytes().to_vec())]
     {
@@ -519,13 +520,15 @@ proptest::proptest! {
             "name = 'random_rotation'\ndegrees = 60\nexpand = true",
             "name = 'pad'\npadding = [1, 2, 3, 4]",
             "name = 'resize'\nsize = 8\nmax_size = 15",
-            "name = 'random_choice'\noperations = [{ name = 'pad', padding = 2 }, { name = 'center_crop', size = 7 }]",
+            "name = 'random_choice'\n\
+             operations = [{ name = 'pad', padding = 2 }, { name = 'center_crop', size = 7 }]",
             "name = 'random_apply'\nprobability_is_default = 0",
         ];
         let operation = operations[which];
         let second = "[[operation]]\nname = 'random_shortest_size'\nmin_size = [6]\n";
         for rest in ["", second] {
-            let text = format!("[[operation]]\nname = 'decode'\n[[operation]]\n{operation}\n{rest}");
+            let first = "[[operation]]\nname = 'decode'\n";
+            let text = format!("{first}[[operation]]\n{operation}\n{rest}");
             let Ok(recipe) = Recipe::from_toml(&text) else { continue };
             let mut bytes = Vec::new();
             let mut encoder = png::Encoder::new(&mut bytes, width, height);
@@ -539,8 +542,10 @@ proptest::proptest! {
             let Ok(tensor) = preparer.prepare_tensor((&bytes[..]).into(), id) else { continue };
             let sizes = recipe.sizes(Some((height, width)));
             let (high, wide) = (tensor.spec.height, tensor.spec.width);
-            proptest::prop_assert!(sizes.least.0 <= high && high <= sizes.most.0, "{sizes:?} {high}");
-            proptest::prop_assert!(sizes.least.1 <= wide && wide <= sizes.most.1, "{sizes:?} {wide}");
+            let (heights, widths) =
+                (sizes.least.0..=sizes.most.0, sizes.least.1..=sizes.most.1);
+            proptest::prop_assert!(heights.contains(&high), "{sizes:?} {high}");
+            proptest::prop_assert!(widths.contains(&wide), "{sizes:?} {wide}");
             let without = recipe.sizes(None);
             proptest::prop_assert!(high <= without.most.0 && wide <= without.most.1);
         }

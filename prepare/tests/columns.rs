@@ -161,7 +161,7 @@ fn preparer(job: &Job) -> CpuPreparer {
 /// Memory for any batch of a job.
 fn memory(job: &Job) -> Vec<u8> {
     let columns = job.batch_columns().unwrap();
-    let longest = job.dataset.value_bytes_max(&columns, &Interrupt::default()).unwrap();
+    let longest = job.value_bytes_max(&columns, &Interrupt::default()).unwrap();
     vec![0xA5; usize::try_from(BatchLayout::bytes_max(&columns, BATCH, &longest)).unwrap()]
 }
 
@@ -237,7 +237,7 @@ fn the_longest_values_bound_every_batch() {
     let dataset = write(folder.path(), None);
     let job = job(&dataset, &ALL);
     let columns = job.batch_columns().unwrap();
-    let longest = dataset.value_bytes_max(&columns, &Interrupt::default()).unwrap();
+    let longest = job.value_bytes_max(&columns, &Interrupt::default()).unwrap();
     for (column, longest) in columns.as_slice().iter().zip(longest) {
         let expected = match &*column.name {
             "image" => 4 * 6 * 3,
@@ -341,7 +341,7 @@ fn a_column_that_is_corrupt_on_disk_is_damage_of_the_samples_of_its_record_batch
     let on_error = OnError::Always(Action::Skip);
     let job = Job { on_error, ..job(&dataset, &["image", "caption"]) };
     let columns = job.batch_columns().unwrap();
-    assert!(dataset.value_bytes_max(&columns, &Interrupt::default()).is_err());
+    assert!(job.value_bytes_max(&columns, &Interrupt::default()).is_err());
     let mut preparer = preparer(&job);
     let mut left_out = Vec::new();
     for batch in 0..5 {

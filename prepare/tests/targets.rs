@@ -171,7 +171,7 @@ fn values(job: &Job) -> Result<Vec<Values>, Error> {
     let engine = open_engine(EngineKind::Threads, 4).unwrap().engine;
     let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect())?;
     let columns = job.batch_columns()?;
-    let longest = job.dataset.value_bytes_max(&columns, &Interrupt::default())?;
+    let longest = job.value_bytes_max(&columns, &Interrupt::default())?;
     let most = BatchLayout::bytes_max(&columns, SAMPLES as u32, &longest);
     let mut out = vec![0xA5; usize::try_from(most).unwrap()];
     let prepared = preparer.prepare(0, 0, &mut out, &mut |_| true)?;

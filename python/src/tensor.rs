@@ -198,8 +198,8 @@ struct Place {
 }
 
 impl Values {
-    /// The values of a column that begins at a byte of the payload, and whose axes have these lengths
-    /// in this batch.
+    /// The values of a column that begins at a byte of the payload, and whose axes have these
+    /// lengths in this batch.
     fn of(column: &ColumnBytes<'_>, lengths: &[u32], offset: usize) -> Self {
         let axis = |length: usize| i64::try_from(length).expect("a batch fits memory");
         let kind = &column.column().kind;

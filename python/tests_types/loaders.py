@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from typing_extensions import assert_type
 
 import meetpoint
+from meetpoint import collate
 from meetpoint import transforms as T
 
 RECIPE = T.Compose([T.CenterCrop(8)])
@@ -33,6 +34,11 @@ def batches_have_the_type_of_the_output() -> None:
         assert_type(of_dlpack, Tuple[meetpoint.Tensor, Optional[meetpoint.Tensor]])
     for batch in meetpoint.Loader("a.set", recipe=RECIPE, columns=["image", "key"]):
         assert_type(batch, Dict[str, Any])
+    for batch in meetpoint.Loader("a.set", recipe=RECIPE, collate="pad"):
+        assert_type(batch, Dict[str, Any])
+    for batch in meetpoint.Loader("a.set", recipe=RECIPE, collate=collate.List(), output="torch"):
+        assert_type(batch, Dict[str, Any])
+    meetpoint.Loader("a.set", recipe=RECIPE, collate="padd")  # type: ignore
 
 
 def a_batch_transform_sets_the_type_of_batches() -> None:

@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WEIGHT", value_delimiter = ',', conflicts_with = "sampler")]
     weights: Vec<f64>,
     /// Sampler to use instead of the job's, with its default options: sequential, shuffled,
-    /// class_balanced or repeated. Set samplers that need options in the job.
+    /// class_balanced, repeated or aspect_ratio. Set samplers that need options in the job.
     #[arg(long, value_name = "NAME")]
     sampler: Option<String>,
     /// Do not prepare every sample again for comparison.

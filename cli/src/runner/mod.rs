@@ -106,10 +106,16 @@ pub(crate) fn run(
     output: Output,
 ) -> anyhow::Result<Report> {
     let mut messages = Messages::default();
-    job.check()?.into_iter().for_each(|notice| messages.notice(notice));
     let switch = StopHandle::new();
     let waker = switch.clone();
     stop.on_signal(move || waker.stop());
+    let mut bar = Progress::new("reading sizes", "pictures", 0);
+    let checked = job.check_with(&mut |done, of| {
+        bar.set(done, of);
+        !switch.is_stopped()
+    });
+    drop(bar);
+    checked?.into_iter().for_each(|notice| messages.notice(notice));
     if cfg!(debug_assertions) {
         messages.notice(Notice::UnoptimisedBuild);
     }

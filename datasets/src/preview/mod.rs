@@ -19,9 +19,11 @@ use arrangement::{Arrangement, Block};
 use image::RgbImage;
 use image::imageops::replace;
 use meetpoint_format::batching::{Batching, Cut};
-use meetpoint_format::column::{BatchLayout, Column, ColumnBytes};
+use meetpoint_format::column::{
+    BatchLayout, Collate, Column, ColumnBytes, ColumnKind, ColumnNames, Pad,
+};
 use meetpoint_format::dataset::ContentKind;
-use meetpoint_format::recipe::{Images, Recipe, TensorSpec};
+use meetpoint_format::recipe::{Layout, Recipe, TensorSpec};
 use meetpoint_format::sampler::{Indices, Sampler, Sampling};
 use meetpoint_kernels::{Cpu, Interrupt, Picture, decode_into};
 use meetpoint_prepare::{CpuPreparer, Dataset, Error as PrepareError, Job, OnError, Preparer};
@@ -34,6 +36,8 @@ use std::sync::Arc;
 pub const SAMPLES_MAX: u32 = 64;
 /// Most results of a sample.
 pub const DRAWS_MAX: u32 = 32;
+/// Width and height of a tile, where pictures have different sizes.
+const TILE: (u32, u32) = (256, 256);
 /// Reads in flight.
 const READ_DEPTH: usize = 8;
 
@@ -81,12 +85,14 @@ pub fn preview(
     let epochs = epoch..epoch + draws;
     let mut preparer = preparer(dataset, recipe, &chosen, seed)?;
     let columns = Arc::clone(preparer.columns());
-    let longest = dataset.value_bytes_max(&columns, (recipe, None), &Interrupt::default())?;
-    let count = u32::try_from(chosen.len()).expect("at most SAMPLES_MAX");
-    let bytes = BatchLayout::bytes_max(&columns, count, &longest);
-    let bytes = usize::try_from(bytes).map_err(|_| PreviewError::TooLarge)?;
-    let mut memory = vec![0_u8; bytes];
-    let results = Results::of(recipe)?;
+    let mut memory = Vec::new();
+    if !is_variable(recipe) {
+        let longest = dataset.value_bytes_max(&columns, (recipe, None), &Interrupt::default())?;
+        let count = u32::try_from(chosen.len()).expect("at most SAMPLES_MAX");
+        let bytes = BatchLayout::bytes_max(&columns, count, &longest);
+        memory.resize(usize::try_from(bytes).map_err(|_| PreviewError::TooLarge)?, 0_u8);
+    }
+    let results = Results::of(recipe, preparer.spec())?;
     let mut sheet = Sheet::new(chosen.len(), draws as usize, results.first, results.places.size);
     let mut rows = Vec::new();
     for (row, &sample) in chosen.iter().enumerate() {
@@ -105,21 +111,22 @@ pub fn preview(
             value_of(&columns.as_slice()[at], (at, &prepared.layout), &memory, row)
                 .ok_or(PreviewError::TooLarge)
         };
+        let axes = |at: usize| prepared.layout.axes(&columns, at);
         for row in 0..chosen.len() {
             let (mut pictures, mut targets) = (Vec::new(), Vec::new());
             for (at, declared) in columns.as_slice().iter().enumerate() {
                 let bytes = value(at, row)?;
                 if declared.source.is_picture() {
-                    pictures.push(bytes);
+                    pictures.push((bytes, axes(at)));
                 } else if let Some(target) =
                     recipe.targets().iter().find(|it| it.column == declared.name)
                 {
-                    targets.push(((target, &declared.kind), bytes));
+                    targets.push((target, kind_of_batch(&declared.kind, axes(at)), bytes));
                 }
             }
             let draw = |picture: &mut RgbImage| {
-                for (target, bytes) in &targets {
-                    marks::draw(picture, results.scale, *target, bytes);
+                for (target, kind, bytes) in &targets {
+                    marks::draw(picture, results.scale, (target, kind), bytes);
                 }
             };
             sheet.put(row, column, &results.draw(&pictures, &draw));
@@ -130,47 +137,65 @@ pub fn preview(
 }
 
 /// How the pictures of one sample are drawn.
-struct Results<'r> {
-    /// The columns with pictures: their declarations, and what is undone.
-    columns: Vec<(&'r Images, TensorSpec, tile::Undo)>,
+struct Results {
+    /// The columns with pictures: the shape of each picture, and what is undone.
+    columns: Vec<(TensorSpec, tile::Undo)>,
     /// How many pixels of the sheet a pixel has in each direction.
     scale: u32,
+    /// Places of the pictures in a tile; one of any size is fitted into a tile of its own.
     places: Arrangement,
     /// Width of the stored picture's place: that of the largest picture.
     first: u32,
+    is_variable: bool,
 }
 
-impl<'r> Results<'r> {
-    fn of(recipe: &'r Recipe) -> Result<Self, PreviewError> {
+impl Results {
+    /// Of a recipe whose pictures are of `spec`, but for the size if that is not fixed.
+    fn of(recipe: &Recipe, spec: TensorSpec) -> Result<Self, PreviewError> {
         let mut columns = Vec::new();
+        let mut counts = Vec::new();
+        let is_variable = is_variable(recipe);
         for images in recipe.images() {
-            let spec = images.spec().ok_or(PrepareError::NoFixedShape)?;
+            let of_picture = match is_variable {
+                true => TensorSpec { width: TILE.0, height: TILE.1, ..spec },
+                false => images.spec().ok_or(PrepareError::NoFixedShape)?,
+            };
             let operations = match recipe.views() {
                 [] => recipe.operations(),
                 _ => &images.operations,
             };
-            columns.push((images, spec, tile::Undo::of(operations)));
+            columns.push((of_picture, tile::Undo::of(operations)));
+            counts.push(u32::try_from(images.pictures()).map_err(|_| PreviewError::TooLarge)?);
         }
         let largest = |side: fn(&TensorSpec) -> u32| {
-            columns.iter().map(|(_, spec, _)| side(spec)).max().unwrap_or(1)
+            columns.iter().map(|(spec, _)| side(spec)).max().unwrap_or(1)
         };
         let (width, height) = (largest(|spec| spec.width), largest(|spec| spec.height));
         let scale = sheet::scale(width.max(height));
         let blocks: Option<Vec<Block>> = columns
             .iter()
-            .map(|(images, spec, _)| {
+            .zip(counts)
+            .map(|((spec, _), count)| {
                 let size = (spec.width.checked_mul(scale)?, spec.height.checked_mul(scale)?);
-                Some(Block { count: u32::try_from(images.pictures()).ok()?, size })
+                Some(Block { count, size })
             })
             .collect();
         let places = blocks.and_then(|blocks| Arrangement::of(&blocks));
         let places = places.ok_or(PreviewError::TooLarge)?;
-        Ok(Self { columns, scale, places, first: width.saturating_mul(scale) })
+        Ok(Self { columns, scale, places, first: width.saturating_mul(scale), is_variable })
     }
 
-    /// All pictures of a sample, from the bytes of each column; `draw` adds the targets.
-    fn draw(&self, values: &[&[u8]], draw: &dyn Fn(&mut RgbImage)) -> RgbImage {
-        let pictures = self.columns.iter().zip(values).flat_map(|((_, spec, undo), bytes)| {
+    /// All pictures of a sample, from the bytes and axes of each column; `draw` adds the targets.
+    fn draw(&self, values: &[(&[u8], &[u32])], draw: &dyn Fn(&mut RgbImage)) -> RgbImage {
+        if let (true, [(spec, undo)], [(bytes, axes)]) =
+            (self.is_variable, &self.columns[..], values)
+        {
+            let mut picture =
+                tile::enlarged(&undo.picture(bytes, &of_batch(*spec, axes)), self.scale);
+            draw(&mut picture);
+            return picture;
+        }
+        let pictures = self.columns.iter().zip(values).flat_map(|((spec, undo), (bytes, _))| {
             bytes.chunks_exact(spec.bytes()).map(move |bytes| undo.picture(bytes, spec))
         });
         let (width, height) = self.places.size;
@@ -181,6 +206,39 @@ impl<'r> Results<'r> {
             replace(&mut tile, &picture, i64::from(*x), i64::from(*y));
         }
         tile
+    }
+}
+
+/// Whether each picture of a sample has a size of its own.
+fn is_variable(recipe: &Recipe) -> bool {
+    recipe.gives_one_picture() && recipe.output().is_none()
+}
+
+/// The shape of a picture with the axes of a batch.
+fn of_batch(spec: TensorSpec, axes: &[u32]) -> TensorSpec {
+    let (height, width) = match (spec.layout, axes) {
+        (Layout::Nhwc, &[height, width, _]) | (Layout::Nchw, &[_, height, width]) => {
+            (height, width)
+        }
+        (Layout::Nhwc | Layout::Nchw, _) => (spec.height, spec.width),
+    };
+    TensorSpec { height, width, ..spec }
+}
+
+/// The kind of a column with the axes of a batch, in which nothing is padded any more.
+fn kind_of_batch(kind: &ColumnKind, axes: &[u32]) -> ColumnKind {
+    match kind {
+        ColumnKind::Padded { element, .. } => {
+            ColumnKind::Tensor { element: *element, shape: axes.to_vec() }
+        }
+        ColumnKind::PaddedRagged { element, .. } => {
+            ColumnKind::Ragged { element: *element, inner: axes.to_vec() }
+        }
+        ColumnKind::Tensor { .. }
+        | ColumnKind::Ragged { .. }
+        | ColumnKind::Bytes
+        | ColumnKind::Text
+        | ColumnKind::Shaped { .. } => kind.clone(),
     }
 }
 
@@ -241,12 +299,16 @@ fn preparer(
     let batching = Batching::alone(Cut { batch_size, drop_last: false, seed }, sampling);
     let mut names: Vec<String> = recipe.images().iter().map(|it| it.column.clone()).collect();
     names.extend(recipe.targets().iter().map(|target| target.column.clone()));
+    let collate = match is_variable(recipe) {
+        true => Collate::Pad(Pad::default()),
+        false => Collate::Stack,
+    };
     let job = Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::clone(recipe),
         batching,
         on_error: OnError::default(),
-        columns: names.into(),
+        columns: ColumnNames::from(names).collated(collate),
     };
     let engine = open_engine(EngineKind::Auto, READ_DEPTH).map_err(PrepareError::Storage)?;
     Ok(CpuPreparer::new(job, engine.engine, Cpu::detect())?)

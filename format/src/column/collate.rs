@@ -1,6 +1,5 @@
 //! How pictures of different sizes become one batch.
 
-use super::{ColumnKind, VARIES};
 use crate::recipe::{Dtype, SampleType};
 use std::fmt;
 
@@ -218,33 +217,6 @@ impl Collate {
         };
         let dtype = pictures.dtype.name();
         if fits { Ok(()) } else { Err(CollateError::Fill { fill, dtype }) }
-    }
-
-    /// The form in a batch of values that are pictures or masks.
-    pub(super) fn form(&self, kind: ColumnKind) -> ColumnKind {
-        match (self, kind) {
-            (Self::Pad(_), ColumnKind::Tensor { element, shape }) => {
-                ColumnKind::Padded { element, axes: shape }
-            }
-            (Self::Pad(_), ColumnKind::Ragged { element, inner }) => {
-                ColumnKind::PaddedRagged { element, inner }
-            }
-            (Self::List(_), ColumnKind::Tensor { element, shape }) => {
-                ColumnKind::Shaped { element, axes: shape }
-            }
-            (Self::List(_), ColumnKind::Ragged { element, inner }) => {
-                ColumnKind::Shaped { element, axes: [&[VARIES], &inner[..]].concat() }
-            }
-            (Self::Stack, kind)
-            | (
-                Self::Pad(_) | Self::List(_),
-                kind @ (ColumnKind::Padded { .. }
-                | ColumnKind::PaddedRagged { .. }
-                | ColumnKind::Shaped { .. }
-                | ColumnKind::Bytes
-                | ColumnKind::Text),
-            ) => kind,
-        }
     }
 }
 

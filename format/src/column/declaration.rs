@@ -133,6 +133,33 @@ impl ColumnKind {
         }
     }
 
+    /// The form in a batch of values that are pictures or masks, in place of this one.
+    pub(super) fn collated(self, collate: Collate) -> Self {
+        match (collate, self) {
+            (Collate::Pad(_), Self::Tensor { element, shape }) => {
+                Self::Padded { element, axes: shape }
+            }
+            (Collate::Pad(_), Self::Ragged { element, inner }) => {
+                Self::PaddedRagged { element, inner }
+            }
+            (Collate::List(_), Self::Tensor { element, shape }) => {
+                Self::Shaped { element, axes: shape }
+            }
+            (Collate::List(_), Self::Ragged { element, inner }) => {
+                Self::Shaped { element, axes: [&[VARIES], &inner[..]].concat() }
+            }
+            (Collate::Stack, kind)
+            | (
+                Collate::Pad(_) | Collate::List(_),
+                kind @ (Self::Padded { .. }
+                | Self::PaddedRagged { .. }
+                | Self::Shaped { .. }
+                | Self::Bytes
+                | Self::Text),
+            ) => kind,
+        }
+    }
+
     /// Numbers of the shape of each sample, which lie behind the offsets.
     pub fn rank_of_shapes(&self) -> usize {
         match self {

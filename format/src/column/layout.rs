@@ -51,8 +51,8 @@ impl BatchLayout {
         Self::with_axes(columns, samples, rows, |_| [0; AXES_MAX])
     }
 
-    /// As [`Self::new`], where the axes of a column that are padded have the lengths `axes(column)`.
-    /// Lengths of its other axes are ignored.
+    /// As [`Self::new`], where the axes of a column that are padded have the lengths
+    /// `axes(column)`. Lengths of its other axes are ignored.
     pub fn with_axes(
         columns: &BatchColumns,
         samples: u32,

@@ -21,8 +21,8 @@ impl BatchColumns {
     /// recipe hold what it makes of them, and labels what its operations on batches make of them.
     ///
     /// Where `collate` takes pictures of different sizes, height and width of `spec` are
-    /// [`super::VARIES`], and pictures and masks have the form that it gives them; `image_size` and,
-    /// of padded pictures, `padding_mask` are columns then.
+    /// [`super::VARIES`], and pictures and masks have the form that it gives them; `image_size`
+    /// and, of padded pictures, `padding_mask` are columns then.
     ///
     /// # Panics
     ///
@@ -88,7 +88,7 @@ fn column(
 ) -> Result<Column, ColumnError> {
     let fields = dataset.extra.fields();
     if let Some(column) = images(name, dataset, (recipe, spec))? {
-        return Ok(Column { kind: collate.form(column.kind), ..column });
+        return Ok(Column { kind: column.kind.collated(collate), ..column });
     }
     match name {
         Column::LABEL => return Ok(recipe.labels().map_or_else(Column::label, Column::soft_label)),

@@ -101,7 +101,7 @@ pub(super) fn prepared(
     stored: &ColumnKind,
     (spec, collate): (&TensorSpec, Collate),
 ) -> Result<ColumnKind, ColumnError> {
-    let in_form = |kind: Result<ColumnKind, _>| kind.map(|kind| collate.form(kind));
+    let in_form = |kind: Result<ColumnKind, _>| kind.map(|kind| kind.collated(collate));
     let result = match target {
         TargetKind::Mask(mask) => {
             let png = ElementType::from(mask.dtype);

@@ -124,8 +124,8 @@ impl<'a> ColumnBytes<'a> {
         Some(i64::from_le_bytes(*bytes))
     }
 
-    /// The shape of a sample's value, where each sample has one of its own; `None` for other columns
-    /// and where there is no such sample.
+    /// The shape of a sample's value, where each sample has one of its own; `None` for other
+    /// columns and where there is no such sample.
     pub fn shape(&self, sample: usize) -> Option<Vec<i64>> {
         let rank = self.column.kind.rank_of_shapes();
         let bytes = rank * SHAPE_BYTES as usize;

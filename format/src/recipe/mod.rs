@@ -29,12 +29,11 @@
 //! ```
 //!
 //! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
-//! says of itself), `sample_type` (what is between two operations), `sizes` (which sizes
-//! pictures can have), `operations` (the registry, one
-//! file for each operation), `targets` (masks, boxes and points), `views` (several pictures of one
-//! sample), `keys` and `parse` (from TOML), `validate` (possible orders), `cut` (what can be
-//! prepared once), `canonical` (the hashed form), `schema` (the declarations for others), `shipped`
-//! (recipes that come with the program).
+//! says of itself), `sample_type` (what is between two operations), `sizes` (which sizes pictures
+//! can have), `operations` (the registry, one file for each operation), `targets` (masks, boxes and
+//! points), `views` (several pictures of one sample), `keys` and `parse` (from TOML), `validate`
+//! (possible orders), `cut` (what can be prepared once), `canonical` (the hashed form), `schema`
+//! (the declarations for others), `shipped` (recipes that come with the program).
 
 mod canonical;
 mod cut;

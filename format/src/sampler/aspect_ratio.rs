@@ -51,7 +51,7 @@ impl AspectRatio {
     /// Height and width of each sample.
     fn sizes<C: SampleColumns>(&self, columns: &C) -> Result<Vec<(u32, u32)>, C::Error> {
         let Some((width, height)) = &self.columns else {
-            // Damaged pictures count as square; whoever prepares one treats it as the job says.
+            // Damaged pictures count as square; preparing one treats it as the job says.
             return Ok(columns
                 .picture_sizes()?
                 .into_iter()

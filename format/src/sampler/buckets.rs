@@ -2,9 +2,10 @@
 //!
 //! For batches of B samples, bucket k with n samples gives n / B whole batches. The samples that
 //! are left of all buckets, at the last n mod B positions of each, follow one another in the order
-//! of the buckets, and are divided into batches too, of neighbouring buckets; only the last of these
-//! may be short. The whole batches of both kinds are permuted; the short one is the last of the
-//! epoch. So every sample occurs once, and only as many batches mix buckets as there are buckets.
+//! of the buckets, and are divided into batches too, of neighbouring buckets; only the last of
+//! these may be short. The whole batches of both kinds are permuted; the short one is the last of
+//! the epoch. So every sample occurs once, and only as many batches mix buckets as there are
+//! buckets.
 
 use crate::order::Order;
 use std::sync::Arc;

@@ -24,8 +24,8 @@ pub trait SampleColumns {
     /// Values of a column of numbers, whole or not; `None` where a sample has none.
     fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, Self::Error>;
 
-    /// Height and width of the picture of each sample, as they lie in its file; `None` where the file
-    /// does not say.
+    /// Height and width of the picture of each sample, as they lie in its file; `None` where the
+    /// file does not say.
     fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, Self::Error>;
 
     /// The samples for which a checked expression is true, in ascending order.

@@ -9,8 +9,8 @@
 //! one file per sampler, `column_type` and `columns` (what samplers read of a dataset),
 //! `expression` (filters), `rule` and `sampling` (what a sampler amounts to), `weights` (integers
 //! from weights), `cumulative` and `race` (draws with and without replacement), `shares` (positions
-//! per device), `positions` (random access), `mixed` (random access to several datasets), `buckets` (and to batches
-//! of one bucket each).
+//! per device), `positions` (random access), `mixed` (random access to several datasets), `buckets`
+//! (and to batches of one bucket each).
 
 mod aspect_ratio;
 mod buckets;

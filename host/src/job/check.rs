@@ -8,7 +8,7 @@ use crate::{Error, SpoolKind};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::holders::Holders;
-use meetpoint_format::sampler::{Sampling, Shuffled};
+use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling, Shuffled};
 use meetpoint_format::units::show_bytes;
 use meetpoint_prepare::{Dataset, Error as PrepareError};
 use meetpoint_scheduler::{AnyStrategy, OptionTooLarge, Order};
@@ -41,8 +41,17 @@ impl JobFile {
     /// Refuses a job that its dataset or this machine cannot do, before anything is started.
     /// Returns what is worth knowing and no fault.
     pub fn check(&self) -> Result<Vec<Notice>, Error> {
+        self.check_with(&mut |_, _| true)
+    }
+
+    /// As [`Self::check`]; calls `watch` with the number of samples done and of all while it reads
+    /// the sizes of pictures, and ends with an error once that returns `false`.
+    pub fn check_with(
+        &self,
+        watch: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Vec<Notice>, Error> {
         self.check_combination()?;
-        self.check_dataset()?;
+        self.check_dataset(watch)?;
         self.check_cores()?;
         self.check_memory(&MemoryLimit::of_this_process())?;
         Ok(self.check_spool()?)
@@ -179,7 +188,7 @@ impl JobFile {
         }
     }
 
-    fn check_dataset(&self) -> Result<(), Error> {
+    fn check_dataset(&self, watch: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), Error> {
         let remedy = || {
             Remedy::advice("correct the path, which starts at the job file's folder")
                 .or_run(Command::Pack)
@@ -198,6 +207,9 @@ impl JobFile {
         let samples = dataset.len();
         if samples == 0 {
             return Err(Error::EmptyDataset { dataset: self.dataset.name() });
+        }
+        if let Sampler::AspectRatio(AspectRatio { columns: None, .. }) = &self.sampler {
+            dataset.picture_sizes(watch).map_err(|error| self.locate(error.into()))?;
         }
         let sampling = Sampling::of(&self.sampler, &dataset);
         let sampling = Arc::new(sampling.map_err(|error| self.locate(error.into()))?);

@@ -159,8 +159,8 @@ impl JobFile {
         self.marks.forget("columns");
     }
 
-    /// Replaces how pictures of different sizes become one batch; errors about it then name no place
-    /// in the file.
+    /// Replaces how pictures of different sizes become one batch; errors about it then name no
+    /// place in the file.
     pub fn replace_collate(&mut self, collate: Collate) {
         let had_default =
             self.columns == ColumnNames::of_collated(&self.recipe, self.columns.collate());

@@ -4,7 +4,7 @@ use crate::config::LoaderConfig;
 use crate::{ChoiceConflict, Error, ReuseConflict};
 use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
-use meetpoint_format::sampler::Sampling;
+use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::{Dataset, Job};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
@@ -84,6 +84,7 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     if dataset.is_empty() {
         return Err(Error::EmptyDataset { dataset: config.dataset.name() });
     }
+    read_sizes(config, &dataset)?;
     let sampling = Arc::new(Sampling::of(&config.sampler, &*dataset)?);
     let cut = Cut { batch_size: config.batch_size, drop_last: config.drop_last, seed: config.seed };
     check_size(config, &sampling)?;
@@ -91,6 +92,16 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     let batching = Batching::new(cut, sampling, rank, holders(config, &dataset)?)?;
     let (recipe, on_error) = (Arc::clone(&config.recipe), config.on_error.clone());
     Ok(Job { dataset, recipe, batching, on_error, columns: config.columns.clone() })
+}
+
+/// Reads the sizes of all pictures where the sampler needs them, until the loader is stopped.
+fn read_sizes(config: &LoaderConfig, dataset: &Dataset) -> Result<(), Error> {
+    if let Sampler::AspectRatio(AspectRatio { columns: None, .. }) = &config.sampler {
+        let read = dataset.picture_sizes(&mut |_, _| !config.stop.is_stopped());
+        config.stop.check()?;
+        read?;
+    }
+    Ok(())
 }
 
 /// Which device holds which parts.

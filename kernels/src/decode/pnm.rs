@@ -64,7 +64,7 @@ pub(super) fn decode_wide(
     if mode != DecodeMode::Rgba {
         let plural = if header.channels == 1 { "" } else { "s" };
         let holds = format_args!("{} channel{plural} of 8 bits", header.channels);
-        return Err(ImageFormat::Pnm.not_of_mode(holds, mode));
+        return Err(ImageFormat::Pnm.not_of_mode(&holds, mode));
     }
     out.clear();
     match header.channels {

@@ -60,8 +60,8 @@ impl SamplePreparer {
         self.run_resumed(first, (spec, data), (stored, result), id, (out, after_stage))
     }
 
-    /// As [`Self::resume_with`], where the shape may depend on the picture: the tensor is appended to
-    /// `out`, and its shape returned. After an error `out` is as long as it was.
+    /// As [`Self::resume_with`], where the shape may depend on the picture: the tensor is appended
+    /// to `out`, and its shape returned. After an error `out` is as long as it was.
     pub fn resume_appended(
         &mut self,
         first: usize,

@@ -41,8 +41,8 @@ pub(super) fn put(number: f64, into: &mut Vec<u8>) {
     into.extend_from_slice(&(number as f32).to_le_bytes());
 }
 
-/// The bytes of an element that holds a number, low byte first. The caller has checked that the type
-/// has the number.
+/// The bytes of an element that holds a number, low byte first. The caller has checked that the
+/// type has the number.
 pub fn element_bytes(element: ElementType, number: f64) -> Vec<u8> {
     match element {
         ElementType::Bool | ElementType::Uint8 => vec![number as u8],

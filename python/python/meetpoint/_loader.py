@@ -35,7 +35,15 @@ from .transforms import Compose
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._loader_types import ColumnBatch, DlpackBatch, JaxBatch, NumpyBatch, Options, TorchBatch
+    from ._loader_types import (
+        ColumnBatch,
+        DlpackBatch,
+        JaxBatch,
+        NumpyBatch,
+        Options,
+        TorchBatch,
+        Varied,
+    )
 
 __all__ = ["Loader"]
 
@@ -276,6 +284,32 @@ class Loader(DataLoaderLike[BatchT], Closing):
         recipe: Recipe,
         output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
         columns: Columns,
+        batch_transform: Callable[["ColumnBatch"], ResultT],
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ColumnBatch]",
+        dataset: Paths,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
+        columns: Optional[Columns] = ...,
+        collate: "Varied",
+        batch_transform: None = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Loader[ResultT]",
+        dataset: Paths,
+        *,
+        recipe: Recipe,
+        output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
+        columns: Optional[Columns] = ...,
+        collate: "Varied",
         batch_transform: Callable[["ColumnBatch"], ResultT],
         **options: "Unpack[Options]",
     ) -> None: ...

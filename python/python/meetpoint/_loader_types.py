@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Dict, Literal, Optional, Sequence, Tuple, TypedDict, Union
 
 from ._damage import OnError
 from ._devices import Devices
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
 
     from ._native import Tensor
-    from .collate import Collate
+    from . import collate
     from .samplers import Sampler
 
     NumpyBatch = Tuple[
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     JaxBatch = Tuple[jax.Array, Optional[jax.Array]]  # pyright: ignore
     DlpackBatch = Tuple[Tensor, Optional[Tensor]]
     ColumnBatch = Dict[str, Any]
+    Varied = Union[Literal["pad", "list"], collate.Pad, collate.List]
+    """How pictures of different sizes become one batch."""
 
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
@@ -36,7 +38,6 @@ class Options(TypedDict, total=False):
     batch_size: int
     shuffle: bool
     sampler: Optional[Sampler]
-    collate: Union[str, Collate]
     drop_last: bool
     seed: int
     strategy: str

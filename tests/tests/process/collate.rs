@@ -34,7 +34,9 @@ fn every_strategy_delivers_the_same_padded_and_listed_pictures() {
         let columns = &report["job"]["columns"];
         if keys == "collate = \"list\"" {
             assert_eq!(report["job"]["collate"], "list");
-            let image = json!({"name": "image", "kind": "shaped", "dtype": "uint8", "shape": [0, 0, 3]});
+            let image = json!(
+                {"name": "image", "kind": "shaped", "dtype": "uint8", "shape": [0, 0, 3]}
+            );
             assert_eq!(columns[0], image);
         } else {
             assert_eq!(report["job"]["collate"], "pad, multiple_of = 8, fill = 114");

@@ -134,7 +134,7 @@ proptest! {
         prop_assert!(mixed <= AspectRatio::edges(factor).len() + 1, "{} mixed", mixed);
     }
 
-    /// The sample at a position is the same, whoever asks for it, from wherever.
+    /// The sample at a position is the same, whichever rank asks for it, in any order.
     #[test]
     fn random_access_gives_what_a_pass_from_the_beginning_gives(
         samples in 1..300_u64,

@@ -22,7 +22,8 @@ const TURN_NS: u64 = 4_000_000;
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
     let wanted = arguments.next_if(|it| it == "--cpu").and_then(|_| arguments.next());
-    let picture = arguments.next().context("usage: operation-times [--cpu NAME] PICTURE RECIPE.toml…")?;
+    let picture =
+        arguments.next().context("usage: operation-times [--cpu NAME] PICTURE RECIPE.toml…")?;
     let picture = std::fs::read(&picture).with_context(|| picture)?;
     let cpu = match wanted {
         Some(name) => Cpu::available().find(|cpu| cpu.name() == name).context(name)?,
