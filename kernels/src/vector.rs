@@ -64,7 +64,7 @@ impl<C: Change> Kernel for Changed<'_, C> {
             change_block(&change, [red, green, blue]);
         }
         if !red.is_empty() {
-            // What lies behind the last pixel is 0, and what becomes of it is left out.
+            // What lies behind the last pixel is 0, and its result is dropped.
             let mut rest = [[0; BLOCK]; 3];
             let planes = [red, green, blue];
             for (block, plane) in rest.iter_mut().zip(&planes) {

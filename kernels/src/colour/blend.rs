@@ -1,18 +1,12 @@
 //! Brightness, contrast, saturation and sharpness: Pillow's `ImageEnhance`, which blends a picture
 //! with one that lacks the property.
 
+use super::between::blend;
 use super::luma::{SumLuma, luma};
 use super::smooth::smooth;
 use crate::Error;
 use crate::pixels::Pixels;
-use crate::vector::{Change, Changed, Kernel, run, truncated};
-
-/// `Image.blend` of two values: `from` at 0, `to` at 1, clipped beyond.
-#[inline(always)]
-pub(super) fn blend(from: u8, to: u8, factor: f32) -> u8 {
-    let difference = f32::from(to) - f32::from(from);
-    truncated(f32::from(from) + factor * difference)
-}
+use crate::vector::{Change, Changed, Kernel, run};
 
 /// Every value blended with one value, at a factor of 0.
 pub(super) fn table(value: u8, factor: f64) -> [u8; 256] {

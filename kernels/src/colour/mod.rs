@@ -1,10 +1,11 @@
 //! Changes of the colours of a picture, with the arithmetic of Pillow.
 //!
 //! `docs/formats.md` has each definition. In reading order: [`Change`], `blend` (brightness,
-//! contrast, saturation, sharpness) with [`luma`] and `smooth`, `hue`, `tables` (each value by
-//! itself) with `look_up`, `box_blur` (Pillow's) and `gaussian` (torchvision's blur), `spaces`
-//! (OpenCV's).
+//! contrast, saturation, sharpness) with `between`, [`luma`] and `smooth`, `hue`, `tables` (each
+//! value by itself) with `look_up`, `box_blur` (Pillow's) and `gaussian` (torchvision's blur),
+//! `spaces` (OpenCV's).
 
+mod between;
 mod blend;
 mod box_blur;
 mod gaussian;
@@ -83,10 +84,10 @@ impl Change {
     /// Changes a picture.
     pub(crate) fn apply(self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         match self {
-            Self::Brightness(factor) => look_up(pixels, |_| blend::table(0, factor)),
+            Self::Brightness(factor) => look_up_all(pixels, &blend::table(0, factor)),
             Self::Contrast(factor) => {
                 let mean = blend::mean_luma(pixels)?;
-                look_up(pixels, |_| blend::table(mean, factor))
+                look_up_all(pixels, &blend::table(mean, factor))
             }
             Self::Saturation(factor) => blend::saturate(factor, pixels),
             Self::Hue(factor) => hue::turn_hue(factor, pixels),
@@ -99,17 +100,17 @@ impl Change {
                 let histograms = histograms(pixels)?;
                 look_up(pixels, |channel| tables::equalize(&histograms[channel]))
             }
-            Self::Invert => look_up(pixels, |_| tables::invert()),
-            Self::Posterize(bits) => look_up(pixels, |_| tables::posterize(bits)),
-            Self::Solarize(threshold) => look_up(pixels, |_| tables::solarize(threshold)),
+            Self::Invert => look_up_all(pixels, &tables::invert()),
+            Self::Posterize(bits) => look_up_all(pixels, &tables::posterize(bits)),
+            Self::Solarize(threshold) => look_up_all(pixels, &tables::solarize(threshold)),
             Self::SolarizeAdd { addend, threshold } => {
-                look_up(pixels, |_| tables::solarize_add(addend, threshold))
+                look_up_all(pixels, &tables::solarize_add(addend, threshold))
             }
             Self::PillowBlur(radius) => box_blur::blur(radius, pixels),
             Self::Blur { kernel, sigma } => gaussian::blur(kernel, sigma, pixels),
-            Self::Gamma { gamma, gain } => look_up(pixels, |_| tables::gamma(gamma, gain)),
+            Self::Gamma { gamma, gain } => look_up_all(pixels, &tables::gamma(gamma, gain)),
             Self::SigmoidContrast(contrast) => {
-                look_up(pixels, |_| tables::sigmoid_contrast(contrast))
+                look_up_all(pixels, &tables::sigmoid_contrast(contrast))
             }
             Self::Grey => {
                 let cpu = pixels.cpu();
@@ -126,6 +127,12 @@ impl Change {
     pub(crate) fn needs_copy(self) -> bool {
         matches!(self, Self::Sharpness(_) | Self::PillowBlur(_) | Self::Blur { .. })
     }
+}
+
+/// Replaces every value of all channels by that of one table.
+fn look_up_all(pixels: &mut Pixels<'_>, table: &tables::Table) -> Result<(), Error> {
+    let cpu = pixels.cpu();
+    pixels.each_row(|row| row.into_iter().for_each(|it| look_up::look_up(cpu, table, it)))
 }
 
 /// Replaces every value of each channel by that of a table.

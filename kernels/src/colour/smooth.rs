@@ -1,14 +1,14 @@
 //! Pillow's filter SMOOTH: a weighted mean of 3 x 3 values.
 
-use super::blend::blend;
+use super::between::blend;
 use crate::vector::BLOCK;
 
 /// Columns that a block of results needs.
 const NEEDED: usize = BLOCK + 2;
 
-/// Smooths a row between the row above and the row below it, all equally long, and blends
-/// each value with the smoothed one, at a factor of 0. At the border of the picture, where a row has
-/// no neighbour and all three are the same, and in the first and the last column, the values stay.
+/// Smooths a row between the row above and the row below it, all equally long, and blends each
+/// value with the smoothed one, at a factor of 0. At the border of the picture, where a row has no
+/// neighbour and all three are the same, and in the first and the last column, the values stay.
 ///
 /// The sum of the values, that in the middle counted five times, is divided by 13 and rounded to
 /// the nearest whole number, which a fraction of 13 never ties.

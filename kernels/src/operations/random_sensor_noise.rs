@@ -19,10 +19,13 @@ struct Noise {
     coarse: (usize, usize),
     size: (usize, usize),
     words: Vec<u32>,
-    /// The numbers of two rows.
+    /// The numbers of two rows, and which rows they are.
     rows: [Vec<f64>; 2],
+    held: [usize; 2],
+    /// For each column of the picture, the coarser one before it and how far behind.
+    columns: Vec<(usize, f64)>,
     /// The noise of a row of the picture.
-    row: Vec<i64>,
+    row: Vec<i32>,
 }
 
 /// Where a position of a picture lies among coarser ones: the one before it and how far behind.
@@ -46,26 +49,47 @@ impl Noise {
         let count = u64::try_from(high - low).expect("the strength is not negative");
         let rows = [vec![0.0; coarse.1], vec![0.0; coarse.1]];
         let (words, row) = (vec![0; coarse.1], vec![0; size.1]);
-        Self { cpu, field, channel, low, count, coarse, size, words, rows, row }
+        let held = [usize::MAX; 2];
+        let columns = (0..size.1).map(|x| position(x, size.1, coarse.1)).collect();
+        Self { cpu, field, channel, low, count, coarse, size, words, rows, held, columns, row }
+    }
+
+    /// Takes the numbers of two rows, unless they are there.
+    fn take(&mut self, wanted: [usize; 2]) {
+        if self.held[1] == wanted[0] {
+            self.rows.swap(0, 1);
+            self.held.swap(0, 1);
+        }
+        for (index, row) in self.rows.iter_mut().enumerate() {
+            if self.held[index] != wanted[index] {
+                self.held[index] = wanted[index];
+                self.field.row(self.cpu, self.channel, wanted[index], &mut self.words);
+                for (number, word) in row.iter_mut().zip(&self.words) {
+                    let drawn = (u64::from(*word) * self.count) >> 32;
+                    *number = self.low as f64 + drawn as f64;
+                }
+            }
+        }
     }
 
     /// The noise of a row of the picture.
-    fn row(&mut self, y: usize) -> &[i64] {
-        let (first, below) = position(y, self.size.0, self.coarse.0);
-        for (index, row) in self.rows.iter_mut().enumerate() {
-            let source = (first + index).min(self.coarse.0 - 1);
-            self.field.row(self.cpu, self.channel, source, &mut self.words);
-            for (number, word) in row.iter_mut().zip(&self.words) {
-                let drawn = (u64::from(*word) * self.count) >> 32;
-                *number = self.low as f64 + drawn as f64;
+    fn row(&mut self, y: usize) -> &[i32] {
+        if self.coarse == self.size {
+            // Every position has a number of its own, which is whole.
+            self.take([y, self.held[1]]);
+            for (out, number) in self.row.iter_mut().zip(&self.rows[0]) {
+                *out = *number as i32;
             }
+            return &self.row;
         }
-        for (x, out) in self.row.iter_mut().enumerate() {
-            let (left, behind) = position(x, self.size.1, self.coarse.1);
+        let (first, below) = position(y, self.size.0, self.coarse.0);
+        self.take([first, (first + 1).min(self.coarse.0 - 1)]);
+        let [first, second] = &self.rows;
+        for (out, (left, behind)) in self.row.iter_mut().zip(&self.columns) {
             let right = (left + 1).min(self.coarse.1 - 1);
-            let [above, under] = [0, 1]
-                .map(|at| self.rows[at][left] * (1.0 - behind) + self.rows[at][right] * behind);
-            *out = (above * (1.0 - below) + under * below).round_ties_even() as i64;
+            let between = |row: &[f64]| row[*left] * (1.0 - behind) + row[right] * behind;
+            let (above, under) = (between(first), between(second));
+            *out = (above * (1.0 - below) + under * below).round_ties_even() as i32;
         }
         &self.row
     }
@@ -97,7 +121,7 @@ impl PixelOperation for RandomSensorNoise {
         pixels.each_row(|planes| {
             for (plane, noise) in planes.into_iter().zip(&mut noise) {
                 for (value, noise) in plane.iter_mut().zip(noise.row(y)) {
-                    *value = (i64::from(*value) + noise).clamp(0, 255) as u8;
+                    *value = (i32::from(*value) + noise).clamp(0, 255) as u8;
                 }
             }
             y += 1;

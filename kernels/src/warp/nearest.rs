@@ -88,12 +88,48 @@ fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'
             column
         })
         .collect();
+    let span = span(&columns[..warp.size.0 as usize]);
     let mut row = a5 + a4 * 0.5;
     Box::new(move |from, _, out| {
         let (y, columns) = (whole(row), &columns);
-        run(cpu, Put { from, out, fill: warp.fill, position: |x: usize| (columns[x], y) });
+        match span {
+            Some(first) => copy(from, out, warp.fill, (i64::from(first), y)),
+            None => {
+                let position = |x: usize| (columns[x], y);
+                run(cpu, Put { from, out, fill: warp.fill, position });
+            }
+        }
         row += a4;
     })
+}
+
+/// The first of columns that follow one another. Those before the picture are all -1.
+fn span(columns: &[i32]) -> Option<i32> {
+    let outside = columns.iter().take_while(|column| **column < 0).count();
+    let first = columns.get(outside)? - outside as i32;
+    let mut following = (first..).zip(columns).skip(outside);
+    following.all(|(expected, column)| expected == *column).then_some(first)
+}
+
+/// Writes a row of the result whose columns follow one another from a position of the source on.
+fn copy(from: &Planes, out: [&mut [u8]; 3], fill: [u8; 4], (first, y): (i64, i32)) {
+    let (width, height) = from.size();
+    let inside = usize::try_from(y).ok().filter(|y| *y < height);
+    for (plane, (out, fill)) in out.into_iter().zip(fill).enumerate() {
+        let columns = out.len() as i64;
+        // From where to where the row lies in the picture.
+        let begin = (-first).clamp(0, columns);
+        let end = (width as i64 - first).clamp(begin, columns);
+        let Some(y) = inside.filter(|_| begin < end) else {
+            out.fill(fill);
+            continue;
+        };
+        out[..begin as usize].fill(fill);
+        out[end as usize..].fill(fill);
+        let row = from.row(plane, y);
+        out[begin as usize..end as usize]
+            .copy_from_slice(&row[(begin + first) as usize..(end + first) as usize]);
+    }
 }
 
 /// 16.16 fixed point.
