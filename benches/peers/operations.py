@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures each operation on one picture of 224 by 224 beside Pillow, torchvision and OpenCV.
+"""Measures each operation on one picture of 224 by 224 beside other libraries.
 
     cargo build --release -p meetpoint-jpeg-benches --bin operation-times
-    pip install pillow==13.0.0 numpy==2.4.6 torch torchvision opencv-python-headless
+    pip install pillow==13.0.0 numpy==2.4.6 torch torchvision opencv-python-headless \
+        albumentations kornia-rs
     python operations.py [--server PATH] [--only NAME ...] [--markdown FILE]
 
 Every library uses one thread and has the same decoded picture. Times are CPU time of the thread, the
 least of many turns. Ours are those of a recipe with the operation, less those of the same recipe
-without it. Ratios are the time of a peer over ours. Peers that compute something else are marked:
+without it; those of `mix_up` and `cut_mix` are of the mixing alone, for each sample of a batch. Ratios are the time of a peer over ours. Peers that compute something else are marked:
 `exact` says which of them give our bits. A peer that is not there is left out.
 """
 
@@ -23,6 +24,8 @@ import numpy as np
 from PIL import Image, ImageChops, ImageEnhance, ImageFilter, ImageOps
 
 SIDE = 224
+# Samples of a batch that is mixed.
+SAMPLES = 32
 ROUNDS, TURN_NS = 9, 8_000_000
 SERVER = pathlib.Path(__file__).parents[2] / "target/release/operation-times"
 
@@ -46,6 +49,8 @@ class Pillow:
         bilinear = Image.Resampling.BILINEAR
         corners = (1.05, 0.06, -9.0, 0.04, 1.08, -7.0, 0.0002, 0.0003)
 
+        gamma = [int((256 - 1e-3) * (value / 255.0) ** 0.7) for value in range(256)] * 3
+
         def hue():
             h, s, v = image.convert("HSV").split()
             shifted = np.asarray(h) + np.uint8(25)
@@ -65,6 +70,16 @@ class Pillow:
             "perspective, bilinear": lambda: image.transform(
                 image.size, Image.Transform.PERSPECTIVE, corners, bilinear
             ),
+            "affine, bicubic": lambda: image.transform(
+                image.size, Image.Transform.AFFINE, turned, Image.Resampling.BICUBIC
+            ),
+            "rotation, bilinear": lambda: image.rotate(30, bilinear),
+            "translation": lambda: image.transform(
+                image.size, Image.Transform.AFFINE, (1, 0, -20, 0, 1, -9)
+            ),
+            "padded random crop": lambda: ImageOps.expand(image, 28).crop((11, 37, 235, 261)),
+            "erasing": lambda: image.copy().paste((0, 0, 0), (20, 30, 120, 110)),
+            "gamma": lambda: image.point(gamma),
             "brightness": lambda: ImageEnhance.Brightness(image).enhance(1.3),
             "contrast": lambda: ImageEnhance.Contrast(image).enhance(1.3),
             "saturation": lambda: ImageEnhance.Color(image).enhance(1.3),
@@ -86,16 +101,32 @@ class Torchvision:
     def __init__(self, pixels):
         import torch
         from torchvision.transforms import InterpolationMode
+        from torchvision.transforms import v2
         from torchvision.transforms.v2 import functional as F
 
         torch.set_num_threads(1)
         image = torch.from_numpy(pixels.copy()).permute(2, 0, 1).contiguous()
-        batch = image.repeat(16, 1, 1, 1).float()
+        batch = image.repeat(SAMPLES, 1, 1, 1).float()
+        classes = torch.arange(SAMPLES)
+        mix_up, cut_mix = v2.MixUp(num_classes=SAMPLES), v2.CutMix(num_classes=SAMPLES)
+        distort = v2.RandomPhotometricDistort(p=1.0)
+        elastic = v2.ElasticTransform()
         bilinear, nearest = InterpolationMode.BILINEAR, InterpolationMode.NEAREST
         affine = dict(angle=30.0, translate=[0, 0], scale=1.0, shear=[0.0, 0.0])
         start = [[0, 0], [223, 0], [223, 223], [0, 223]]
         end = [[12, 9], [210, 5], [219, 214], [4, 200]]
+        self.per_sample = dict.fromkeys(["mix_up", "cut_mix"], SAMPLES)
         self.functions = {
+            "rotation, bilinear": lambda: F.rotate(image, 30.0, bilinear),
+            "translation": lambda: F.affine(image, 0.0, [20, 9], 1.0, [0.0, 0.0]),
+            "elastic": lambda: elastic(image),
+            "padded random crop": lambda: F.crop(F.pad(image, [28]), 37, 11, SIDE, SIDE),
+            "erasing": lambda: F.erase(image, 30, 20, 80, 100, torch.zeros(3, 1, 1)),
+            "gamma": lambda: F.adjust_gamma(image, 0.7),
+            "photometric distort": lambda: distort(image),
+            "channel permutation": lambda: F.permute_channels(image, [2, 0, 1]),
+            "mix_up": lambda: mix_up(batch, classes),
+            "cut_mix": lambda: cut_mix(batch, classes),
             "resize 160": lambda: F.resize(image, [160, 160], bilinear, antialias=True),
             "horizontal flip": lambda: F.horizontal_flip(image),
             "vertical flip": lambda: F.vertical_flip(image),
@@ -122,7 +153,6 @@ class Torchvision:
                 [0.229, 0.224, 0.225],
             ),
         }
-        del batch
 
 
 class OpenCV:
@@ -133,6 +163,7 @@ class OpenCV:
 
         cv2.setNumThreads(1)
         turned = cv2.getRotationMatrix2D((112, 112), 30.0, 1.0)
+        sharpen = np.float32([[0, -0.2, 0], [-0.2, 1.8, -0.2], [0, -0.2, 0]])
         table = np.clip(np.arange(256) * 1.3, 0, 255).astype(np.uint8)
         corners = np.float32([[0, 0], [223, 0], [223, 223], [0, 223]])
         moved = np.float32([[12, 9], [210, 5], [219, 214], [4, 200]])
@@ -153,6 +184,19 @@ class OpenCV:
             ),
             "affine, bilinear": lambda: cv2.warpAffine(pixels, turned, (SIDE, SIDE)),
             "perspective, bilinear": lambda: cv2.warpPerspective(pixels, matrix, (SIDE, SIDE)),
+            "affine, bicubic": lambda: cv2.warpAffine(
+                pixels, turned, (SIDE, SIDE), flags=cv2.INTER_CUBIC
+            ),
+            "rotation, bilinear": lambda: cv2.warpAffine(pixels, turned, (SIDE, SIDE)),
+            "padded random crop": lambda: cv2.copyMakeBorder(
+                pixels, 28, 28, 28, 28, cv2.BORDER_CONSTANT
+            )[37 : 37 + SIDE, 11 : 11 + SIDE].copy(),
+            "equalize": lambda: [cv2.equalizeHist(channel) for channel in cv2.split(pixels)],
+            "sharpness": lambda: cv2.filter2D(pixels, -1, sharpen),
+            "solarize": lambda: cv2.LUT(pixels, table),
+            "posterize": lambda: cv2.LUT(pixels, table),
+            "gamma": lambda: cv2.LUT(pixels, table),
+            "channel permutation": lambda: cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR),
             "brightness": lambda: cv2.LUT(pixels, table),
             "hue": hue,
             "grayscale": lambda: cv2.cvtColor(
@@ -163,7 +207,80 @@ class OpenCV:
         }
 
 
-PEERS = {"Pillow": Pillow, "torchvision": Torchvision, "OpenCV": OpenCV}
+class Albumentations:
+    """Transforms of albumentations, with their own cost of a call; their rounding is OpenCV's."""
+
+    def __init__(self, pixels):
+        import albumentations as A
+        import cv2
+
+        cv2.setNumThreads(1)
+        transforms = {
+            "horizontal flip": A.HorizontalFlip(p=1),
+            "vertical flip": A.VerticalFlip(p=1),
+            "affine, bilinear": A.Affine(rotate=(30, 30), p=1),
+            "rotation, bilinear": A.Rotate((30, 30), p=1),
+            "perspective, bilinear": A.Perspective(p=1),
+            "elastic": A.ElasticTransform(alpha=50, sigma=5, p=1),
+            "erasing": A.CoarseDropout(p=1),
+            "hue": A.HueSaturationValue((20, 20), 0, 0, p=1),
+            "equalize": A.Equalize(p=1),
+            "autocontrast": A.AutoContrast(p=1),
+            "posterize": A.Posterize(4, p=1),
+            "solarize": A.Solarize(p=1),
+            "invert": A.InvertImg(p=1),
+            "sharpness": A.Sharpen(p=1),
+            "grayscale": A.ToGray(p=1),
+            "gaussian blur": A.GaussianBlur((9, 9), (1.5, 1.5), p=1),
+            "gaussian noise": A.GaussNoise(p=1),
+            "gamma": A.RandomGamma((70, 70), p=1),
+            "channel permutation": A.ChannelShuffle(p=1),
+        }
+        self.functions = {
+            name: lambda transform=transform: transform(image=pixels)
+            for name, transform in transforms.items()
+        }
+
+
+class KorniaRs:
+    """Functions of kornia-rs on arrays of bytes; their rounding is not ours."""
+
+    def __init__(self, pixels):
+        from kornia_rs import imgproc
+
+        turned = (0.866, 0.5, -41.0, -0.5, 0.866, 71.0)
+        functions = {
+            "resize 160": lambda: imgproc.resize(pixels, (160, 160), "bilinear"),
+            "horizontal flip": lambda: imgproc.horizontal_flip(pixels),
+            "vertical flip": lambda: imgproc.vertical_flip(pixels),
+            "affine, bilinear": lambda: imgproc.warp_affine(
+                pixels, turned, (SIDE, SIDE), "bilinear"
+            ),
+            "affine, nearest": lambda: imgproc.warp_affine(
+                pixels, turned, (SIDE, SIDE), "nearest"
+            ),
+            "grayscale": lambda: imgproc.rgb_from_gray(imgproc.gray_from_rgb(pixels)),
+            "gaussian blur": lambda: imgproc.gaussian_blur(pixels, (9, 9), (1.5, 1.5)),
+        }
+        self.functions = {}
+        for name, function in functions.items():
+            try:
+                function()
+            except (TypeError, ValueError) as error:
+                print(f"kornia-rs without {name}: {error}", file=sys.stderr)
+                continue
+            self.functions[name] = function
+
+
+PEERS = {
+    "Pillow": Pillow,
+    "torchvision": Torchvision,
+    "OpenCV": OpenCV,
+    "albumentations": Albumentations,
+    "kornia-rs": KorniaRs,
+}
+
+FLOATS = operation("to_dtype", dtype="float32", scale=True) + operation("layout", layout="NCHW")
 
 NORMALIZE = operation("to_dtype", dtype="float32", scale=True) + operation(
     "normalize", mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]
@@ -184,6 +301,41 @@ OPERATIONS = {
         operation("random_affine", degrees=[30.0, 30.0], interpolation="bilinear"), ["Pillow"], 4.0
     ),
     "perspective, bilinear": (operation("random_perspective", p=1.0), ["Pillow"], 1.5),
+    "affine, bicubic": (
+        operation("random_affine", degrees=[30.0, 30.0], interpolation="bicubic"), ["Pillow"], 4.0
+    ),
+    "rotation, bilinear": (
+        operation("random_rotation", degrees=[30.0, 30.0], interpolation="bilinear"),
+        ["Pillow"],
+        1.5,
+    ),
+    "translation": (
+        operation("random_affine", degrees=[0.0, 0.0], translate=[0.2, 0.2]), ["Pillow"], 1.5
+    ),
+    "elastic": (operation("elastic_transform"), ["torchvision"], 1.5),
+    "padded random crop": (
+        operation("random_crop", size=SIDE, padding=28), ["Pillow", "torchvision", "OpenCV"], 1.5
+    ),
+    "erasing": (
+        operation("random_erasing", p=1.0, scale=[0.15, 0.17]), ["Pillow", "torchvision"], 1.5
+    ),
+    "erasing with noise": (
+        FLOATS + operation("random_erasing", p=1.0, scale=[0.15, 0.17], mode="pixel"), [], 1.5
+    ),
+    "gamma": (operation("adjust_gamma", gamma=0.7), ["Pillow"], 1.5),
+    "sigmoid contrast": (operation("sigmoid_contrast", contrast=0.5), [], 1.5),
+    "photometric distort": (
+        operation("random_photometric_distort", p=1.0), ["torchvision"], 1.5
+    ),
+    "channel permutation": (operation("random_channel_permutation"), ["torchvision"], 1.5),
+    "sensor noise": (operation("random_sensor_noise", p=1.0), [], 1.5),
+    "rand_augment": (operation("rand_augment"), [], 1.5),
+    "mix_up": (
+        FLOATS + operation("mix_up", num_classes=SAMPLES), ["torchvision"], 1.5
+    ),
+    "cut_mix": (
+        FLOATS + operation("cut_mix", num_classes=SAMPLES), ["torchvision"], 1.5
+    ),
     "brightness": (jitter(brightness=[1.3, 1.3]), ["Pillow"], 1.5),
     "contrast": (jitter(contrast=[1.3, 1.3]), ["Pillow"], 1.5),
     "saturation": (jitter(saturation=[1.3, 1.3]), ["Pillow"], 1.5),
@@ -211,6 +363,8 @@ OPERATIONS = {
     ),
 }
 
+MIXED = ["mix_up", "cut_mix"]
+
 
 def generated(chance):
     """A picture like a photograph: shades, edges and a little noise."""
@@ -221,8 +375,9 @@ def generated(chance):
     return np.clip(pixels, 0, 255).astype(np.uint8)
 
 
-def least_ns(functions):
-    """The least CPU time of each function, each of which has a turn in every round."""
+def least_ns(functions, per_sample):
+    """The least CPU time of each function, each of which has a turn in every round; those of
+    batches are divided by their samples."""
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(ROUNDS):
         for name, function in functions.items():
@@ -232,7 +387,7 @@ def least_ns(functions):
                 function()
                 times += 1
             best[name] = min(best[name], (time.thread_time_ns() - started) / times)
-    return best
+    return {name: ns / per_sample.get(name, 1) for name, ns in best.items()}
 
 
 def ours(server, pixels, wanted, cpu=None):
@@ -242,17 +397,25 @@ def ours(server, pixels, wanted, cpu=None):
         folder = pathlib.Path(folder)
         picture = folder / "picture.bmp"
         Image.fromarray(pixels).save(picture)
-        paths = {"": folder / "decode.toml"}
+        paths = {"": folder / "decode.toml", "floats": folder / "floats.toml"}
         paths[""].write_text(decode)
+        paths["floats"].write_text(decode + FLOATS)
         for number, name in enumerate(wanted):
             paths[name] = folder / f"{number}.toml"
             paths[name].write_text(decode + OPERATIONS[name][0])
         said = subprocess.run(
-            [server, *(["--cpu", cpu] if cpu else []), picture, *paths.values()], check=True, capture_output=True, text=True
+            [server, *(["--cpu", cpu] if cpu else []), picture, *paths.values()], check=True, stdout=subprocess.PIPE, text=True
         )
     times = dict(line.rsplit("\t", 1) for line in said.stdout.splitlines())
     times = {name: float(times[str(path)]) for name, path in paths.items()}
-    return {name: max(1.0, times[name] - times[""]) for name in wanted}, times[""]
+
+    def base(name):
+        if name in MIXED:
+            # Mixing is measured by itself.
+            return 0.0
+        return times["floats" if OPERATIONS[name][0].startswith(FLOATS) else ""]
+
+    return {name: max(1.0, times[name] - base(name)) for name in wanted}, times[""]
 
 
 def main():
@@ -266,22 +429,25 @@ def main():
     peers = {}
     for name, peer in PEERS.items():
         try:
-            functions = peer(pixels).functions
+            made = peer(pixels)
         except ImportError as error:
             print(f"without {name}: {error}", file=sys.stderr)
             continue
-        peers[name] = least_ns({of: it for of, it in functions.items() if of in times})
-    lines = ["| operation | µs | " + " | ".join(peers) + " | with our bits | target |"]
-    lines.append("|---|---|" + "---|" * len(peers) + "---|---|")
+        functions = {of: it for of, it in made.functions.items() if of in times}
+        peers[name] = least_ns(functions, getattr(made, "per_sample", {}))
+    lines = ["| operation | µs | best peer with our bits | its µs | ratio | target | all peers, ratio |"]
+    lines.append("|---|---|---|---|---|---|---|")
     for name, ns in times.items():
         _, exact, target = OPERATIONS[name]
-        ratios = {peer: best[name] / ns for peer, best in peers.items() if name in best}
-        best = min((ratios[peer] for peer in exact if peer in ratios), default=None)
-        verdict = "–" if best is None else f"{target:g}: {'met' if best >= target else 'missed'}"
-        cells = [f"{ratios[peer]:.2f}" if peer in ratios else "–" for peer in peers]
-        lines.append(
-            f"| {name} | {ns / 1e3:.1f} | " + " | ".join(cells) + f" | {', '.join(exact)} | {verdict} |"
-        )
+        found = {peer: best[name] for peer, best in peers.items() if name in best}
+        best = min((peer for peer in exact if peer in found), key=found.get, default=None)
+        cells = [name, f"{ns / 1e3:.1f}", "–", "–", "–", "–"]
+        if best:
+            ratio = found[best] / ns
+            verdict = "met" if ratio >= target else "missed"
+            cells[2:] = [best, f"{found[best] / 1e3:.1f}", f"{ratio:.2f}", f"{target:g} {verdict}"]
+        cells.append(", ".join(f"{peer} {it / ns:.2f}" for peer, it in found.items()))
+        lines.append("| " + " | ".join(cells) + " |")
     text = "\n".join(lines)
     print(f"{platform.processor() or platform.machine()}; decoding and writing {base / 1e3:.1f} µs")
     print(text)

@@ -2,64 +2,98 @@
 //!
 //! `operation-times [--cpu NAME] PICTURE RECIPE.toml…` prints a line for each recipe: its path, a
 //! tab, and the least CPU time of a sample in nanoseconds, over rounds in which every recipe has a
-//! turn. `--cpu` chooses another instruction set than the best one.
+//! turn. Of a recipe that mixes batches it is the mixing alone, divided by the samples of a batch.
+//! `--cpu` chooses another instruction set than the best one.
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_jpeg_benches::thread_ns;
-use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
+use meetpoint_kernels::{BatchId, BatchMixer, BatchTensors, Cpu, SampleId, SamplePreparer};
 use std::hint::black_box;
 
 /// Turns of each recipe, of which the fastest counts.
-const ROUNDS: u32 = 15;
+const ROUNDS: u32 = 61;
 /// Tensors that are written in turns, as those of a batch: together they exceed the caches.
 const TENSORS: usize = 32;
 /// Where the memory of a batch begins: at a multiple of this.
 const ALIGNMENT: usize = 4096;
 /// Least time of a turn.
-const TURN_NS: u64 = 4_000_000;
+const TURN_NS: u64 = 2_000_000;
+
+/// A recipe and what measures it.
+struct Measured {
+    path: String,
+    preparer: SamplePreparer,
+    mixer: Option<BatchMixer>,
+    bytes: usize,
+    best_ns: u64,
+}
+
+impl Measured {
+    fn new(path: String, picture: &[u8], cpu: Cpu) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+        let recipe = Recipe::from_toml(&text).with_context(|| path.clone())?;
+        let mut preparer = SamplePreparer::new(&recipe, cpu);
+        let id = SampleId { seed: 7, epoch: 0, sample: 0 };
+        let spec = preparer.prepare_tensor(picture.into(), id).with_context(|| path.clone())?.spec;
+        let mut mixer = BatchMixer::new(&recipe, spec);
+        if let Some(mixer) = &mut mixer {
+            mixer.set_cpu(cpu);
+        }
+        Ok(Self { path, preparer, mixer, bytes: spec.bytes(), best_ns: u64::MAX })
+    }
+
+    /// A turn: nanoseconds of a sample. `memory` holds [`TENSORS`] tensors.
+    fn turn(&mut self, picture: &[u8], epoch: u32, memory: &mut [u8]) -> anyhow::Result<u64> {
+        let bytes = self.bytes;
+        let mut samples = 0;
+        if let Some(mixer) = &mut self.mixer {
+            let mut labels = vec![0; 4 * mixer.labels().classes as usize * TENSORS];
+            let started = thread_ns();
+            while thread_ns() - started < TURN_NS {
+                let (images, labels) = (&mut memory[..TENSORS * bytes], &mut labels[..]);
+                let tensors = BatchTensors { samples: TENSORS, images, labels };
+                let id = BatchId { seed: 7, epoch, batch: samples };
+                mixer.mix(id, tensors, &mut || ())?;
+                samples += TENSORS as u64;
+            }
+            return Ok((thread_ns() - started) / samples);
+        }
+        let started = thread_ns();
+        while thread_ns() - started < TURN_NS {
+            let id = SampleId { seed: 7, epoch, sample: samples };
+            let out = &mut memory[samples as usize % TENSORS * bytes..][..bytes];
+            self.preparer.prepare(picture.into(), id, out, &mut || ())?;
+            black_box(out);
+            samples += 1;
+        }
+        Ok((thread_ns() - started) / samples)
+    }
+}
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
     let wanted = arguments.next_if(|it| it == "--cpu").and_then(|_| arguments.next());
-    let picture =
-        arguments.next().context("usage: operation-times [--cpu NAME] PICTURE RECIPE.toml…")?;
+    let usage = "usage: operation-times [--cpu NAME] PICTURE RECIPE.toml…";
+    let picture = arguments.next().context(usage)?;
     let picture = std::fs::read(&picture).with_context(|| picture)?;
     let cpu = match wanted {
         Some(name) => Cpu::available().find(|cpu| cpu.name() == name).context(name)?,
         None => Cpu::detect(),
     };
-    let (mut recipes, mut largest) = (Vec::new(), 0);
-    for path in arguments {
-        let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-        let recipe = Recipe::from_toml(&text).with_context(|| path.clone())?;
-        let mut preparer = SamplePreparer::new(&recipe, cpu);
-        let id = SampleId { seed: 7, epoch: 0, sample: 0 };
-        let tensor = preparer.prepare_tensor(picture.as_slice().into(), id);
-        let bytes = tensor.with_context(|| path.clone())?.spec.bytes();
-        largest = largest.max(bytes);
-        recipes.push((path, preparer, bytes, u64::MAX));
-    }
-    ensure!(!recipes.is_empty(), "no recipe is named");
+    let recipes = arguments.map(|path| Measured::new(path, &picture, cpu));
+    let mut recipes = recipes.collect::<anyhow::Result<Vec<_>>>()?;
+    let largest = recipes.iter().map(|it| it.bytes).max().context("no recipe is named")?;
     let mut memory = vec![0; TENSORS * largest + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     for round in 0..ROUNDS {
-        for (path, preparer, bytes, best) in &mut recipes {
-            let (started, mut samples) = (thread_ns(), 0);
-            while thread_ns() - started < TURN_NS {
-                let id = SampleId { seed: 7, epoch: round, sample: samples };
-                let slot = start + samples as usize % TENSORS * *bytes;
-                let out = &mut memory[slot..slot + *bytes];
-                let prepared = preparer.prepare(picture.as_slice().into(), id, out, &mut || ());
-                prepared.with_context(|| path.clone())?;
-                black_box(out);
-                samples += 1;
-            }
-            *best = (*best).min((thread_ns() - started) / samples);
+        for recipe in &mut recipes {
+            let ns = recipe.turn(&picture, round, &mut memory[start..]);
+            recipe.best_ns = recipe.best_ns.min(ns.with_context(|| recipe.path.clone())?);
         }
     }
-    for (path, _, _, best) in recipes {
-        println!("{path}\t{best}");
+    for Measured { path, best_ns, .. } in recipes {
+        println!("{path}\t{best_ns}");
     }
     Ok(())
 }
