@@ -24,7 +24,6 @@ use meetpoint_prepare::{
 use meetpoint_storage::{EngineKind, open_engine};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 const SAMPLES: u64 = 12;

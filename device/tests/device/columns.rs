@@ -19,7 +19,7 @@ fn names(columns: &[&str]) -> Vec<String> {
 
 fn columns(device: &Device, columns: &[&str]) -> BatchColumns {
     let dataset = Dataset::open(&device.dataset()).unwrap();
-    dataset.select(&names(columns), &Recipe::from_toml(RECIPE).unwrap()).unwrap()
+    dataset.select(&names(columns).into(), &Recipe::from_toml(RECIPE).unwrap()).unwrap()
 }
 
 #[test]

@@ -311,6 +311,7 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
     let samples = Manifest::from_json(&manifest).unwrap().samples;
     let checksum = Sampling::shuffled(samples).checksum();
     LoadRequest {
+        collate: None,
         protocol_version: PROTOCOL_VERSION,
         rank: 0,
         ranks: 1,

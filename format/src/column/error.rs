@@ -111,8 +111,8 @@ pub enum ColumnError {
         /// What a batch holds for a sample.
         found: String,
     },
-    /// A target in a batch without images, whose sizes it needs.
-    #[error("column {name:?} moves with the images, but `columns` does not name \"image\"")]
+    /// A column in a batch without images, whose sizes it needs.
+    #[error("column {name:?} depends on the images, but `columns` does not name \"image\"")]
     WithoutImage {
         /// Its name.
         name: String,
@@ -178,8 +178,9 @@ impl Diagnose for ColumnError {
             Self::NotFiltered { name, .. } => {
                 format!("remove {name:?} from `filters` of the target in the recipe").into()
             }
-            Self::WithoutImage { .. } => Remedy::advice("add \"image\" to the columns")
-                .or("use a recipe without this target"),
+            Self::WithoutImage { .. } => {
+                Remedy::advice("add \"image\" to the columns").or("leave this column out")
+            }
             Self::Type { .. } => {
                 Remedy::advice("leave the column out").or("convert it and pack again")
             }

@@ -2,6 +2,7 @@
 
 use super::JobError;
 use super::table::Table;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::{Collate, CollateError};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -18,7 +19,7 @@ pub(super) fn read(table: &Table<'_>) -> Result<Collate, JobError> {
     match table.value("collate").map(Spanned::get_ref) {
         None => Ok(Collate::Stack),
         Some(DeValue::String(mode)) => Collate::read(mode, None, None, None)
-            .map_err(|error| table.fault_at("collate", error.to_string(), error.takes())),
+            .map_err(|error| table.fault_at("collate", error.to_string(), remedy(&error))),
         Some(DeValue::Table(_)) => of_table(&table.table("collate")?.expect("it is a table")),
         Some(
             DeValue::Integer(_)
@@ -45,6 +46,10 @@ fn of_table(table: &Table<'_>) -> Result<Collate, JobError> {
         },
     };
     Collate::read(mode, multiple_of, fill, max_size).map_err(|error: CollateError| {
-        table.fault_at(error.option(), error.to_string(), error.takes())
+        table.fault_at(error.option(), error.to_string(), remedy(&error))
     })
+}
+
+fn remedy(error: &CollateError) -> Remedy {
+    Diagnose::remedy(error).expect("every one has a remedy")
 }

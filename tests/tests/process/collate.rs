@@ -100,15 +100,31 @@ fn batches_that_exceed_their_slots_are_prepared_by_the_host_and_counted() {
         let of_kind = |kind: &str| -> Vec<&Value> {
             events.iter().filter(|event| event["kind"] == kind).collect()
         };
-        let oversized = of_kind("batches_oversized");
-        assert_eq!(oversized.len(), 1, "{events:?}");
-        assert_eq!(number(oversized[0], "/batches"), BATCHES);
         assert!(of_kind("device_given_up").is_empty(), "nothing is wrong with it: {events:?}");
         if strategy == "device-only" {
             let failed = of_kind("batch_failed");
             assert!(failed.iter().all(|event| event["fault"] == "size"), "{events:?}");
             assert!(!failed.is_empty());
         }
+    }
+}
+
+#[test]
+fn batches_that_exceed_the_memory_of_the_host_take_memory_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    for (collate, workers) in [("pad", 1), ("list", 0)] {
+        let keys = format!("collate = {{ mode = \"{collate}\", max_size = [8, 8] }}");
+        let job = varied("host-only", workers, "", &keys).replace("[24, 31, 40]", "[460, 500]");
+        let report = report(folder.path(), &job.replace("max_size = 57", "max_size = 700"), &[]);
+        let run = &report["runs"][0];
+        check_run(run);
+        let events = run["events"].as_array().expect("events");
+        let oversized = events.iter().find(|event| event["kind"] == "batches_oversized");
+        let oversized = oversized.unwrap_or_else(|| panic!("{events:?}"));
+        assert_eq!(number(oversized, "/batches"), BATCHES);
+        // Of four pictures with three channels.
+        assert!(number(oversized, "/bytes_max") >= 4 * 460 * 460 * 3);
     }
 }
 
@@ -126,7 +142,10 @@ fn what_cannot_be_collated_is_refused_with_the_remedy() {
     refused("collate = 5", &["job.toml", "`collate`", "[collate]"]);
     refused("collate = { mode = \"list\", fill = 1 }", &["job.toml", "`fill`", "\"pad\""]);
     refused("collate = { mode = \"pad\", multiple_of = 0 }", &["`multiple_of`", "from 1"]);
-    refused("collate = { mode = \"pad\", max_size = [5] }", &["`max_size`", "height and width"]);
+    refused(
+        "collate = { mode = \"pad\", max_size = [5] }",
+        &["`collate.max_size`", "height and width"],
+    );
     refused("collate = { mode = \"pad\", padding = 5 }", &["`padding`"]);
     refused("collate = { mode = \"pad\", fill = 0.5 }", &["job.toml", "fill", "uint8"]);
     refused("collate = \"list\"\ncolumns = [\"image\", \"padding_mask\"]", &["\"padding_mask\""]);

@@ -3,6 +3,7 @@
 
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_format::checksum::crc32c;
+use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_format::slot::{HEADER_BYTES, SlotColumn, SlotHeader};
@@ -250,7 +251,9 @@ impl Device for Agent {
         let (samples, batches) = (dataset.len(), batching.batches());
         let batches_held = batching.count(u16::try_from(request.device).unwrap());
         let on_error = OnError::default();
-        let columns = request.columns.clone().into();
+        let collate = request.collate.as_ref().map(|it| Collate::try_from(it).unwrap());
+        let columns = ColumnNames::from(request.columns.clone());
+        let columns = columns.collated(collate.unwrap_or_default());
         let job = Job { dataset, recipe, batching, on_error, columns };
         *self.loaded.lock().unwrap() = Some((request, job));
         Ok(Response::new(LoadReply { samples, batches, batches_held }))
@@ -410,7 +413,8 @@ impl Worker {
             Ok(prepared) => prepared.layout,
             Err(error) => {
                 let (reason, is_damage) = (error.to_string(), error.is_damage());
-                let failed = Failed { epoch, batch, generation, reason, is_damage };
+                let failed =
+                    Failed { epoch, batch, generation, reason, is_damage, exceeds_slot: false };
                 return self.say(Message::Failed(failed));
             }
         };
