@@ -56,7 +56,8 @@ def preview(
 
     Each row is a sample: the picture as it is stored, then what the recipe makes of it in
     successive epochs, prepared as by a loader. Operations on batches mix the samples of the sheet.
-    Normalisation is undone; boxes, points and masks of the recipe's targets are drawn.
+    Normalisation is undone; boxes, points and masks of the recipe's targets are drawn. Pictures of
+    different sizes are padded, as with ``collate="pad"``.
 
     :param dataset: the folder of a dataset, or an open one.
     :param n: samples, spread over the dataset, 1 to 64.
@@ -64,7 +65,7 @@ def preview(
     :param draws: results of each sample, one for each epoch, 1 to 32.
     :param seed: seed of the random parameters.
     :param epoch: epoch of the first result.
-    :raises RecipeError: a recipe whose result has no fixed shape.
+    :raises RecipeError: a recipe that does not fit a picture.
     :raises SampleError: a damaged sample.
     """
     folder = path("dataset", getattr(dataset, "path", dataset))

@@ -146,7 +146,7 @@ fn what_cannot_be_collated_is_refused_with_the_remedy() {
         "collate = { mode = \"pad\", max_size = [5] }",
         &["`collate.max_size`", "height and width"],
     );
-    refused("collate = { mode = \"pad\", padding = 5 }", &["`padding`"]);
+    refused("collate = { mode = \"pad\", padding = 5 }", &["`collate.padding`"]);
     refused("collate = { mode = \"pad\", fill = 0.5 }", &["job.toml", "fill", "uint8"]);
     refused("collate = \"list\"\ncolumns = [\"image\", \"padding_mask\"]", &["\"padding_mask\""]);
     refused("collate = \"pad\"\ncolumns = [\"image_size\"]", &["\"image_size\"", "\"image\""]);
