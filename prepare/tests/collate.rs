@@ -16,7 +16,7 @@ use meetpoint_format::dataset::{
 };
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
-use meetpoint_kernels::{Cpu, Interrupt, SampleId, Tensor};
+use meetpoint_kernels::{Cpu, Error as PictureError, Interrupt, SampleId, TargetProblem, Tensor};
 use meetpoint_prepare::{
     Action, BatchMemory, CpuPreparer, Dataset, Error, Job, MemoryKind, OnError, OnePreparer,
     Preparer,
@@ -63,13 +63,32 @@ struct Made {
     is_uniform: bool,
     /// A picture that does not decode.
     damaged: Option<u64>,
+    /// A target of sample 4 that does not fit its picture.
+    misfit: Option<Misfit>,
+}
+
+/// What does not fit a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Misfit {
+    /// A box outside of it.
+    Box,
+    /// A mask of another size.
+    Mask,
 }
 
 impl Made {
     fn new(is_uniform: bool, damaged: Option<u64>) -> (Self, Arc<Dataset>) {
-        let made = Self { folder: tempfile::tempdir().unwrap(), is_uniform, damaged };
-        let dataset = made.write();
-        (made, dataset)
+        Self { is_uniform, damaged, ..Self::empty() }.written()
+    }
+
+    fn empty() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder, is_uniform: false, damaged: None, misfit: None }
+    }
+
+    fn written(self) -> (Self, Arc<Dataset>) {
+        let dataset = self.write();
+        (self, dataset)
     }
 
     /// Rows and columns of a picture.
@@ -98,10 +117,14 @@ impl Made {
     /// The further columns of all samples.
     fn further(&self) -> RecordBatch {
         let all = || 0..SAMPLES;
-        let pngs: Vec<Vec<u8>> = all().map(|sample| self.png(sample)).collect();
+        let of = |sample: u64, misfit| sample == 4 && self.misfit == Some(misfit);
+        // The mask of another sample has another size.
+        let mask = |sample| self.png(if of(sample, Misfit::Mask) { 5 } else { sample });
+        let pngs: Vec<Vec<u8>> = all().map(mask).collect();
         let corners = all().flat_map(|sample| {
             let count = sample % 3;
-            (0..count).flat_map(|at| [at as f64, 1.0, at as f64 + 3.0, 5.0])
+            let left = if of(sample, Misfit::Box) { 100.0 } else { 0.0 };
+            (0..count).flat_map(move |at| [left + at as f64, 1.0, left + at as f64 + 3.0, 5.0])
         });
         let numbers = arrow_array::PrimitiveArray::<Float64Type>::from_iter_values(corners);
         let boxes = lists(grouped(Arc::new(numbers), 4), all().map(|sample| sample % 3));
@@ -459,6 +482,55 @@ fn recipes_and_columns_that_have_no_such_form_are_refused_by_name() {
         column(refused(OPERATIONS, &["image", "padding_mask"], list)).column(),
         Some("padding_mask")
     );
+}
+
+#[test]
+fn targets_that_do_not_fit_their_picture_name_sample_column_and_remedy() {
+    let recipe = format!("{OPERATIONS}{TARGETS}");
+    for (misfit, wanted) in [(Misfit::Box, "boxes"), (Misfit::Mask, "mask")] {
+        let (_made, dataset) = Made { misfit: Some(misfit), ..Made::empty() }.written();
+        let job = job(&dataset, &recipe, &["image", "boxes", "mask"], pad(1, 0.0));
+        let outcome = preparer(&job).unwrap().prepare(0, 0, &mut memory(&job), &mut |_| true);
+        let error = outcome.unwrap_err();
+        assert!(error.is_damage() && error.remedy().is_some());
+        let Error::Sample { key, source, .. } = error else { panic!("{error}") };
+        assert_eq!(key, "4.png");
+        let PictureError::Target { column, problem } = source else { panic!("{source}") };
+        assert_eq!(column, wanted);
+        match (misfit, *problem) {
+            (Misfit::Box, TargetProblem::BoxOutside { index: 0, .. })
+            | (Misfit::Mask, TargetProblem::MaskSize { .. }) => {}
+            (_, problem) => panic!("{problem}"),
+        }
+        // One damaged sample, which may be left out.
+        let skipping = Job { on_error: OnError::Always(Action::Skip), ..job };
+        assert_eq!(First::of(skipping).samples.len() as u64, SAMPLES - 1);
+    }
+}
+
+#[test]
+fn target_columns_that_are_missing_or_of_another_type_are_refused_by_name() {
+    let (_made, dataset) = Made::new(false, None);
+    let refused = |column: &str, kind: &str| {
+        let target = format!("[targets.{column}]\n{kind}");
+        let recipe = format!("{OPERATIONS}{target}");
+        let columns = ["image", column];
+        let error = job(&dataset, &recipe, &columns, pad(1, 0.0)).batch_columns().unwrap_err();
+        assert!(error.remedy().is_some(), "{error}");
+        match error {
+            Error::Columns { source, .. } => source,
+            other => panic!("{other}"),
+        }
+    };
+    let boxes = "kind = 'boxes'\nformat = 'xyxy'\n";
+    let error = refused("boxen", boxes);
+    let ColumnError::Unknown { name, nearest, .. } = error else { panic!("{error}") };
+    assert_eq!((&name[..], nearest.as_deref()), ("boxen", Some("boxes")));
+    for (column, kind) in [("labels", boxes), ("mask", boxes), ("boxes", "kind = 'mask'\n")] {
+        let error = refused(column, kind);
+        let ColumnError::Target { name, .. } = error else { panic!("{error}") };
+        assert_eq!(name, column);
+    }
 }
 
 #[test]
