@@ -452,7 +452,14 @@ impl Worker {
             Some(Fault::Torn) => header[HEADER_BYTES / 2..].fill(0),
             Some(Fault::Failed) => {
                 let reason = "it would not decode".to_owned();
-                let failed = Failed { epoch, batch, generation, reason, is_damage: false };
+                let failed = Failed {
+                    epoch,
+                    batch,
+                    generation,
+                    reason,
+                    is_damage: false,
+                    exceeds_slot: false,
+                };
                 return self.say(Message::Failed(failed));
             }
             Some(Fault::Silent) => {
