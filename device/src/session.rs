@@ -280,7 +280,7 @@ pub(crate) fn load(
     };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
-    let resources = Resources { engine: Box::new(engine), decode_memory: None };
+    let resources = Resources { engine: Box::new(engine), decode_memory: None, cache: None };
     let preparer = means.preparers.preparer(&job, resources)?;
     let slots = geometry.slots;
     Ok(Job {

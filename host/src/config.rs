@@ -5,6 +5,7 @@ use crate::{Notify, StopHandle};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampler, Shuffled};
+use meetpoint_prepare::cache::{CacheSettings, CacheSlot};
 use meetpoint_prepare::{CpuPreparers, DatasetPaths, OnError, PreparerFactory};
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
 use meetpoint_storage::EngineKind;
@@ -44,6 +45,11 @@ pub struct LoaderConfig {
     /// [`SpoolConfig::quota_bytes`]. Default: [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Another value
     /// must not be more than the memory that this process may use.
     pub memory_budget_bytes: u64,
+    /// Prepared samples in memory, used by the host's preparers. Default: none.
+    pub cache: Option<CacheSettings>,
+    /// The cache itself, opened with the first loader: ranks that are threads of one process get
+    /// clones of one configuration, and so share it.
+    pub cache_slot: CacheSlot,
     /// Makes the preparer of each thread. Default: [`CpuPreparers`].
     pub preparers: Arc<dyn PreparerFactory>,
     /// How blocks are read. Default: `Auto`.
@@ -141,6 +147,8 @@ impl LoaderConfig {
             workers: 0,
             prefetch: 2,
             memory_budget_bytes: Self::MEMORY_BUDGET_BYTES,
+            cache: None,
+            cache_slot: CacheSlot::default(),
             preparers: Arc::new(CpuPreparers::default()),
             engine: EngineKind::Auto,
             read_depth: 32,

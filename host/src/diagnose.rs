@@ -11,6 +11,7 @@ impl Diagnose for Error {
     fn cause(&self) -> &'static str {
         match self {
             Self::Prepare(source) => source.cause(),
+            Self::Cache(source) => source.cause(),
             Self::Storage(source) => source.cause(),
             Self::Job(source) => source.cause(),
             Self::Plan(_) => "epoch_not_planned",
@@ -60,6 +61,7 @@ impl Diagnose for Error {
         let smaller_batches = |remedy: Remedy| remedy.or_set(Setting::BatchSize, Change::Lower);
         Some(match self {
             Self::Prepare(source) => return source.remedy(),
+            Self::Cache(source) => return source.remedy(),
             Self::Storage(source) => return source.remedy(),
             Self::Job(source) => return source.remedy(),
             Self::Collective(source) => return source.remedy(),

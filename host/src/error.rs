@@ -115,6 +115,9 @@ pub enum Error {
     /// The dataset or one of its samples.
     #[error(transparent)]
     Prepare(#[from] meetpoint_prepare::Error),
+    /// The cache of prepared samples.
+    #[error(transparent)]
+    Cache(#[from] meetpoint_prepare::cache::CacheError),
     /// Blocks.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),

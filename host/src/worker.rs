@@ -8,6 +8,7 @@ use crate::ring::{Place, Ring};
 use crate::{Error, cores};
 use meetpoint_format::column::ColumnSource;
 use meetpoint_kernels::Interrupt;
+use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
     BatchMemory, DecodeMemory, Error as PrepareError, Job, MemoryKind, Mended, PreparedBatch,
     Preparer, Resources,
@@ -148,12 +149,14 @@ impl HostPreparer {
     pub(crate) fn open(
         (config, job, ring, driver): (&LoaderConfig, &Job, &Ring, &Arc<Driver>),
         memory: &Arc<DecodeMemory>,
+        cache: Option<&Arc<SampleCache>>,
     ) -> Result<(Self, Vec<String>), Error> {
         let chosen = open_engine(config.engine, config.read_depth)?;
         let mut notes: Vec<String> = chosen.note.into_iter().collect();
         notes.extend_from_slice(chosen.engine.notes());
         let decode_memory = Some(Arc::clone(memory));
-        let resources = Resources { engine: chosen.engine, decode_memory };
+        let cache = cache.map(Arc::clone);
+        let resources = Resources { engine: chosen.engine, decode_memory, cache };
         let mut preparer = config.preparers.preparer(job, resources)?;
         let serial = Arc::new(AtomicU64::new(0));
         let (wanted, asked) = (Arc::clone(&serial), Arc::clone(driver));

@@ -1,5 +1,6 @@
 //! The seam between what needs preparers, a loader or a device, and what makes them.
 
+use crate::cache::SampleCache;
 use crate::{CpuPreparer, DecodeMemory, Error, Job, Preparer};
 use meetpoint_kernels::Cpu;
 use meetpoint_storage::Engine;
@@ -21,6 +22,8 @@ pub struct Resources {
     pub engine: Box<dyn Engine>,
     /// Memory for decoding large samples, shared with other preparers; `None`: without a limit.
     pub decode_memory: Option<Arc<DecodeMemory>>,
+    /// Samples in memory, shared with other preparers; `None`: without a cache.
+    pub cache: Option<Arc<SampleCache>>,
 }
 
 /// Makes [`CpuPreparer`]s.
@@ -39,10 +42,13 @@ impl Default for CpuPreparers {
 
 impl PreparerFactory for CpuPreparers {
     fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
-        let Resources { engine, decode_memory } = resources;
+        let Resources { engine, decode_memory, cache } = resources;
         let mut preparer = CpuPreparer::new(job.clone(), engine, self.cpu)?;
         if let Some(memory) = decode_memory {
             preparer.set_decode_memory(memory);
+        }
+        if let Some(cache) = cache {
+            preparer.set_cache(cache);
         }
         Ok(Box::new(preparer))
     }

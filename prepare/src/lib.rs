@@ -9,11 +9,12 @@
 //! a device), [`DecodeMemory`] (what preparers share for large images), [`Start`] (a recipe on
 //! samples that its first operations have prepared already), [`OnePreparer`] (single samples),
 //! [`collated_shape`] and [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`]
-//! (how prepared samples are compressed), [`OnError`] (what is done about a damaged sample),
-//! [`read_recipe`] (a recipe by its name), [`Error`].
+//! (how prepared samples are compressed), [`cache`] (prepared samples in memory), [`OnError`] (what
+//! is done about a damaged sample), [`read_recipe`] (a recipe by its name), [`Error`].
 
 mod batch;
 mod buffers;
+pub mod cache;
 pub mod codec;
 mod column_cache;
 mod columns;

@@ -66,6 +66,8 @@ pub struct PrepareStats {
     pub left_out: u32,
     /// Of those, damaged ones whose place another sample took.
     pub replaced: u32,
+    /// Samples that were taken from an application cache.
+    pub cached: u32,
     /// Encoded bytes read.
     pub bytes_read: u64,
     /// Time waiting for reads.

@@ -125,6 +125,16 @@ impl Resumer {
         self.decoder.set_interrupt(interrupt);
     }
 
+    /// Number of the first operation that was not executed.
+    pub(crate) fn first(&self) -> usize {
+        self.start.first
+    }
+
+    /// Compression of each stored sample; none of pictures that are JPEGs.
+    pub(crate) fn codec(&self) -> Codec {
+        self.start.codec
+    }
+
     /// Frees the memory for a whole sample, which is otherwise reused.
     pub(crate) fn free(&mut self) {
         self.raw = Vec::new();

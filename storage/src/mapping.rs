@@ -8,6 +8,7 @@
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 /// Size and alignment of a huge page where they are most common; only speed depends on it.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
@@ -128,6 +129,32 @@ impl SharedMapping {
         // The message that announces the bytes goes through the kernel; this keeps the compiler
         // from moving the header before the payload.
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// A file mapped as words that several processes load and store atomically.
+///
+/// The file must be sealed against shrinking: an access behind its end is a fatal signal.
+#[derive(Debug)]
+pub struct SharedWords {
+    mapping: Mapping,
+}
+
+impl SharedWords {
+    /// Maps the first `words` words of a file.
+    pub fn new(file: impl AsFd, words: usize) -> std::io::Result<Self> {
+        let bytes = (words as u64).checked_mul(8).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        Ok(Self { mapping: Mapping::of_file(file, bytes, protection)? })
+    }
+
+    /// The words. What another process stores is seen as by another thread.
+    pub fn as_slice(&self) -> &[AtomicU64] {
+        let words = self.mapping.bytes / size_of::<AtomicU64>();
+        let start = self.mapping.start.as_ptr().cast::<AtomicU64>();
+        // SAFETY: the mapping is readable and writable, begins at a page, has this length and lives
+        // as long as the borrow; atomic words of shared memory may be changed by others.
+        unsafe { std::slice::from_raw_parts(start, words) }
     }
 }
 

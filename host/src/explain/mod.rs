@@ -8,7 +8,7 @@
 
 mod words;
 
-use crate::stats::{BatchRecord, EpochStats};
+use crate::stats::{BatchRecord, CacheUse, EpochStats};
 use serde::{Deserialize, Serialize};
 
 /// Waiting for less than this share of the time counts as none.
@@ -147,6 +147,9 @@ pub struct Explanation {
     pub transform: Option<TransformTime>,
     /// Steps slowed down by preparation; `None` where a replay did not show it.
     pub contention: Option<Contention>,
+    /// The use of the cache of prepared samples; `None` without one.
+    #[serde(default)]
+    pub cache: Option<CacheUse>,
     /// The ceiling of each stage that was used.
     pub ceilings: Vec<Ceiling>,
 }
@@ -234,6 +237,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         contention: around.replayed_step_ns.filter(|it| *it * 1.1 < step_ns).map(|replayed_ns| {
             Contention { step_seconds: step_ns / 1e9, replayed_step_seconds: replayed_ns / 1e9 }
         }),
+        cache: stats.cache,
         ceilings,
     })
 }

@@ -106,6 +106,9 @@ impl Explanation {
                 contention.replayed_step_seconds * 1e3
             ));
         }
+        if let Some(cache) = &self.cache {
+            sentences.push(cache.to_string());
+        }
         sentences.push(format!("The first batch was ready after {:.3} s.", self.startup_seconds));
         sentences
     }

@@ -50,6 +50,7 @@ impl JobFile {
         &self,
         watch: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<Vec<Notice>, Error> {
+        self.check_plan()?;
         self.check_combination()?;
         self.check_dataset(watch)?;
         self.check_cores()?;

@@ -1,7 +1,7 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
-//! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
-//! `read` (TOML to data), `recipe`, `sampler`, `values`, `table`, `marks`, `check` (the job against
+//! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`, `plan`
+//! (what a plan says beside the job), `read` (TOML to data), `recipe`, `sampler`, `values`, `table`, `marks`, `check` (the job against
 //! dataset and machine), `error`.
 
 mod check;
@@ -9,6 +9,7 @@ mod collate;
 mod devices;
 mod error;
 mod marks;
+mod plan;
 mod read;
 mod recipe;
 mod sampler;
@@ -19,6 +20,7 @@ mod values;
 pub(crate) use check::free_bytes;
 pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind};
 pub use error::JobError;
+pub use plan::{OfflinePlan, PLAN_VERSION, Plan, Predicted, operations_in_words};
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
 use crate::{Error, StopHandle};
@@ -26,6 +28,7 @@ use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampler;
+use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::{Action, DatasetPaths, OnError};
 use meetpoint_scheduler::{AnyStrategy, Record, StrategyName, StrategyOptions};
 use meetpoint_storage::files::read_text;
@@ -78,6 +81,8 @@ pub struct JobFile {
     pub prefetch: u32,
     /// Most memory of the ring of batches. Default: 512 MiB.
     pub memory_budget_bytes: u64,
+    /// Prepared samples in memory. Default: none.
+    pub cache: Option<CacheSettings>,
     /// How blocks are read. Default: `auto`.
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
@@ -104,6 +109,8 @@ pub struct JobFile {
     pub spool: SpoolConfig,
     /// What consumes batches. Default: nothing.
     pub accelerator: AcceleratorJob,
+    /// The plan that the job is; `None` for a job that a user wrote.
+    pub plan: Option<Plan>,
     /// Where each value stands in the file.
     marks: marks::Marks,
 }
@@ -200,6 +207,7 @@ impl JobFile {
             workers: self.workers,
             prefetch: self.prefetch,
             memory_budget_bytes: self.memory_budget_bytes,
+            cache: self.cache.clone(),
             engine: self.engine,
             read_depth: self.read_depth,
             devices,

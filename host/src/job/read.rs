@@ -4,12 +4,13 @@ use super::marks::Marks;
 use super::table::{Source, Table};
 use super::values::{BYTES, TIME, positive_time, required};
 use super::{
-    AcceleratorJob, Choice, JobError, JobFile, collate, devices, recipe, sampler, strategy,
+    AcceleratorJob, Choice, JobError, JobFile, collate, devices, plan, recipe, sampler, strategy,
 };
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bytes, parse_duration};
+use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::{Action, DatasetPaths};
 use meetpoint_storage::EngineKind;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 33] = [
+const KEYS: [&str; 36] = [
     "dataset",
     "recipe",
     "columns",
@@ -44,6 +45,8 @@ const KEYS: [&str; 33] = [
     "workers",
     "prefetch",
     "memory_budget",
+    "cache",
+    "cache_after",
     "engine",
     "read_depth",
     "stall_timeout",
@@ -57,6 +60,7 @@ const KEYS: [&str; 33] = [
     "shared",
     "spool",
     "accelerator",
+    "plan",
     "description",
 ];
 
@@ -104,6 +108,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         memory_budget_bytes: table
             .quantity("memory_budget", parse_bytes, BYTES)?
             .unwrap_or(LoaderConfig::MEMORY_BUDGET_BYTES),
+        cache: cache(&table)?,
         engine: table
             .word("engine", &EngineKind::ALL.map(|kind| (kind.as_str(), kind)))?
             .unwrap_or(EngineKind::Auto),
@@ -119,6 +124,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         shared: table.flag("shared", false)?,
         spool: spool(&table, folder)?,
         accelerator: accelerator(&table)?,
+        plan: plan::read(&table, folder)?,
         marks: Marks::of(source, document.get_ref()),
     })
 }
@@ -155,6 +161,21 @@ fn columns(table: &Table<'_>, recipe: &Recipe) -> Result<ColumnNames, JobError> 
                 "name each column once",
             )),
         },
+    }
+}
+
+/// The cache of prepared samples.
+fn cache(table: &Table<'_>) -> Result<Option<CacheSettings>, JobError> {
+    let bytes = table.quantity("cache", parse_bytes, BYTES)?;
+    let operations = table.whole("cache_after", 1..=255)?;
+    match (bytes, operations) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(table.missing("cache", BYTES)),
+        (Some(0), _) => Err(table.wrong_at("cache", BYTES)),
+        (Some(bytes), operations) => {
+            let operations = operations.map(|it| usize::try_from(it).expect("at most 255"));
+            Ok(Some(CacheSettings { bytes, operations }))
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use crate::collective::{CollectiveError, Signs, Turn};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
-use crate::stats::{self, DeviceStats, EpochStats, Event, EventKind};
+use crate::stats::{self, CacheUse, DeviceStats, EpochStats, Event, EventKind};
 use crate::worker::Alarm;
+use meetpoint_prepare::cache::CacheStats;
 use meetpoint_prepare::{ColumnsReadAgain, Damage, Mended};
 use meetpoint_scheduler::{Proposal, Record};
 use std::sync::Arc;
@@ -248,6 +249,25 @@ impl Drop for Epoch<'_> {
     }
 }
 
+/// The use that a run made of the cache.
+fn cache_use(run: &Run, loader: &Loader) -> Option<CacheUse> {
+    let cache = loader.cache.as_ref()?;
+    let CacheStats { budget_bytes, bytes, added, evicted, ranks, ranks_attached, .. } =
+        cache.stats();
+    let hits = run.meters.cached;
+    Some(CacheUse {
+        hits,
+        misses: run.meters.host_samples - hits,
+        added,
+        evicted,
+        bytes,
+        budget_bytes,
+        operations: cache.operations() as u64,
+        ranks,
+        ranks_attached,
+    })
+}
+
 /// What a run measured.
 fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
     let is_complete = run.ended_ns.is_some();
@@ -296,6 +316,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         ahead_batches: run.ahead_batches,
         reused_batches: run.reused_batches,
         displacement: run.displacement(),
+        cache: cache_use(&run, loader),
         events,
         damage: run.damage.take(),
         records: run.records,

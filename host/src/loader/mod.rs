@@ -30,6 +30,7 @@ use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
+use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{DecodeMemory, Job};
 use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
@@ -96,6 +97,8 @@ pub struct Loader {
     saving: Saving,
     /// Where damaged samples are kept.
     quarantine: Option<Quarantine>,
+    /// Prepared samples in memory.
+    cache: Option<Arc<SampleCache>>,
 }
 
 impl Loader {
@@ -112,6 +115,7 @@ impl Loader {
         let interrupt = Interrupt::when(move || asked.is_stopped());
         let longest = job.value_bytes_max(&columns, &interrupt)?;
         let samples = u32::try_from(samples).expect("no more than batch_size");
+        let cache = settings::open_cache(&config, &job)?;
         let batch_bytes = BatchLayout::bytes_max(&columns, samples, &longest);
         let held = schedule::held(&config, &job, batches);
         let limits = Limits::plan(&config, batch_bytes, &held)?;
@@ -143,6 +147,7 @@ impl Loader {
             known_before: None,
             saving: Saving::default(),
             quarantine,
+            cache,
             config,
         };
         // Tried once here, so that a wrong number fails before anything is started.
@@ -187,7 +192,8 @@ impl Loader {
         let memory = DecodeMemory::new(self.config.memory_budget_bytes / shares);
         for number in 0..self.config.workers.max(1) {
             let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
-            let (preparer, notes) = HostPreparer::open(of_loader, &memory)?;
+            let cache = self.cache.as_ref();
+            let (preparer, notes) = HostPreparer::open(of_loader, &memory, cache)?;
             let notices = notes.into_iter().map(|reason| Notice::Storage { device: None, reason });
             notices.for_each(|notice| self.notice(notice));
             if self.config.workers == 0 {

@@ -5,6 +5,7 @@ use crate::{ChoiceConflict, Error, ReuseConflict};
 use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
+use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{Dataset, Job};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
@@ -102,6 +103,19 @@ fn read_sizes(config: &LoaderConfig, dataset: &Dataset) -> Result<(), Error> {
         read?;
     }
     Ok(())
+}
+
+/// The cache of prepared samples, where one is asked for.
+pub(super) fn open_cache(
+    config: &LoaderConfig,
+    job: &Job,
+) -> Result<Option<Arc<SampleCache>>, Error> {
+    let Some(settings) = &config.cache else { return Ok(None) };
+    // A default budget for batches is lowered where it does not fit.
+    let is_default = config.memory_budget_bytes == LoaderConfig::MEMORY_BUDGET_BYTES;
+    let others = if is_default { 0 } else { config.memory_budget_bytes };
+    let processes = config.ranks > 1 && config.shares == 1;
+    Ok(Some(config.cache_slot.open(job, settings, others, processes)?))
 }
 
 /// Which device holds which parts.

@@ -9,6 +9,7 @@ pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord, DamageStats};
 pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phase, Remaining};
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
+use meetpoint_format::units::show_bytes;
 use meetpoint_format::wire;
 use meetpoint_prepare::MemoryKind;
 use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Record, Selection, Source};
@@ -77,6 +78,8 @@ pub struct EpochStats {
     /// Distance of batches from the epoch's order, if batches were chosen for devices; `None` if
     /// the order was unchanged.
     pub displacement: Option<Displacement>,
+    /// The use of the cache of prepared samples; `None` without one.
+    pub cache: Option<CacheUse>,
     /// Faults and what was done about them.
     pub events: Vec<Event>,
     /// Damaged samples of batches that were consumed, and what was done about them.
@@ -84,6 +87,60 @@ pub struct EpochStats {
     /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.
     #[serde(skip)]
     pub checks: Vec<BatchCheck>,
+}
+
+/// The use that an epoch made of the cache of prepared samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CacheUse {
+    /// Samples of the host that were taken from it.
+    pub hits: u64,
+    /// Samples of the host that were not in it.
+    pub misses: u64,
+    /// Samples that this process added to it since it was opened.
+    pub added: u64,
+    /// Samples that this process evicted from it since it was opened.
+    pub evicted: u64,
+    /// Bytes of samples that this process holds in it at the end of the epoch.
+    pub bytes: u64,
+    /// The budget in bytes, over all ranks, with its index.
+    pub budget_bytes: u64,
+    /// Operations of the recipe that are executed before a sample is cached.
+    pub operations: u64,
+    /// Ranks that share it.
+    pub ranks: u64,
+    /// Of these, the ranks that have opened it; nothing is cached before all have.
+    pub ranks_attached: u64,
+}
+
+impl CacheUse {
+    /// Share of the host's samples that were taken from it; 0 where it prepared none.
+    pub fn hit_share(&self) -> f64 {
+        let all = self.hits + self.misses;
+        if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
+    }
+}
+
+impl Display for CacheUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.ranks_attached < self.ranks {
+            return write!(
+                f,
+                "The cache is not used: {} of {} ranks have opened it.",
+                self.ranks_attached, self.ranks
+            );
+        }
+        write!(
+            f,
+            "The cache after operation {} had {:.1} % of the host's samples ({} of {}); it holds \
+             {} of at most {}.",
+            self.operations,
+            100.0 * self.hit_share(),
+            self.hits,
+            self.hits + self.misses,
+            show_bytes(self.bytes),
+            show_bytes(self.budget_bytes)
+        )
+    }
 }
 
 /// The end that prepared a batch.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 
+mod caching;
 mod columns;
 mod damage;
 mod device_link;

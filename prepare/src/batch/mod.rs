@@ -1,21 +1,24 @@
 //! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
 //!
 //! In reading order: this file (reading ahead, decoding), `pictures` (where the images of a sample
-//! lie), `table` (columns beside the images), `collated` (pictures of different sizes), `mend`
-//! (damaged samples).
+//! lie), `cached` (samples in memory), `table` (columns beside the images), `collated` (pictures of
+//! different sizes), `mend` (damaged samples).
 
+mod cached;
 mod collated;
 mod mend;
 mod pictures;
 mod table;
 
 use crate::buffers::BufferPool;
+use crate::cache::SampleCache;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::resume::Resumer;
 use crate::shape::collated_shape;
 use crate::{BatchMemory, Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
+use cached::{CachedSamples, use_of};
 use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::{
     BatchColumns, BatchLayout, ColumnNames, ColumnSource, TargetColumn,
@@ -24,8 +27,8 @@ use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
-    BatchId, BatchMixer, BatchTensors, ContainedPanic, Cpu, Encoded, Interrupt, SampleId,
-    SamplePreparer, TargetSpec, contain_panic,
+    BatchId, BatchMixer, BatchTensors, Cpu, Encoded, Interrupt, SampleId, SamplePreparer,
+    TargetSpec, contain_panic,
 };
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
@@ -139,9 +142,12 @@ pub struct CpuPreparer {
     preparer: SamplePreparer,
     /// Where samples are prepared by the first operations of the recipe.
     resumer: Option<Resumer>,
+    /// Where samples are cached.
+    cached: Option<CachedSamples>,
     /// Where the recipe has operations on batches.
     mixer: Option<BatchMixer>,
     interrupt: Interrupt,
+    cpu: Cpu,
     memory: Option<Arc<DecodeMemory>>,
     spec: TensorSpec,
     pictures: Pictures,
@@ -208,8 +214,10 @@ impl CpuPreparer {
         Ok(Self {
             preparer,
             resumer,
+            cached: None,
             mixer: BatchMixer::new(&job.recipe, spec),
             interrupt: Interrupt::default(),
+            cpu,
             memory: None,
             job,
             engine,
@@ -231,6 +239,13 @@ impl CpuPreparer {
     /// Shares memory for decoding large samples with others; without it there is no limit.
     pub fn set_decode_memory(&mut self, memory: Arc<DecodeMemory>) {
         self.memory = Some(memory);
+    }
+
+    /// Takes samples from a cache that is shared with others, and adds samples to it.
+    pub fn set_cache(&mut self, cache: Arc<SampleCache>) {
+        let mut cached = CachedSamples::new(cache, &self.job.recipe, self.cpu);
+        cached.set_interrupt(self.interrupt.clone());
+        self.cached = Some(cached);
     }
 
     /// Shape of each picture of a sample; of the first view, where the recipe has views. Height and
@@ -356,6 +371,9 @@ impl CpuPreparer {
     fn read_ahead(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
         let depth = self.engine.limits().depth.min(READS_MAX);
         while hand.next < self.samples.len() && self.engine.in_flight() < depth {
+            if self.take_next_cached(hand)? {
+                continue;
+            }
             let (sample, location) = &self.samples[hand.next];
             if hand.bytes_ahead > 0 && hand.bytes_ahead + location.bytes > BYTES_AHEAD_MAX {
                 break;
@@ -497,7 +515,13 @@ impl CpuPreparer {
         self.table.take(position, (sample, location), &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
-        let reserved = self.reserve((sample, location), stored, id, hand)?;
+        let of = use_of(&self.job.batching, (hand.epoch, hand.batch), (sample, position));
+        // A replacement is not where the order has it.
+        let is_in_order = self.samples[position].0 == sample;
+        let cached = self.cached.as_ref().filter(|_| is_in_order);
+        let is_added = cached.is_some_and(|it| it.admits(of, stored, self.resumer.as_ref()));
+        let needed = self.needed(stored, id, is_added);
+        let reserved = self.reserve((sample, location), needed, hand)?;
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
         let is_given_up = &mut hand.is_given_up;
         let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
@@ -506,66 +530,76 @@ impl CpuPreparer {
         let pause = &mut || *is_given_up |= !pace(done);
         let mut staged = self.table.take_pictures();
         let targets = self.table.stored_targets((sample, location), &self.job.dataset)?;
-        let (preparer, resumer) = (&mut self.preparer, &mut self.resumer);
+        let (preparer, resumer) = (&mut self.preparer, self.resumer.as_mut());
+        let cached = self.cached.as_mut().filter(|_| is_added);
         let (pictures, samples) = (&self.pictures, self.samples.len());
         let memory = &mut *hand.memory;
-        let prepared = contain_panic(|| match (resumer, &mut staged) {
-            (None, None) => {
+        let prepared = contain_panic(|| match (cached, resumer, &mut staged) {
+            // Pictures of different sizes are not cached.
+            (Some(cached), resumer, _) => {
+                let mut outs = pictures.of(position, samples, memory.bytes_mut());
+                let (preparers, into) = ((preparer, resumer), (&mut *outs[0], pause as _));
+                cached.fill(preparers, encoded, &targets, (id, of), into)?;
+                Ok(None)
+            }
+            (None, None, None) => {
                 let mut outs = pictures.of(position, samples, memory.bytes_mut());
                 preparer.prepare_columns(encoded, &targets, id, &mut outs, pause)?;
                 Ok(None)
             }
-            (Some(resumer), None) => {
+            (None, Some(resumer), None) => {
                 let mut outs = pictures.of(position, samples, memory.bytes_mut());
                 let out = &mut *outs[0];
                 resumer.prepare(preparer, stored, &targets, id, (out, pause))?;
                 Ok(None)
             }
-            (None, Some(out)) => {
+            (None, None, Some(out)) => {
                 Ok(Some(preparer.prepare_appended(encoded, &targets, id, out, pause)?))
             }
-            (Some(resumer), Some(out)) => {
+            (None, Some(resumer), Some(out)) => {
                 resumer.prepare_appended(preparer, stored, &targets, id, (out, pause)).map(Some)
             }
         });
-        if reserved.is_some() || prepared.is_err() {
-            // What it took is free for others only if it is not retained.
-            self.preparer.free_pictures();
-            self.resumer.iter_mut().for_each(Resumer::free);
-        }
-        let prepared = prepared.map_err(|ContainedPanic { message, location: line }| {
-            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
-            Error::Defect { part, row, key, message, location: line }
-        })?;
-        let prepared = prepared.map_err(|why| self.job.dataset.unprepared((sample, location), why));
+        let place = (sample, location);
+        let prepared = self.prepared(place, prepared, reserved.is_some());
         if let Some(staged) = staged {
             self.table.put_pictures(position, staged, prepared.as_ref().ok().copied().flatten());
         }
         prepared?;
-        let place = (sample, location);
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
         self.table.check_room(hand.memory)?;
         hand.stats.samples += 1;
-        hand.stats.filled_in += u32::from(self.preparer.is_filled_in());
+        let is_filled_in = match self.cached.as_ref().filter(|_| is_added) {
+            Some(cached) => cached.is_filled_in(),
+            None => self.preparer.is_filled_in(),
+        };
+        hand.stats.filled_in += u32::from(is_filled_in);
         hand.stats.bytes_read += stored.len() as u64;
         hand.stats.compute_ns += nanoseconds(started.elapsed());
         Ok(())
     }
 
-    /// Reserves the memory that decoding a sample takes, where that is much.
+    /// The memory that decoding a sample takes; `None` where its header does not read, which is the
+    /// decoder's to refuse.
+    fn needed(&self, stored: &[u8], id: SampleId, is_added: bool) -> Option<u64> {
+        let needed = match &self.resumer {
+            None => self.preparer.memory_bytes(stored, id).ok()?,
+            Some(resumer) => return resumer.memory_bytes(&self.preparer, stored, id),
+        };
+        // What is cached is decoded as a whole.
+        let cached = self.cached.as_ref().filter(|_| is_added);
+        let whole = cached.and_then(|cached| cached.memory_bytes(stored, id));
+        Some(needed.max(whole.unwrap_or(0)))
+    }
+
+    /// Reserves the memory that preparing a sample takes, where that is much.
     fn reserve(
         &self,
         (sample, location): (u64, &SampleLocation),
-        stored: &[u8],
-        id: SampleId,
+        needed: Option<u64>,
         hand: &mut InHand<'_>,
     ) -> Result<Option<Reserved>, Error> {
         let Some(memory) = &self.memory else { return Ok(None) };
-        // Headers that do not read are the decoder's to refuse.
-        let needed = match &self.resumer {
-            None => self.preparer.memory_bytes(stored, id).ok(),
-            Some(resumer) => resumer.memory_bytes(&self.preparer, stored, id),
-        };
         let Some(needed) = needed else { return Ok(None) };
         memory.reserve(needed, &mut || hand.ask().is_ok() && !self.interrupt.is_raised()).map_err(
             |why| match why {
@@ -617,6 +651,9 @@ impl Preparer for CpuPreparer {
         self.preparer.set_interrupt(interrupt.clone());
         if let Some(resumer) = &mut self.resumer {
             resumer.set_interrupt(interrupt.clone());
+        }
+        if let Some(cached) = &mut self.cached {
+            cached.set_interrupt(interrupt.clone());
         }
         if let Some(mixer) = &mut self.mixer {
             mixer.set_interrupt(interrupt.clone());

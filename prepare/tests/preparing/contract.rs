@@ -1,5 +1,6 @@
 //! What every preparer keeps to, whatever it prepares with.
 
+use crate::caching::caching;
 use crate::faulty::FaultyPreparer;
 use crate::support::{NoRoom, damage, expected, job, shuffled, write};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
@@ -24,7 +25,7 @@ fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [Make; 4] = [
+pub(crate) const SUBJECTS: [Make; 6] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {
@@ -35,6 +36,8 @@ pub(crate) const SUBJECTS: [Make; 4] = [
         let inner = cpu(job, shuffled(&job.dataset, 4, 3));
         Box::new(FaultyPreparer { inner, every: 2, calls: 0 })
     },
+    |job| caching(job, 4 << 20),
+    |job| caching(job, 40 << 10),
 ];
 
 /// Memory that is said to be of a kind, longer than a batch, and filled with sevens.

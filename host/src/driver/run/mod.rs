@@ -113,6 +113,10 @@ pub(crate) struct RunMeters {
     /// Batches of the host that were larger than the memory reserved for them, and the bytes of the
     /// largest.
     pub(crate) oversized: (u64, u64),
+    /// Samples of batches of the host.
+    pub(crate) host_samples: u64,
+    /// Of those, taken from the cache.
+    pub(crate) cached: u64,
 }
 
 /// One epoch.
@@ -196,6 +200,8 @@ impl Run {
                 counters: Counters::default(),
                 filled_in: 0,
                 oversized: (0, 0),
+                host_samples: 0,
+                cached: 0,
             },
             ended_ns: None,
         })
@@ -283,6 +289,8 @@ impl Run {
         if let Some(stats) = prepared.stats {
             self.meters.read.add(stats.read_wait_ns);
             self.meters.filled_in += u64::from(stats.filled_in);
+            self.meters.host_samples += u64::from(stats.samples);
+            self.meters.cached += u64::from(stats.cached);
         }
         if let Memory::Own(_) = prepared.memory {
             let (batches, bytes) = &mut self.meters.oversized;

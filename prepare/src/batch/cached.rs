@@ -1,0 +1,222 @@
+//! One thread's use of an application cache: what it takes from it, and what it adds.
+
+use super::{CpuPreparer, InHand, nanoseconds};
+use crate::Error;
+use crate::cache::{SampleCache, Use};
+use crate::codec::raw_bytes;
+use crate::resume::{Resumer, Unprepared};
+use meetpoint_format::batching::Batching;
+use meetpoint_format::dataset::{SampleLocation, decode_sample, encode_sample};
+use meetpoint_format::recipe::{Recipe, SampleType, TensorSpec};
+use meetpoint_kernels::{
+    ContainedPanic, Cpu, Encoded, Interrupt, SampleId, SamplePreparer, Tensor, contain_panic,
+    numbers_of, probe,
+};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Prepares samples from a cache, and those that are added to it.
+pub(super) struct CachedSamples {
+    cache: Arc<SampleCache>,
+    /// Number of the first operation behind the cached ones, counting those that others contain.
+    first: usize,
+    /// What the cached operations give.
+    result: SampleType,
+    /// Executes these operations.
+    beginning: SamplePreparer,
+    content: Vec<u8>,
+    /// Whether the last sample that was added or not was a damaged JPEG, filled in.
+    is_filled_in: bool,
+}
+
+/// A cached sample, copied out.
+pub(super) struct CachedSample {
+    pub(super) spec: TensorSpec,
+    data: Range<usize>,
+}
+
+impl CachedSamples {
+    pub(super) fn new(cache: Arc<SampleCache>, recipe: &Recipe, cpu: Cpu) -> Self {
+        let beginning = recipe.beginning(cache.operations());
+        Self {
+            cache,
+            first: numbers_of(beginning.operations()),
+            result: beginning.result(),
+            beginning: SamplePreparer::new(&beginning, cpu),
+            content: Vec::new(),
+            is_filled_in: false,
+        }
+    }
+
+    pub(super) fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.beginning.set_interrupt(interrupt);
+    }
+
+    /// Frees the memory for a whole picture.
+    pub(super) fn free(&mut self) {
+        self.beginning.free_pictures();
+    }
+
+    /// Number of the first operation behind the cached ones.
+    pub(super) fn first(&self) -> usize {
+        self.first
+    }
+
+    pub(super) fn is_filled_in(&self) -> bool {
+        self.is_filled_in
+    }
+
+    /// A sample, where it is cached.
+    pub(super) fn get(&mut self, of: Use) -> Option<CachedSample> {
+        if !self.cache.get(of, &mut self.content) {
+            return None;
+        }
+        let (spec, data) = decode_sample(&self.content, &self.result).ok()?;
+        Some(CachedSample { spec, data })
+    }
+
+    /// Applies the rest of the recipe to a cached sample.
+    pub(super) fn resume(
+        &self,
+        preparer: &mut SamplePreparer,
+        CachedSample { spec, data }: &CachedSample,
+        targets: &[&[u8]],
+        id: SampleId,
+        into: (&mut [u8], &mut dyn FnMut()),
+    ) -> Result<(), Unprepared> {
+        let data = &self.content[data.clone()];
+        Ok(preparer.resume_with(self.first, (spec, data), targets, id, into)?)
+    }
+
+    /// Whether a sample that is stored so would be added.
+    pub(super) fn admits(&self, of: Use, stored: &[u8], resumer: Option<&Resumer>) -> bool {
+        let bytes = match (self.result.size, resumer) {
+            (Some(size), _) => Some(self.result.tensor(size).bytes()),
+            (None, Some(resumer)) => raw_bytes(resumer.codec(), stored),
+            (None, None) => {
+                probe(stored).ok().map(|info| self.result.tensor((info.height, info.width)).bytes())
+            }
+        };
+        bytes.is_some_and(|bytes| self.cache.admits(of, bytes))
+    }
+
+    /// Most bytes of memory that the cached operations take; `None` where the decoder refuses the
+    /// sample.
+    pub(super) fn memory_bytes(&self, stored: &[u8], id: SampleId) -> Option<u64> {
+        let info = probe(stored).ok()?;
+        let picture = self.result.tensor((info.height, info.width)).bytes() as u64;
+        Some(self.beginning.memory_bytes(stored, id).ok()? + picture)
+    }
+
+    /// Prepares a sample in two parts, and adds the result of the first.
+    pub(super) fn fill(
+        &mut self,
+        (preparer, resumer): (&mut SamplePreparer, Option<&mut Resumer>),
+        encoded: Encoded<'_>,
+        targets: &[&[u8]],
+        (id, of): (SampleId, Use),
+        into: (&mut [u8], &mut dyn FnMut()),
+    ) -> Result<(), Unprepared> {
+        self.is_filled_in = false;
+        let Tensor { spec, data } = match resumer {
+            None => {
+                let tensor = self.beginning.prepare_tensor(encoded, id)?;
+                self.is_filled_in = self.beginning.is_filled_in();
+                tensor
+            }
+            Some(resumer) => {
+                let first = resumer.first();
+                let (spec, data) = resumer.load(encoded.bytes)?;
+                if first == self.first {
+                    Tensor { spec, data: data.to_vec() }
+                } else {
+                    self.beginning.resume(first, (&spec, data), id)?
+                }
+            }
+        };
+        // One that was filled in is counted in every epoch, as without a cache.
+        if !self.is_filled_in {
+            self.cache.put(of, &encode_sample(&spec, &data));
+        }
+        Ok(preparer.resume_with(self.first, (&spec, &data), targets, id, into)?)
+    }
+}
+
+impl CpuPreparer {
+    /// Takes the next sample from the cache; `false` where it is to be read.
+    pub(super) fn take_next_cached(&mut self, hand: &mut InHand<'_>) -> Result<bool, Error> {
+        let position = hand.next;
+        let taken = match self.take_cached(position, hand) {
+            Ok(false) => return Ok(false),
+            Ok(true) => Ok(()),
+            Err(error) => Err(error),
+        };
+        hand.next += 1;
+        taken.or_else(|error| self.mend(position, error, hand))?;
+        Ok(true)
+    }
+
+    /// Prepares a sample from the cache; `false` where it is not there.
+    fn take_cached(&mut self, position: usize, hand: &mut InHand<'_>) -> Result<bool, Error> {
+        let Some(cached) = &mut self.cached else { return Ok(false) };
+        let started = Instant::now();
+        let (sample, location) = self.samples[position].clone();
+        let of = use_of(&self.job.batching, (hand.epoch, hand.batch), (sample, position));
+        let Some(found) = cached.get(of) else { return Ok(false) };
+        let first = cached.first();
+        hand.ask()?;
+        self.interrupt.check().map_err(|_| Error::Interrupted)?;
+        let place = (sample, &location);
+        self.table.take(position, place, &self.job.dataset)?;
+        let (seed, key) = (self.job.batching.seed(), self.keys[position]);
+        let id = SampleId { seed, epoch: hand.epoch, sample: key };
+        let needed = self.preparer.resume_bytes(first, &found.spec, id).ok();
+        let reserved = self.reserve(place, needed, hand)?;
+        let targets = self.table.stored_targets(place, &self.job.dataset)?;
+        let mut outs = self.pictures.of(position, self.samples.len(), hand.memory.bytes_mut());
+        let (pace, done) = (&mut hand.pace, hand.stats.samples);
+        let is_given_up = &mut hand.is_given_up;
+        let pause = &mut || *is_given_up |= !pace(done);
+        let (cached, preparer) = (self.cached.as_ref().expect("as above"), &mut self.preparer);
+        let prepared =
+            contain_panic(|| cached.resume(preparer, &found, &targets, id, (&mut *outs[0], pause)));
+        self.prepared(place, prepared, reserved.is_some())?;
+        self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
+        hand.stats.samples += 1;
+        hand.stats.cached += 1;
+        hand.stats.compute_ns += nanoseconds(started.elapsed());
+        Ok(true)
+    }
+
+    /// Frees memory after a sample where that is needed, and locates what went wrong with it.
+    pub(super) fn prepared<T>(
+        &mut self,
+        (sample, location): (u64, &SampleLocation),
+        prepared: Result<Result<T, Unprepared>, ContainedPanic>,
+        is_large: bool,
+    ) -> Result<T, Error> {
+        if is_large || prepared.is_err() {
+            // What it took is free for others only if it is not retained.
+            self.preparer.free_pictures();
+            self.resumer.iter_mut().for_each(Resumer::free);
+            self.cached.iter_mut().for_each(CachedSamples::free);
+        }
+        let prepared = prepared.map_err(|ContainedPanic { message, location: line }| {
+            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
+            Error::Defect { part, row, key, message, location: line }
+        })?;
+        prepared.map_err(|why| self.job.dataset.unprepared((sample, location), why))
+    }
+}
+
+/// Where a sample is in the order of consumption of all ranks.
+pub(super) fn use_of(
+    batching: &Batching,
+    (epoch, batch): (u32, u32),
+    (sample, at): (u64, usize),
+) -> Use {
+    let rank = batching.rank();
+    let number = u64::from(batch) * u64::from(rank.ranks) + u64::from(rank.rank);
+    Use { epoch, sample, position: number * u64::from(batching.batch_size()) + at as u64 }
+}

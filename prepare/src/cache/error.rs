@@ -1,0 +1,151 @@
+//! Why there is no application cache.
+
+use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_format::recipe::CutRefusal;
+use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_storage::MemoryLimit;
+use std::path::PathBuf;
+
+/// Why there is no application cache.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// More than this process may use.
+    #[error(
+        "a cache of {} and {} for batches exceed {}",
+        show_bytes(*bytes),
+        show_bytes(*others_bytes),
+        memory(limit)
+    )]
+    TooLarge {
+        /// The budget.
+        bytes: u64,
+        /// What is promised to something else.
+        others_bytes: u64,
+        /// What this process may use.
+        limit: MemoryLimit,
+    },
+    /// Not even one sample fits.
+    #[error(
+        "a cache of {} holds no sample: its index of {samples} samples and one block take {}",
+        show_bytes(*bytes),
+        show_bytes_at_least(*least)
+    )]
+    TooSmall {
+        /// The budget.
+        bytes: u64,
+        /// The smallest that works.
+        least: u64,
+        /// Samples of the dataset.
+        samples: u64,
+    },
+    /// More than the index can number.
+    #[error("a cache cannot number {samples} samples at {positions} positions of an epoch")]
+    TooManySamples {
+        /// Samples of the dataset.
+        samples: u64,
+        /// Positions of an epoch, over all ranks.
+        positions: u64,
+    },
+    /// No operation has the same result in every epoch.
+    #[error(
+        "no result of the recipe can be cached{}",
+        because.as_ref().map(|it| format!(": {it}")).unwrap_or_default()
+    )]
+    NothingToCache {
+        /// Why the recipe cannot be cut after its first operation.
+        because: Option<CutRefusal>,
+    },
+    /// Pictures of different sizes, of which a cache has no room that is known in advance.
+    #[error("samples cannot be cached where `collate` is \"{mode}\"")]
+    Collate {
+        /// Mode of `collate`.
+        mode: &'static str,
+    },
+    /// A number of operations outside of the recipe.
+    #[error("samples are cached after {least} to {most} operations of this recipe, not {asked}")]
+    Operations {
+        /// Asked for.
+        asked: usize,
+        /// Least.
+        least: usize,
+        /// Most.
+        most: usize,
+    },
+    /// Operations after which samples cannot be cached.
+    #[error("samples cannot be cached after {asked} operations: {because}")]
+    Refused {
+        /// Asked for.
+        asked: usize,
+        /// Why.
+        because: CutRefusal,
+    },
+    /// Shared memory, or the file by which ranks find it.
+    #[error("failed to {action} {}: {source}", path.display())]
+    Io {
+        /// What failed.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file by which ranks find the cache is not this user's alone.
+    #[error("{} belongs to another user or can be read by others", path.display())]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process holds that file for too long.
+    #[error("{} stays locked by another process", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// The memory of a process in words.
+fn memory(limit: &MemoryLimit) -> String {
+    let bytes = show_bytes(limit.bytes);
+    match &limit.file {
+        Some(file) => format!("the {bytes} that {} allows", file.display()),
+        None => format!("the {bytes} of memory of this machine"),
+    }
+}
+
+impl Diagnose for CacheError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "cache_too_large",
+            Self::TooSmall { .. } => "cache_too_small",
+            Self::TooManySamples { .. } => "cache_index",
+            Self::NothingToCache { .. } => "nothing_to_cache",
+            Self::Collate { .. } => "cache_collate",
+            Self::Operations { .. } | Self::Refused { .. } => "cache_operations",
+            Self::Io { .. } => "cache_memory",
+            Self::NotPrivate { .. } => "cache_not_private",
+            Self::Locked { .. } => "cache_locked",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::TooLarge { others_bytes, limit, .. } => {
+                let most = show_bytes(limit.bytes.saturating_sub(*others_bytes));
+                format!("lower cache to less than {most}, or lower memory_budget").into()
+            }
+            Self::TooSmall { least, .. } => {
+                let least = show_bytes_at_least(*least);
+                format!("raise cache to {least} or more, or leave it out").into()
+            }
+            Self::TooManySamples { .. } | Self::NothingToCache { .. } => "leave cache out".into(),
+            Self::Collate { .. } => "leave cache out, or set collate to \"stack\"".into(),
+            Self::Operations { least, most, .. } => {
+                format!("set cache_after to {least} to {most}, or leave it out").into()
+            }
+            Self::Refused { .. } => "lower cache_after, or leave it out".into(),
+            Self::Io { .. } => "leave cache out, or free memory".into(),
+            Self::NotPrivate { .. } => "remove the file".into(),
+            Self::Locked { .. } => "end the other process, or leave cache out".into(),
+        })
+    }
+}
