@@ -142,6 +142,9 @@ pub enum Error {
         /// The file of the control group that sets the limit.
         file: Option<PathBuf>,
     },
+    /// A temporary file does not open or read through the storage engine.
+    #[error(transparent)]
+    Storage(#[from] meetpoint_storage::Error),
     /// A temporary file or its folder.
     #[error("failed to {action} {}: {source}", path.display())]
     Io {
@@ -232,6 +235,7 @@ impl Diagnose for Error {
             Self::Unreadable(source) => source.cause(),
             Self::Datasets(source) => source.cause(),
             Self::Cut(source) => source.cause(),
+            Self::Storage(source) => source.cause(),
             Self::Io { .. } => "temporary_file",
             Self::Decide(source) => source.cause(),
         }
@@ -288,6 +292,7 @@ impl Diagnose for Error {
             Self::Unreadable(source) => return source.remedy(),
             Self::Datasets(source) => return source.remedy(),
             Self::Cut(source) => return source.remedy(),
+            Self::Storage(source) => return source.remedy(),
             Self::Io { .. } => temporary("name another folder for temporary files"),
             Self::Decide(source) => return source.remedy(),
         })

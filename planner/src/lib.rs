@@ -36,13 +36,14 @@
 //! strategies), [`mod@results`] (a measured strategy, and its CSV), [`mod@statistics`] (errors of
 //! means and totals), [`mod@score`] (PRESTO's weighted score), [`mod@decide`] (time to finish
 //! within limits), [`mod@profile`] (the measurement), [`mod@materialize`]
-//! (a dataset of what the beginning of a recipe gives), [`Error`].
+//! (a dataset of what the beginning of a recipe gives), [`mod@plan`] (who runs what), [`Error`].
 
 pub mod decide;
 pub mod enumerate;
 mod error;
 mod jpeg;
 pub mod materialize;
+pub mod plan;
 pub mod profile;
 pub mod results;
 pub mod score;
@@ -56,6 +57,6 @@ pub use materialize::{
     CutError, PrepareOptions, PrepareProgress, PrepareSummary, find_cut, materialize,
 };
 pub use profile::{Options, Profile, profile};
-pub use results::{Measured, read_csv, write_csv};
+pub use results::{Measured, read_csv, read_json, write_csv};
 pub use score::{StorageMeaning, Weights, score};
 pub use vocabulary::{Cache, Codec, Form, Point};

@@ -6,10 +6,12 @@ use crate::vocabulary::{Cache, Codec, Form, Point};
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use serde::{Deserialize, Serialize};
 
-/// How the page cache was emptied before a cold run, and whether that had an effect.
+/// How the page cache was kept out of a cold run, and whether that had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheDrop {
+    /// Samples were read with O_DIRECT, past the page cache.
+    Direct,
     /// `posix_fadvise(DONTNEED)`; probed pages were gone afterwards.
     Dropped,
     /// `posix_fadvise(DONTNEED)`; pages were still in memory afterwards, as on tmpfs. Cold figures
@@ -23,6 +25,7 @@ impl CacheDrop {
     /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Direct => "direct",
             Self::Dropped => "dropped",
             Self::Ineffective => "ineffective",
             Self::Unverified => "unverified",
@@ -87,8 +90,12 @@ pub struct Measured {
     pub peak_memory_bytes: u64,
     /// Bytes per second that the drive delivered in the runs; `None` where the system does not say.
     pub disk_bytes_per_second: Option<f64>,
-    /// How the page cache was emptied before cold runs.
+    /// How the page cache was kept out of cold runs.
     pub cache_drop: CacheDrop,
+    /// Measured joules for a sample, of all meters that do not overlap; `None` where the machine
+    /// has no meter that works.
+    #[serde(default)]
+    pub joules: Option<f64>,
 }
 
 impl Measured {
@@ -135,6 +142,11 @@ impl Measured {
         terms.iter().map(|term| term * term).sum::<f64>().sqrt()
     }
 
+    /// Relative half-width of the confidence interval of the cold rate; infinite after one run.
+    pub fn cold_off(&self, confidence: f64) -> f64 {
+        self.relative_off(self.cold_deviation / self.cold_per_second, confidence)
+    }
+
     /// Relative half-width of the confidence interval of a rate with this relative deviation
     /// between runs.
     fn relative_off(&self, deviation: f64, confidence: f64) -> f64 {
@@ -170,6 +182,7 @@ impl Measured {
             ("cpu_seconds", self.cpu_seconds),
             ("context_switches", self.context_switches),
             ("disk_bytes_per_second", self.disk_bytes_per_second.unwrap_or_default()),
+            ("joules", self.joules.unwrap_or_default()),
         ];
         let is_bad = |value: f64| !value.is_finite() || value < 0.0;
         let zero = positive.into_iter().find(|(_, value)| is_bad(*value) || *value == 0.0);
@@ -257,10 +270,25 @@ pub fn write_csv(results: &[Measured]) -> Result<String, CsvError> {
     Ok(String::from_utf8(bytes).expect("names and numbers are UTF-8"))
 }
 
+/// Results from the document that `meetpoint profile --json` prints.
+pub fn read_json(text: &str) -> Result<Vec<Measured>, CsvError> {
+    #[derive(Deserialize)]
+    struct Document {
+        results: Vec<Measured>,
+    }
+    let document: Document =
+        serde_json::from_str(text).map_err(|error| CsvError::Csv { reason: error.to_string() })?;
+    checked(document.results)
+}
+
 /// Results from [`write_csv`].
 pub fn read_csv(text: &str) -> Result<Vec<Measured>, CsvError> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let results: Vec<Measured> = reader.deserialize().collect::<Result<_, csv::Error>>()?;
+    checked(reader.deserialize().collect::<Result<_, csv::Error>>()?)
+}
+
+/// Refuses values outside of their ranges, and results of several datasets.
+fn checked(results: Vec<Measured>) -> Result<Vec<Measured>, CsvError> {
     let expected = results.first().ok_or(CsvError::Empty)?.dataset_samples;
     for (row, result) in (1..).zip(&results) {
         if let Some((column, value, range)) = result.problem() {

@@ -1,5 +1,6 @@
-//! What a run used: processor time, context switches, memory, bytes from the drive.
+//! What a run used: processor time, context switches, memory, bytes from the drive, energy.
 
+use meetpoint_host::energy::{Meters, Recorder};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
@@ -14,25 +15,37 @@ pub(super) struct Usage {
     pub(super) peak_memory_bytes: u64,
     /// `None` where the system does not say.
     pub(super) disk_bytes: Option<u64>,
+    /// `None` where no meter works, or one failed.
+    pub(super) joules: Option<f64>,
 }
 
 /// A run that is being measured.
-#[derive(Debug)]
 pub(super) struct Metering {
     begun: Instant,
     cpu_seconds: f64,
     disk_bytes: Option<u64>,
+    /// Where a meter works.
+    recorder: Option<Recorder>,
 }
 
 impl Metering {
-    pub(super) fn begin() -> Self {
+    /// Begins; meters come back at the end.
+    pub(super) fn begin(meters: &mut Meters) -> Self {
         // Resets VmHWM (proc(5)); where that is refused, the peak is that of the process so far.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
-        Self { disk_bytes: disk_bytes(), cpu_seconds: cpu_seconds(), begun: Instant::now() }
+        let has_meters = meters.used().next().is_some();
+        let recorder = has_meters.then(|| Recorder::start(std::mem::take(meters)));
+        let (disk_bytes, cpu_seconds) = (disk_bytes(), cpu_seconds());
+        Self { disk_bytes, cpu_seconds, recorder, begun: Instant::now() }
     }
 
-    pub(super) fn end(self, context_switches: u64) -> Usage {
+    pub(super) fn end(self, context_switches: u64, meters: &mut Meters) -> Usage {
         let seconds = self.begun.elapsed().as_secs_f64();
+        let joules = self.recorder.and_then(|recorder| {
+            let (measurement, given_back) = recorder.stop();
+            *meters = given_back;
+            measurement.sum_joules()
+        });
         let disk = disk_bytes().zip(self.disk_bytes);
         Usage {
             seconds,
@@ -40,6 +53,7 @@ impl Metering {
             context_switches,
             peak_memory_bytes: field("/proc/self/status", "VmHWM:").unwrap_or(0) * 1024,
             disk_bytes: disk.map(|(now, before)| now.saturating_sub(before)),
+            joules,
         }
     }
 }
@@ -75,14 +89,15 @@ mod tests {
 
     #[test]
     fn a_run_that_computes_has_used_the_processor_and_memory() {
-        let metering = Metering::begin();
+        let mut meters = Meters::default();
+        let metering = Metering::begin(&mut meters);
         let mut sum = 0u64;
         while cpu_seconds() - metering.cpu_seconds < 0.002 {
             sum = (0..10_000).fold(sum, |sum, number| std::hint::black_box(sum ^ number));
         }
-        let usage = metering.end(3);
+        let usage = metering.end(3, &mut meters);
         assert!(usage.cpu_seconds >= 0.002 && usage.seconds > 0.0, "{usage:?} {sum}");
         assert!(usage.peak_memory_bytes > 1 << 16, "{usage:?}");
-        assert_eq!(usage.context_switches, 3);
+        assert_eq!((usage.context_switches, usage.joules), (3, None));
     }
 }

@@ -6,10 +6,11 @@
 //!
 //! In reading order: [`Options`], [`profile`], `choice` (which samples), `rounds` (which stored
 //! forms), `space` (what fits),
-//! `offline` (before the cut), `store` (between), `online` (after the cut), `workers`,
-//! `meters`.
+//! `offline` (before the cut), `store` (between), `direct` (cold reads), `online` (after the cut),
+//! `workers`, `meters`.
 
 mod choice;
+mod direct;
 mod meters;
 mod offline;
 mod online;
@@ -25,13 +26,16 @@ use crate::results::{CacheDrop, Measured};
 use crate::statistics::{Moments, extrapolate};
 use crate::vocabulary::{Cache, Codec, Point};
 use choice::Choice;
+use direct::DirectReader;
 use meetpoint_diagnose::Setting;
 use meetpoint_format::recipe::Recipe;
+use meetpoint_host::energy::{Machine, Meters};
 use meetpoint_kernels::ImageFormat;
 use meetpoint_prepare::Dataset;
 use offline::Offline;
 use online::{Expected, Run, Work};
 use rounds::{StoredForm, open_forms, outdated_forms};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -88,6 +92,8 @@ pub struct Profile {
     pub samples: u64,
     /// Rounds, each with more samples than the one before.
     pub rounds: u32,
+    /// Why no energy was measured; `None` where it was.
+    pub no_meters: Option<String>,
 }
 
 /// How far a profile is.
@@ -109,6 +115,20 @@ pub fn profile(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Profile, Error> {
+    profile_with(dataset, recipe, options, Meters::find(Machine::this()), stop, progress)
+}
+
+/// The same with given meters of energy.
+pub fn profile_with(
+    dataset: &Arc<Dataset>,
+    recipe: &Recipe,
+    options: &Options,
+    meters: Meters,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Profile, Error> {
+    let no_meters = meters.why_none().map(|why| why.to_string());
+    let meters = RefCell::new(meters);
     check(dataset, options)?;
     check_pictures(recipe)?;
     let mut count = match options.samples {
@@ -122,7 +142,7 @@ pub fn profile(
     let mut results: Vec<Measured> = Vec::new();
     for rounds in 1.. {
         let choice = Choice::new(dataset, count, options.seed)?;
-        let round = Round { choice: &choice, recipe, options, stop };
+        let round = Round { choice: &choice, recipe, options, meters: &meters, stop };
         let decision = loop {
             replace(&mut results, round.measure(&open, progress)?);
             let decision = decide(&results, &options.goal)?;
@@ -136,7 +156,7 @@ pub fn profile(
             Samples::Widening => decision.is_certain || count >= most,
         };
         if is_last {
-            return Ok(Profile { results, decision, points, samples: count, rounds });
+            return Ok(Profile { results, decision, points, samples: count, rounds, no_meters });
         }
         // Only what may still be the best is measured again, beside nothing offline.
         open = open_forms(&legal, &results, &decision);
@@ -223,6 +243,8 @@ struct Round<'a> {
     choice: &'a Choice,
     recipe: &'a Recipe,
     options: &'a Options,
+    /// Meters of energy, which one run at a time uses.
+    meters: &'a RefCell<Meters>,
     stop: &'a AtomicBool,
 }
 
@@ -237,11 +259,13 @@ struct Runs {
     seconds: f64,
     /// `None` once a run did not say.
     disk_bytes: Option<u64>,
+    /// `None` once a run was not measured.
+    joules: Option<f64>,
 }
 
 impl Runs {
     fn of(samples: usize, runs: &[Run]) -> Self {
-        let mut all = Self { disk_bytes: Some(0), ..Self::default() };
+        let mut all = Self { disk_bytes: Some(0), joules: Some(0.0), ..Self::default() };
         for Run { usage, per_sample } in runs {
             all.per_second.add(samples as f64 / usage.seconds);
             all.per_sample.merge(*per_sample);
@@ -250,6 +274,7 @@ impl Runs {
             all.peak_memory_bytes = all.peak_memory_bytes.max(usage.peak_memory_bytes);
             all.seconds += usage.seconds;
             all.disk_bytes = all.disk_bytes.zip(usage.disk_bytes).map(|(sum, it)| sum + it);
+            all.joules = all.joules.zip(usage.joules).map(|(sum, it)| sum + it);
         }
         all
     }
@@ -330,18 +355,23 @@ impl Round<'_> {
     fn measure_threads(&self, offline: &Offline, threads: usize) -> Result<Vec<Measured>, Error> {
         let (store, work) = (&offline.store, self.work());
         let (mut cold, mut page, mut application) = (Vec::new(), Vec::new(), Vec::new());
-        let mut cache_drop = CacheDrop::Dropped;
+        let meters = &mut *self.meters.borrow_mut();
+        let is_direct = DirectReader::open(store)?.is_direct()?;
+        let mut cache_drop = if is_direct { CacheDrop::Direct } else { CacheDrop::Dropped };
         for _ in 0..self.options.runs {
-            let dropped = store.drop_cache()?;
-            if dropped != CacheDrop::Dropped {
-                cache_drop = dropped;
+            if !is_direct {
+                let dropped = store.drop_cache()?;
+                if dropped != CacheDrop::Dropped {
+                    cache_drop = dropped;
+                }
             }
-            cold.push(online::run(work, store, threads, None)?);
-            page.push(online::run(work, store, threads, None)?);
+            cold.push(online::run_cold(work, store, threads, meters)?);
         }
+        // Reads every sample, so that the page cache has it.
         let cached = online::cached(work, store)?;
         for _ in 0..self.options.runs {
-            application.push(online::run(work, store, threads, Some(&cached))?);
+            page.push(online::run(work, store, threads, None, meters)?);
+            application.push(online::run(work, store, threads, Some(&cached), meters)?);
         }
         let samples = self.choice.len();
         let cold = Runs::of(samples, &cold);
@@ -410,6 +440,7 @@ impl Round<'_> {
             peak_memory_bytes: runs.peak_memory_bytes,
             disk_bytes_per_second: runs.disk_bytes.map(|bytes| bytes as f64 / runs.seconds),
             cache_drop,
+            joules: runs.joules.map(|joules| joules / prepared),
         }
     }
 }

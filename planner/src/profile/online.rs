@@ -1,6 +1,7 @@
 //! Executes the operations after a cut, as each epoch does.
 
 use super::choice::Choice;
+use super::direct::DirectReader;
 use super::meters::{Metering, Usage, context_switches};
 use super::store::{Record, Store};
 use super::workers::each;
@@ -8,11 +9,13 @@ use crate::Error;
 use crate::statistics::Moments;
 use crate::vocabulary::{Codec, Form};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_host::energy::Meters;
 use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor};
 use meetpoint_prepare::codec::decompress;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// What a sample must be: type and SHA-256 of its tensor.
@@ -63,6 +66,27 @@ impl<'a> Resumer<'a> {
         }
     }
 
+    /// The error of a sample that does not read back.
+    fn damaged(&self, index: usize) -> Error {
+        let path = self.store.path(index).to_path_buf();
+        Error::Stored { path, key: self.work.choice.key(index) }
+    }
+
+    /// Checks, decompresses and prepares stored bytes.
+    fn prepare_stored(&mut self, index: usize, stored: &[u8]) -> Result<Tensor, Error> {
+        let mut raw = std::mem::take(&mut self.raw);
+        let content = match self.store.is_intact(index, stored) {
+            true => decompress(self.store.codec, stored, &mut raw),
+            false => None,
+        };
+        let prepared = match content {
+            Some(content) => self.prepare(index, content),
+            None => Err(self.damaged(index)),
+        };
+        self.raw = raw;
+        prepared
+    }
+
     /// Reads, checks and decompresses a sample into `self.raw`.
     fn load(&mut self, index: usize) -> Result<(), Error> {
         let is_whole = self.store.read(index, &mut self.stored)?;
@@ -70,10 +94,7 @@ impl<'a> Resumer<'a> {
         let raw = decompress(self.store.codec, &self.stored, &mut self.raw);
         let is_whole = is_whole && raw.is_some_and(|raw| raw.len() as u64 == raw_bytes);
         if !is_whole {
-            return Err(Error::Stored {
-                path: self.store.path(index).to_path_buf(),
-                key: self.work.choice.key(index),
-            });
+            return Err(self.damaged(index));
         }
         if self.store.codec == Codec::None {
             std::mem::swap(&mut self.raw, &mut self.stored);
@@ -168,14 +189,64 @@ pub(super) fn cached(work: Work<'_>, store: &Store) -> Result<Cached, Error> {
     Ok(lists.concat())
 }
 
-/// Prepares every sample once, from the drive or from memory, and measures it.
+/// Most samples that a thread takes at a time from the drive, so that it can read ahead.
+const SAMPLES_TAKEN_MAX: usize = 32;
+
+/// Prepares every sample once, read directly from the drive, and measures it.
+pub(super) fn run_cold(
+    work: Work<'_>,
+    store: &Store,
+    threads: usize,
+    meters: &mut Meters,
+) -> Result<Run, Error> {
+    let samples = store.records.len();
+    let taken = samples.div_ceil(4 * threads).clamp(1, SAMPLES_TAKEN_MAX);
+    // Opened before the time begins, as a loader does.
+    let readers: Result<Vec<_>, Error> = (0..threads).map(|_| DirectReader::open(store)).collect();
+    let readers = Mutex::new(readers?);
+    let metering = Metering::begin(meters);
+    let begin = || {
+        let mut readers = readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = readers.pop().expect("one for each thread");
+        (reader, Resumer::new(work, store), Moments::default(), context_switches())
+    };
+    let prepare = |state: &mut (DirectReader<'_>, Resumer<'_>, Moments, u64), group: usize| {
+        let (reader, resumer, per_sample, _) = state;
+        let range = group * taken..samples.min((group + 1) * taken);
+        let mut begun = Instant::now();
+        reader.read(range, &mut |index, stored| {
+            std::hint::black_box(&resumer.prepare_stored(index, stored)?.data);
+            let ended = Instant::now();
+            per_sample.add((ended - begun).as_secs_f64());
+            begun = ended;
+            Ok(())
+        })
+    };
+    let end = |(_, _, per_sample, before): (DirectReader<'_>, Resumer<'_>, Moments, u64)| {
+        (per_sample, context_switches().saturating_sub(before))
+    };
+    let ended = each(threads, samples.div_ceil(taken), work.stop, begin, prepare, end)?;
+    Ok(ended_run(metering, meters, &ended))
+}
+
+/// What the threads of a run come to.
+fn ended_run(metering: Metering, meters: &mut Meters, threads: &[(Moments, u64)]) -> Run {
+    let switches = threads.iter().map(|(_, switches)| switches).sum();
+    let usage = metering.end(switches, meters);
+    let mut per_sample = Moments::default();
+    threads.iter().for_each(|(of_thread, _)| per_sample.merge(*of_thread));
+    Run { usage, per_sample }
+}
+
+/// Prepares every sample once, from the page cache or from memory, and measures it.
 pub(super) fn run(
     work: Work<'_>,
     store: &Store,
     threads: usize,
     cached: Option<&Cached>,
+    meters: &mut Meters,
 ) -> Result<Run, Error> {
-    let metering = Metering::begin();
+    let metering = Metering::begin(meters);
     let begin = || (Resumer::new(work, store), Moments::default(), context_switches());
     let prepare = |(resumer, per_sample, _): &mut (Resumer<'_>, Moments, u64), index: usize| {
         let begun = Instant::now();
@@ -197,8 +268,5 @@ pub(super) fn run(
         (per_sample, context_switches().saturating_sub(before))
     };
     let threads = each(threads, store.records.len(), work.stop, begin, prepare, end)?;
-    let usage = metering.end(threads.iter().map(|(_, switches)| switches).sum());
-    let mut per_sample = Moments::default();
-    threads.iter().for_each(|(of_thread, _)| per_sample.merge(*of_thread));
-    Ok(Run { usage, per_sample })
+    Ok(ended_run(metering, meters, &threads))
 }

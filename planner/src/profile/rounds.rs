@@ -89,6 +89,7 @@ mod tests {
             peak_memory_bytes: 1 << 20,
             disk_bytes_per_second: None,
             cache_drop: CacheDrop::Dropped,
+            joules: None,
         }
     }
 

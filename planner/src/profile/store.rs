@@ -149,9 +149,22 @@ impl Store {
         }
     }
 
+    /// The file of all samples; `None` where each has a file of its own.
+    pub(super) fn shared_path(&self) -> Option<&Path> {
+        match &self.files {
+            Files::One { path, .. } => Some(path),
+            Files::Each(_) => None,
+        }
+    }
+
+    /// Whether these are the stored bytes of a sample.
+    pub(super) fn is_intact(&self, index: usize, stored: &[u8]) -> bool {
+        crc32c(stored) == self.records[index].crc32c
+    }
+
     /// Reads the stored bytes of a sample; `false` where they are not those that were written.
     pub(super) fn read(&self, index: usize, into: &mut Vec<u8>) -> Result<bool, Error> {
-        let Record { offset, bytes, crc32c: expected, .. } = self.records[index];
+        let Record { offset, bytes, .. } = self.records[index];
         let bytes = usize::try_from(bytes).expect("it was in memory");
         into.resize(bytes, 0);
         let read = match &self.files {
@@ -161,7 +174,7 @@ impl Store {
             }
         };
         read.map_err(failed("read", self.path(index)))?;
-        Ok(crc32c(into) == expected)
+        Ok(self.is_intact(index, into))
     }
 
     /// Empties the page cache of these files, as far as the system does.

@@ -11,10 +11,12 @@ prop_compose! {
         codec in prop::sample::select(Codec::ALL),
         cache in prop::sample::select(Cache::ALL),
         drop in prop::sample::select(
-            &[CacheDrop::Dropped, CacheDrop::Ineffective, CacheDrop::Unverified][..]
+            &[CacheDrop::Direct, CacheDrop::Dropped, CacheDrop::Ineffective, CacheDrop::Unverified]
+                [..]
         ),
         numbers in prop::array::uniform16(0.0..1e15f64),
         disk in prop::option::of(0.0..1e12f64),
+        joules in prop::option::of(0.0..1e6f64),
         counts in prop::array::uniform5(1u32..),
     ) -> Measured {
         Measured {
@@ -37,6 +39,7 @@ prop_compose! {
             peak_memory_bytes: u64::from(counts[4]) << 31,
             disk_bytes_per_second: disk,
             cache_drop: drop,
+            joules,
             ..measured(form, numbers[10], numbers[11] + 0.1, numbers[12] + 0.1, numbers[13])
         }
     }

@@ -6,6 +6,7 @@ mod decisions;
 mod enumeration;
 mod files;
 mod measuring;
+mod plans;
 mod preparing;
 
 use meetpoint_format::recipe::Recipe;
@@ -57,5 +58,6 @@ fn measured(form: Form, offline: f64, cold: f64, warm: f64, stored: f64) -> Meas
         peak_memory_bytes: 1 << 20,
         disk_bytes_per_second: None,
         cache_drop: CacheDrop::Dropped,
+        joules: None,
     }
 }

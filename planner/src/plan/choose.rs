@@ -1,0 +1,313 @@
+//! The choice: the best alternative within the limits, the runner-up, and what would change it.
+
+use super::alternatives::{Alternative, PREFETCH, alternatives};
+use super::model::{Outlook, outlook};
+use super::{Aim, PlanError, Request};
+use crate::results::Measured;
+use meetpoint_scheduler::StrategyName;
+
+/// Alternatives whose costs differ by less than this share count as equally good; the earlier in
+/// the order of [`alternatives`] wins, which needs the least.
+pub const TIE: f64 = 0.005;
+/// Numbers of batches ahead per worker that are tried.
+const PREFETCHES: [u32; 3] = [PREFETCH, 4, 8];
+
+/// An alternative, and what it comes to.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Weighed {
+    /// The plan.
+    pub alternative: Alternative,
+    /// What it comes to.
+    pub outlook: Outlook,
+    /// Seconds or joules until the last epoch has ended.
+    pub cost: f64,
+}
+
+/// Why an alternative is not considered.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum RefusedBecause {
+    /// It stores more than the limit.
+    Storage {
+        /// Bytes that it stores besides the dataset.
+        needed: f64,
+        /// The limit.
+        limit: u64,
+    },
+    /// It takes more memory than the limit.
+    Memory {
+        /// Bytes that it takes.
+        needed: f64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Its form loses detail.
+    Lossy,
+}
+
+/// An alternative that is not considered.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Refused {
+    /// The plan.
+    pub alternative: Alternative,
+    /// What it would come to.
+    pub outlook: Outlook,
+    /// Why it is not considered.
+    #[serde(flatten)]
+    pub because: RefusedBecause,
+}
+
+/// What would make another plan the best; `index` is its place in [`Chosen::ranked`] or
+/// [`Chosen::refused`].
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// So many epochs or more.
+    EpochsAtLeast {
+        /// Epochs.
+        epochs: u32,
+        /// Of the ranked.
+        index: usize,
+    },
+    /// So many epochs or fewer.
+    EpochsAtMost {
+        /// Epochs.
+        epochs: u32,
+        /// Of the ranked.
+        index: usize,
+    },
+    /// A storage limit below this.
+    StorageBelow {
+        /// Bytes.
+        bytes: f64,
+        /// Of the ranked.
+        index: usize,
+    },
+    /// A memory limit below this.
+    MemoryBelow {
+        /// Bytes.
+        bytes: f64,
+        /// Of the ranked.
+        index: usize,
+    },
+    /// A storage limit of this or more.
+    StorageAtLeast {
+        /// Bytes.
+        bytes: f64,
+        /// Of the refused.
+        index: usize,
+    },
+    /// A memory limit of this or more.
+    MemoryAtLeast {
+        /// Bytes.
+        bytes: f64,
+        /// Of the refused.
+        index: usize,
+    },
+}
+
+/// The plan that was chosen, and those that were not.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Chosen {
+    /// Those within the limits, the best first.
+    pub ranked: Vec<Weighed>,
+    /// Those that are not considered.
+    pub refused: Vec<Refused>,
+    /// The best that differs in what is stored, cached or run by whom; of the ranked.
+    pub runner_up: Option<usize>,
+    /// The best that uses the dataset as it is, without cache and device; of the ranked.
+    pub nothing_offline: Option<usize>,
+    /// The best that prepares as many operations as can be; of the ranked.
+    pub everything_offline: Option<usize>,
+    /// The best in which a device takes part; of the ranked.
+    pub with_device: Option<usize>,
+    /// Whether the lead over the runner-up exceeds the errors of both.
+    pub is_certain: bool,
+    /// What would change the choice.
+    pub changes: Vec<Change>,
+}
+
+impl Chosen {
+    /// The plan that was chosen.
+    pub fn best(&self) -> &Weighed {
+        &self.ranked[0]
+    }
+}
+
+fn cost(request: &Request, outlook: &Outlook, epochs: u32) -> f64 {
+    match request.aim {
+        Aim::Time => outlook.seconds(epochs),
+        Aim::Energy => outlook.joules(epochs),
+    }
+}
+
+fn refusal(request: &Request, of: &Alternative, outlook: &Outlook) -> Option<RefusedBecause> {
+    if !request.allows_loss && !of.point.form.is_exact() {
+        return Some(RefusedBecause::Lossy);
+    }
+    let over = |needed: f64, limit: Option<u64>| limit.filter(|limit| needed > *limit as f64);
+    if let Some(limit) = over(outlook.storage_bytes, request.storage_limit) {
+        return Some(RefusedBecause::Storage { needed: outlook.storage_bytes, limit });
+    }
+    let limit = over(outlook.memory_bytes, request.memory_limit)?;
+    Some(RefusedBecause::Memory { needed: outlook.memory_bytes, limit })
+}
+
+/// Chooses a plan by the measurements of a profile.
+pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanError> {
+    if request.epochs == 0 {
+        return Err(PlanError::NoEpochs);
+    }
+    if !(request.confidence > 0.0 && request.confidence < 1.0) {
+        return Err(PlanError::Confidence(request.confidence));
+    }
+    let (mut fitting, mut refused) = (Vec::new(), Vec::new());
+    for alternative in alternatives(results, request)? {
+        let outlook = outlook(results, request, &alternative)?;
+        match refusal(request, &alternative, &outlook) {
+            Some(because) => refused.push(Refused { alternative, outlook, because }),
+            None => {
+                let cost = cost(request, &outlook, request.epochs);
+                fitting.push(Weighed { alternative, outlook, cost });
+            }
+        }
+    }
+    let Some(least) = fitting.iter().map(|it| it.cost).reduce(f64::min) else {
+        return Err(nothing_fits(request, &refused));
+    };
+    // Of those that are as good, the first needs the least.
+    let is_best = |it: &Weighed| it.cost <= least * (1.0 + TIE);
+    let best = fitting.iter().position(is_best).expect("the least is one of them");
+    let mut best = fitting.remove(best);
+    prefetch(results, request, &mut best)?;
+    fitting.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let ranked: Vec<Weighed> = std::iter::once(best).chain(fitting).collect();
+    Ok(judge(request, ranked, refused))
+}
+
+/// Raises the number of batches ahead where that gains.
+fn prefetch(results: &[Measured], request: &Request, best: &mut Weighed) -> Result<(), PlanError> {
+    if request.pins.prefetch.is_some() || best.alternative.workers == 0 {
+        return Ok(());
+    }
+    for prefetch in PREFETCHES {
+        let alternative = Alternative { prefetch, ..best.alternative.clone() };
+        let outlook = outlook(results, request, &alternative)?;
+        let cost = cost(request, &outlook, request.epochs);
+        let is_allowed = refusal(request, &alternative, &outlook).is_none();
+        if is_allowed && cost < best.cost * (1.0 - TIE) {
+            *best = Weighed { alternative, outlook, cost };
+        }
+    }
+    Ok(())
+}
+
+fn nothing_fits(request: &Request, refused: &[Refused]) -> PlanError {
+    let fits_otherwise =
+        refused.iter().filter(|it| request.allows_loss || it.alternative.point.form.is_exact());
+    let needs = fits_otherwise.map(|it| (it.outlook.storage_bytes, it.outlook.memory_bytes));
+    let least = needs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let (storage_bytes, memory_bytes) = least.unwrap_or_default();
+    PlanError::NothingFits { storage_bytes, memory_bytes }
+}
+
+/// Whether two plans differ in more than numbers of threads and batches.
+fn differs(a: &Alternative, b: &Alternative) -> bool {
+    let cached = |it: &Alternative| it.cache.as_ref().map(|cache| cache.point.clone());
+    (&a.point, a.codec, a.strategy, cached(a)) != (&b.point, b.codec, b.strategy, cached(b))
+}
+
+fn judge(request: &Request, ranked: Vec<Weighed>, refused: Vec<Refused>) -> Chosen {
+    let best = &ranked[0];
+    let find = |is: &dyn Fn(&Alternative) -> bool| ranked.iter().position(|it| is(&it.alternative));
+    let runner_up = find(&|it| differs(it, &best.alternative));
+    let is_alone = |it: &Alternative| it.strategy == StrategyName::HostOnly && it.cache.is_none();
+    let most = ranked.iter().map(|it| it.alternative.point.operations).max().unwrap_or(0);
+    let nothing_offline = find(&|it| it.is_as_it_is && is_alone(it));
+    let everything_offline = find(&|it| most > 0 && it.point.operations == most && is_alone(it));
+    let with_device = find(&|it| it.strategy != StrategyName::HostOnly);
+    let off = |it: &Weighed| it.outlook.relative_off.map(|off| off * it.cost);
+    let is_certain = runner_up.is_none_or(|index| {
+        let next = &ranked[index];
+        let offs = off(best).zip(off(next));
+        offs.is_some_and(|(a, b)| next.cost - best.cost > a.hypot(b))
+    });
+    let changes = changes(request, &ranked, &refused);
+    Chosen {
+        runner_up,
+        nothing_offline,
+        everything_offline,
+        with_device,
+        is_certain,
+        changes,
+        ranked,
+        refused,
+    }
+}
+
+fn changes(request: &Request, ranked: &[Weighed], refused: &[Refused]) -> Vec<Change> {
+    let best = &ranked[0];
+    let mut changes = Vec::new();
+    let others = || (1..).zip(&ranked[1..]);
+    let others = || others().filter(|(_, it)| differs(&it.alternative, &best.alternative));
+    let is_better = |it: &Weighed, epochs: u32| {
+        cost(request, &it.outlook, epochs) < cost(request, &best.outlook, epochs) * (1.0 - TIE)
+    };
+    // The costs are linear in the epochs: the least number beyond which each is better.
+    let later = others().filter_map(|(index, it)| {
+        first_epochs(request.epochs.checked_add(1)?, |epochs| is_better(it, epochs))
+            .map(|epochs| (epochs, index))
+    });
+    if let Some((epochs, index)) = later.min() {
+        changes.push(Change::EpochsAtLeast { epochs, index });
+    }
+    let earlier = others().filter_map(|(index, it)| {
+        let most = (1..request.epochs).rev().find(|epochs| is_better(it, *epochs))?;
+        Some((most, std::cmp::Reverse(index)))
+    });
+    if let Some((epochs, std::cmp::Reverse(index))) = earlier.max() {
+        changes.push(Change::EpochsAtMost { epochs, index });
+    }
+    let (storage, memory) = (best.outlook.storage_bytes, best.outlook.memory_bytes);
+    if let Some((index, _)) = others().find(|(_, it)| it.outlook.storage_bytes < storage) {
+        changes.push(Change::StorageBelow { bytes: storage, index });
+    }
+    let is_smaller = |it: &Weighed| it.outlook.memory_bytes < memory;
+    if best.alternative.cache.is_some()
+        && let Some((index, _)) = others().find(|(_, it)| is_smaller(it))
+    {
+        changes.push(Change::MemoryBelow { bytes: memory, index });
+    }
+    let mut raised: [Option<(f64, usize)>; 2] = [None, None];
+    for (index, it) in refused.iter().enumerate() {
+        let is_worth = cost(request, &it.outlook, request.epochs) < best.cost * (1.0 - TIE);
+        let (at, needed) = match it.because {
+            RefusedBecause::Storage { needed, .. } => (0, needed),
+            RefusedBecause::Memory { needed, .. } => (1, needed),
+            RefusedBecause::Lossy => continue,
+        };
+        if is_worth && raised[at].is_none_or(|(least, _)| needed < least) {
+            raised[at] = Some((needed, index));
+        }
+    }
+    let [storage, memory] = raised;
+    changes.extend(storage.map(|(bytes, index)| Change::StorageAtLeast { bytes, index }));
+    changes.extend(memory.map(|(bytes, index)| Change::MemoryAtLeast { bytes, index }));
+    changes
+}
+
+/// The least number of epochs, at least `from`, for which a linear relation holds.
+fn first_epochs(from: u32, holds: impl Fn(u32) -> bool) -> Option<u32> {
+    if holds(from) {
+        return Some(from);
+    }
+    let (mut no, mut yes) = (from, u32::MAX);
+    if !holds(yes) {
+        return None;
+    }
+    while yes - no > 1 {
+        let middle = no + (yes - no) / 2;
+        if holds(middle) { yes = middle } else { no = middle }
+    }
+    Some(yes)
+}

@@ -1,0 +1,142 @@
+//! Why there is no plan.
+
+use super::Pins;
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, known};
+use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// No epochs.
+    #[error("0 epochs: there is nothing to plan")]
+    NoEpochs,
+    /// A confidence outside of its range.
+    #[error("the confidence is {0}, which is not above 0 and below 1")]
+    Confidence(f64),
+    /// A text that fixes no value.
+    #[error("{text:?} fixes no value")]
+    PinSyntax {
+        /// As it was given.
+        text: String,
+    },
+    /// A key that cannot be fixed.
+    #[error("a plan has no value {key:?}")]
+    UnknownPin {
+        /// As it was given.
+        key: String,
+    },
+    /// A value of the wrong form.
+    #[error("{key} is fixed to {value:?}")]
+    PinValue {
+        /// The key.
+        key: String,
+        /// As it was given.
+        value: String,
+        /// What it takes.
+        expected: String,
+    },
+    /// No measured strategy has the fixed values.
+    #[error("the profile has no measurement of {what}")]
+    NotMeasured {
+        /// What was fixed.
+        what: String,
+        /// What was measured.
+        measured: Vec<String>,
+    },
+    /// A strategy that needs a device, without one.
+    #[error("the strategy is fixed to {strategy}, which needs a device")]
+    NeedsDevice {
+        /// Its name.
+        strategy: String,
+    },
+    /// A fixed cache for a recipe of which nothing can be cached.
+    #[error("a cache of {} is fixed, and no operation of the recipe can be cached", show_bytes(*bytes))]
+    NothingToCache {
+        /// Bytes of the cache.
+        bytes: u64,
+    },
+    /// The profile is of another dataset.
+    #[error(
+        "the profile is of a dataset of {profiled} samples ({} of content), and this dataset has \
+         {samples} ({})", show_bytes(*profiled_bytes), show_bytes(*bytes)
+    )]
+    OtherDataset {
+        /// Samples of the dataset that was profiled.
+        profiled: u64,
+        /// Its bytes.
+        profiled_bytes: u64,
+        /// Samples of this one.
+        samples: u64,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// The profile is of another recipe.
+    #[error("the profile measured {point}, which the recipe does not have")]
+    OtherRecipe {
+        /// A point that the recipe does not have.
+        point: String,
+    },
+    /// The samples of the dataset are prepared already.
+    #[error("the samples of the dataset are prepared by its first {operations} operations already")]
+    Prepared {
+        /// Operations that were executed.
+        operations: u32,
+    },
+    /// Everything is outside of the limits.
+    #[error(
+        "nothing fits the limits: the smallest plan stores {} and takes {} of memory",
+        show_bytes(storage_bytes.ceil() as u64), show_bytes(memory_bytes.ceil() as u64)
+    )]
+    NothingFits {
+        /// Least bytes that a plan stores.
+        storage_bytes: f64,
+        /// Bytes of memory that it takes.
+        memory_bytes: f64,
+    },
+    /// The simulation refused its scenario.
+    #[error("the simulation failed: {0}")]
+    Simulation(String),
+}
+
+impl Diagnose for PlanError {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::NoEpochs => "no_epochs",
+            Self::Confidence(_) => "confidence",
+            Self::PinSyntax { .. } | Self::UnknownPin { .. } | Self::PinValue { .. } => "pin",
+            Self::NotMeasured { .. } => "not_measured",
+            Self::NeedsDevice { .. } => "no_device",
+            Self::NothingToCache { .. } => "nothing_to_cache",
+            Self::OtherDataset { .. } => "other_dataset",
+            Self::OtherRecipe { .. } => "other_recipe",
+            Self::Prepared { .. } => "already_prepared",
+            Self::NothingFits { .. } => "nothing_fits",
+            Self::Simulation(_) => "defect",
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::NoEpochs => Remedy::set(Setting::Epochs, Change::AtLeast("1".to_owned())),
+            Self::Confidence(_) => Remedy::set(Setting::Confidence, Change::To("0.95".to_owned())),
+            Self::PinSyntax { .. } => "write KEY=VALUE, such as workers=2".into(),
+            Self::UnknownPin { key } => known(key, Pins::KEYS).into(),
+            Self::PinValue { key, expected, .. } => format!("set {key} to {expected}").into(),
+            Self::NotMeasured { measured, .. } => {
+                format!("choose one of {}, or profile it", measured.join(", ")).into()
+            }
+            Self::NeedsDevice { .. } => "name a device, or fix the strategy to host-only".into(),
+            Self::NothingToCache { .. } => "leave the cache out".into(),
+            Self::OtherDataset { .. } | Self::OtherRecipe { .. } => {
+                Remedy::run(Command::ProfileResults)
+            }
+            Self::Prepared { .. } => "name the dataset that it was prepared from".into(),
+            Self::NothingFits { storage_bytes, memory_bytes } => {
+                let least = |bytes: f64| Change::AtLeast(show_bytes_at_least(bytes.ceil() as u64));
+                Remedy::set(Setting::StorageLimit, least(*storage_bytes))
+                    .or_set(Setting::MemoryLimit, least(*memory_bytes))
+            }
+            Self::Simulation(_) => "report it with the recipe and the profile".into(),
+        })
+    }
+}

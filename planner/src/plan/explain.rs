@@ -1,0 +1,252 @@
+//! A plan in plain words: the choice, the reason for each value, and what would change it.
+
+use super::alternatives::Alternative;
+use super::choose::{Change, Chosen, Weighed};
+use super::{Aim, Request};
+use crate::vocabulary::{Codec, Form};
+use meetpoint_format::units::show_bytes;
+use meetpoint_scheduler::StrategyName;
+
+fn bytes(value: f64) -> String {
+    show_bytes(value.max(0.0).round() as u64)
+}
+
+/// A duration with three digits.
+fn seconds(value: f64) -> String {
+    match value {
+        value if value >= 7200.0 => format!("{:.1} h", value / 3600.0),
+        value if value >= 120.0 => format!("{:.1} min", value / 60.0),
+        value if value >= 1.0 => format!("{value:.2} s"),
+        value => format!("{:.1} ms", value * 1000.0),
+    }
+}
+
+fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+fn cost(request: &Request, value: f64) -> String {
+    match request.aim {
+        Aim::Time => seconds(value),
+        Aim::Energy => format!("{value:.0} J (modelled)"),
+    }
+}
+
+/// A plan as people name it.
+pub fn name(of: &Alternative) -> String {
+    let stored = match (of.is_as_it_is, of.codec) {
+        (true, _) => "the dataset as it is".to_owned(),
+        (false, Codec::None) => format!("stored as {}", of.point),
+        (false, codec) => format!("stored as {} with {}", of.point, codec.name()),
+    };
+    let cache = match &of.cache {
+        None => "no cache".to_owned(),
+        Some(cache) => format!("a cache of {} after {}", show_bytes(cache.bytes), cache.point),
+    };
+    let workers = count(of.workers.into(), "worker");
+    format!("{stored}, {cache}, {}, {workers}", of.strategy.as_str())
+}
+
+/// Why each value was chosen, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reasons {
+    /// Of what is stored.
+    pub stored: String,
+    /// Of who prepares.
+    pub strategy: String,
+    /// Of the number of workers.
+    pub workers: String,
+    /// Of the batches ahead.
+    pub prefetch: String,
+    /// Of the cache.
+    pub cache: String,
+}
+
+/// The reasons of the best plan.
+pub fn reasons(request: &Request, chosen: &Chosen) -> Reasons {
+    let best = chosen.best();
+    let pinned = |is_pinned: bool, reason: String| match is_pinned {
+        true => "Fixed by the user.".to_owned(),
+        false => reason,
+    };
+    let pins = &request.pins;
+    let all = count(request.epochs.into(), "epoch");
+    let is_fixed = pins.stored.is_some() || pins.codec.is_some();
+    Reasons {
+        stored: pinned(is_fixed, stored(request, chosen, &all)),
+        strategy: pinned(pins.strategy.is_some(), strategy(request, chosen)),
+        workers: pinned(pins.workers.is_some(), workers(request, best)),
+        prefetch: pinned(pins.prefetch.is_some(), prefetch(best)),
+        cache: pinned(pins.cache.is_some(), cache(request, best)),
+    }
+}
+
+fn stored(request: &Request, chosen: &Chosen, epochs: &str) -> String {
+    let best = chosen.best();
+    let baseline = chosen.nothing_offline.map(|index| &chosen.ranked[index]);
+    if best.alternative.is_as_it_is {
+        let next = chosen.ranked.iter().find(|it| !it.alternative.is_as_it_is);
+        return match next {
+            None => "No other form of the dataset fits the limits.".to_owned(),
+            Some(next) => format!(
+                "Nothing is prepared in advance: the best other form, {}, takes {} for {epochs} \
+                 with its offline part of {}.",
+                next.alternative.point,
+                cost(request, next.cost),
+                seconds(next.outlook.offline_seconds)
+            ),
+        };
+    }
+    let offline = seconds(best.outlook.offline_seconds);
+    let stored = bytes(best.outlook.storage_bytes);
+    let gain = baseline.map_or_else(String::new, |baseline| {
+        format!(" Used as it is, the dataset takes {}.", cost(request, baseline.cost))
+    });
+    format!(
+        "Preparing {} in advance takes {offline} once and stores {stored}; {epochs} then take {} \
+         in all.{gain}",
+        best.alternative.point,
+        cost(request, best.cost)
+    )
+}
+
+fn strategy(request: &Request, chosen: &Chosen) -> String {
+    let best = chosen.best();
+    if request.device.is_none() {
+        return "There is no device. A GPU cannot prepare batches yet.".to_owned();
+    }
+    let device = chosen.with_device.map(|index| &chosen.ranked[index]);
+    if best.alternative.strategy == StrategyName::HostOnly {
+        return match device {
+            None => "No plan with the device fits the limits.".to_owned(),
+            Some(device) => format!(
+                "The device gets nothing: with it, {} takes {}, and without it {}.",
+                device.alternative.strategy.as_str(),
+                cost(request, device.cost),
+                cost(request, best.cost)
+            ),
+        };
+    }
+    let share = best.outlook.later.device_batches
+        / (best.outlook.later.device_batches + best.outlook.later.host_batches).max(1.0);
+    format!(
+        "The device prepares {:.0} % of the batches; in the simulation no other strategy finishes \
+         earlier.",
+        100.0 * share
+    )
+}
+
+fn workers(request: &Request, best: &Weighed) -> String {
+    let cores = count(request.cores.into(), "core");
+    match best.alternative.workers {
+        0 => format!("Of {cores}, background threads gain nothing here."),
+        workers => format!(
+            "With {} on {cores}, a batch takes {} of the host.",
+            count(workers.into(), "thread"),
+            seconds(host_batch_seconds(best))
+        ),
+    }
+}
+
+/// Seconds of the host between two of its batches.
+fn host_batch_seconds(best: &Weighed) -> f64 {
+    best.outlook.later.seconds / best.outlook.later.host_batches.max(1.0)
+}
+
+fn prefetch(best: &Weighed) -> String {
+    let memory = bytes(best.outlook.memory_bytes);
+    format!("More batches ahead gain nothing in the simulation; batches and cache take {memory}.")
+}
+
+fn cache(request: &Request, best: &Weighed) -> String {
+    match &best.alternative.cache {
+        None if request.epochs == 1 => "A cache is read from the second epoch on.".to_owned(),
+        None => {
+            "A cache of prepared samples gains nothing, or exceeds the memory limit.".to_owned()
+        }
+        Some(cache) => format!(
+            "It holds what {} gives: {} of the samples of each later epoch, which then takes {} \
+             instead of {}.",
+            cache.point,
+            percent(cache.hit_share),
+            seconds(best.outlook.later.seconds),
+            seconds(best.outlook.first.seconds)
+        ),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// The plan, its runner-up, and what would change it.
+pub fn sentences(request: &Request, chosen: &Chosen) -> Vec<String> {
+    let best = chosen.best();
+    let all = count(request.epochs.into(), "epoch");
+    let off = best.outlook.relative_off;
+    let off = off.map_or_else(String::new, |off| format!(" ± {}", percent(off)));
+    let mut said = vec![format!(
+        "Best for {all}: {}. Predicted: {} in all{off}, {} for the first epoch and {} for each \
+         later one.",
+        name(&best.alternative),
+        cost(request, best.cost),
+        seconds(best.outlook.first.seconds),
+        seconds(best.outlook.later.seconds)
+    )];
+    let reasons = reasons(request, chosen);
+    said.extend([reasons.stored, reasons.cache, reasons.strategy]);
+    if let Some(next) = chosen.runner_up.map(|index| &chosen.ranked[index]) {
+        let certainty = match chosen.is_certain {
+            true => "the lead exceeds the errors of measurement",
+            false => "the lead is within the errors of measurement",
+        };
+        said.push(format!(
+            "Runner-up: {}, with {}; {certainty}.",
+            name(&next.alternative),
+            cost(request, next.cost)
+        ));
+    }
+    for (what, index) in [
+        ("nothing prepared in advance", chosen.nothing_offline),
+        ("everything prepared in advance", chosen.everything_offline),
+    ] {
+        if let Some(index) = index.filter(|index| *index != 0) {
+            said.push(format!("With {what}: {}.", cost(request, chosen.ranked[index].cost)));
+        }
+    }
+    said.extend(changes(chosen));
+    if best.alternative.point.form == Form::Jpeg {
+        said.push("Batches differ from those of the dataset: JPEG loses detail.".to_owned());
+    }
+    said
+}
+
+fn changes(chosen: &Chosen) -> Option<String> {
+    let ranked = |index: usize| name(&chosen.ranked[index].alternative);
+    let refused = |index: usize| name(&chosen.refused[index].alternative);
+    let parts: Vec<String> = chosen
+        .changes
+        .iter()
+        .map(|change| match *change {
+            Change::EpochsAtLeast { epochs, index } => {
+                format!("from {} on, {}", count(epochs.into(), "epoch"), ranked(index))
+            }
+            Change::EpochsAtMost { epochs, index } => {
+                format!("up to {}, {}", count(epochs.into(), "epoch"), ranked(index))
+            }
+            Change::StorageBelow { bytes: limit, index } => {
+                format!("with a storage limit below {}, {}", bytes(limit), ranked(index))
+            }
+            Change::MemoryBelow { bytes: limit, index } => {
+                format!("with a memory limit below {}, {}", bytes(limit), ranked(index))
+            }
+            Change::StorageAtLeast { bytes: limit, index } => {
+                format!("with a storage limit of {} or more, {}", bytes(limit), refused(index))
+            }
+            Change::MemoryAtLeast { bytes: limit, index } => {
+                format!("with a memory limit of {} or more, {}", bytes(limit), refused(index))
+            }
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("Another plan would be the best: {}.", parts.join("; ")))
+}

@@ -1,0 +1,124 @@
+//! One plan for both cuts: what is prepared once, offline, and who runs the rest.
+//!
+//! The measurements of a profile give the time of a batch for each stored form and number of
+//! threads. The scheduler that ships is run in virtual time with these times, for each strategy,
+//! and the plan that finishes its epochs first, or with the fewest joules, is chosen within the
+//! limits of storage and memory. Its results are facts; [`explain`] turns them into sentences.
+//!
+//! In reading order: this file (what is asked for), [`Pins`] (values that the user fixed),
+//! [`alternatives`] (what is considered), [`model`] (what each comes to), [`choose`] (the choice,
+//! the runner-up, and what would change it), [`explain`] (sentences), [`mod@write`] (the file),
+//! [`PlanError`].
+
+pub mod alternatives;
+pub mod choose;
+mod error;
+pub mod explain;
+pub mod model;
+mod pins;
+pub mod write;
+
+pub use alternatives::{Alternative, CacheChoice};
+pub use choose::{Change, Chosen, Refused, RefusedBecause, Weighed, choose};
+pub use error::PlanError;
+pub use explain::sentences;
+pub use model::{EpochOutlook, Outlook};
+pub use pins::Pins;
+pub use write::{Origin, write};
+
+use crate::vocabulary::Form;
+use meetpoint_format::dataset;
+use meetpoint_prepare::Dataset;
+use meetpoint_sim::power::PowerModel;
+
+/// What the best plan is measured by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aim {
+    /// The seconds until the last epoch ends, those of the offline part included.
+    Time,
+    /// The joules until then, by a power model.
+    Energy,
+}
+
+impl Aim {
+    /// Every aim.
+    pub const ALL: &'static [Self] = &[Self::Time, Self::Energy];
+
+    /// The name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Energy => "energy",
+        }
+    }
+}
+
+/// A device that may prepare batches.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct DeviceModel {
+    /// Speed of its thread that prepares, as a share of a core of this machine.
+    pub cpu_ratio: f64,
+    /// Bytes per second that it reads; `None`: reads take no time of their own.
+    pub read_bytes_per_second: Option<u64>,
+    /// Bytes per second that it writes to its spool.
+    pub write_bytes_per_second: Option<u64>,
+    /// Latency of each read and write, in nanoseconds.
+    pub latency_ns: u64,
+    /// Whether it is emulated on the cores of this machine.
+    pub shares_cores: bool,
+    /// Slots of its spool.
+    pub spool_slots: u32,
+}
+
+/// What is planned for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Epochs to finish, at least 1.
+    pub epochs: u32,
+    /// What the best is measured by.
+    pub aim: Aim,
+    /// Most bytes that may be stored besides the dataset; `None`: any.
+    pub storage_limit: Option<u64>,
+    /// Most bytes of memory for batches prepared ahead and for the application cache; `None`: any.
+    pub memory_limit: Option<u64>,
+    /// Confidence at which the choice is called certain, between 0 and 1.
+    pub confidence: f64,
+    /// Whether forms that lose detail may be chosen.
+    pub allows_loss: bool,
+    /// Samples in a batch.
+    pub batch_size: u32,
+    /// Bytes of a batch.
+    pub batch_bytes: u64,
+    /// Whether each epoch is shuffled.
+    pub shuffle: bool,
+    /// A step of the accelerator, in nanoseconds.
+    pub step_ns: u64,
+    /// The device; `None`: the host is alone.
+    pub device: Option<DeviceModel>,
+    /// Cores that this process may use.
+    pub cores: u32,
+    /// The form that the dataset has.
+    pub stored_as: Form,
+    /// Values that the user fixed.
+    pub pins: Pins,
+    /// Watts, for modelled energy.
+    pub power: PowerModel,
+}
+
+/// The form that a dataset has; `None` where its samples are prepared already.
+pub fn form_of(dataset: &Dataset) -> Option<Form> {
+    let manifest = dataset.manifest();
+    if manifest.prepared().is_some() {
+        return None;
+    }
+    if manifest.is_in_place() {
+        return Some(Form::Files);
+    }
+    let form = manifest.stored.as_ref().map_or(dataset::Form::Jpeg, |stored| stored.form);
+    Some(match form {
+        dataset::Form::Jpeg => Form::Packed,
+        dataset::Form::Fast => Form::CoefficientsFast,
+        dataset::Form::Compact => Form::CoefficientsCompact,
+    })
+}

@@ -1,0 +1,281 @@
+//! What an alternative comes to: the scheduler that ships, in virtual time, with measured times.
+//!
+//! Everything here is modelled. Its inputs were measured by a profile.
+
+use super::alternatives::{Alternative, row};
+use super::{PlanError, Request};
+use crate::results::Measured;
+use crate::vocabulary::{Cache, Codec, Form, Point};
+use meetpoint_scheduler::StrategyName;
+use meetpoint_sim::power::Activity;
+use meetpoint_sim::scenario::{Bandwidth, Bytes, Device, Distribution, Scenario, Span};
+use meetpoint_sim::{EpochOutcome, run};
+
+/// Most batches that are simulated; longer epochs are scaled.
+const BATCHES_MAX: u32 = 2048;
+/// Samples that a device reads at once.
+const DEVICE_READS: f64 = 32.0;
+/// Seed of a simulation; times are constant, so only ties depend on it.
+const SEED: u64 = 0;
+
+/// What one epoch comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct EpochOutlook {
+    /// Its duration.
+    pub seconds: f64,
+    /// Processor seconds of the host.
+    pub host_core_seconds: f64,
+    /// Seconds that the device is busy.
+    pub device_seconds: f64,
+    /// Bytes that host and device read from storage.
+    pub read_bytes: f64,
+    /// Batches that the host prepares.
+    pub host_batches: f64,
+    /// Batches that the device prepares.
+    pub device_batches: f64,
+}
+
+/// What an alternative comes to.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Outlook {
+    /// Seconds to prepare and store, before the first epoch.
+    pub offline_seconds: f64,
+    /// Bytes stored besides the dataset.
+    pub storage_bytes: f64,
+    /// Bytes of memory for batches and cache.
+    pub memory_bytes: f64,
+    /// The first epoch, in which nothing is cached.
+    pub first: EpochOutlook,
+    /// Each later epoch.
+    pub later: EpochOutlook,
+    /// Relative error of the epochs at the confidence asked for; `None` after a single run.
+    pub relative_off: Option<f64>,
+    /// Bytes per second that storage delivered in the profile; `None` where it was not measured.
+    pub read_bytes_per_second: Option<f64>,
+    /// Joules of offline part, first and later epoch, by the power model.
+    pub joules: [f64; 3],
+}
+
+impl Outlook {
+    /// Seconds until `epochs` epochs have ended.
+    pub fn seconds(&self, epochs: u32) -> f64 {
+        let later = f64::from(epochs.saturating_sub(1));
+        self.offline_seconds + self.first.seconds + later * self.later.seconds
+    }
+
+    /// Joules until then, by the power model.
+    pub fn joules(&self, epochs: u32) -> f64 {
+        let [offline, first, each] = self.joules;
+        offline + first + f64::from(epochs.saturating_sub(1)) * each
+    }
+}
+
+/// Samples per second and processor seconds per sample of a stored form with so many threads.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    per_second: f64,
+    cpu_seconds: f64,
+}
+
+/// The rate with a number of threads that may lie between two measured ones: interpolated between
+/// them, and that of the nearest beyond them.
+fn rate(
+    results: &[Measured],
+    (point, codec, cache): (&Point, Codec, Cache),
+    threads: u32,
+) -> Option<Rate> {
+    let of_form = |it: &&Measured| it.point() == *point && it.codec == codec && it.cache == cache;
+    let mut rows: Vec<&Measured> = results.iter().filter(of_form).collect();
+    rows.sort_by_key(|row| row.threads);
+    let of = |row: &Measured| Rate {
+        per_second: match cache {
+            Cache::Cold => row.cold_per_second,
+            Cache::Page | Cache::Application => row.per_second,
+        },
+        cpu_seconds: row.cpu_seconds,
+    };
+    let threads = threads.max(1) as usize;
+    let after = rows.iter().position(|row| row.threads >= threads);
+    match after {
+        None => rows.last().map(|row| of(row)),
+        Some(0) => {
+            // Fewer threads than were ever measured are taken as proportionally slower.
+            let first = of(rows[0]);
+            let share = threads as f64 / rows[0].threads as f64;
+            Some(Rate { per_second: first.per_second * share, ..first })
+        }
+        Some(at) => {
+            let (low, high) = (rows[at - 1], rows[at]);
+            let share = (threads - low.threads) as f64 / (high.threads - low.threads) as f64;
+            let mix = |low: f64, high: f64| low + share * (high - low);
+            let (low, high) = (of(low), of(high));
+            Some(Rate {
+                per_second: mix(low.per_second, high.per_second),
+                cpu_seconds: mix(low.cpu_seconds, high.cpu_seconds),
+            })
+        }
+    }
+}
+
+/// The rates of the first epoch, and of each later one.
+fn rates(results: &[Measured], alternative: &Alternative) -> Option<(Rate, Rate)> {
+    let Alternative { point, codec, workers, cache, .. } = alternative;
+    let stored = rate(results, (point, *codec, Cache::Cold), *workers)?;
+    let Some(cache) = cache else { return Some((stored, stored)) };
+    let cached = rate(results, (&cache.point, Codec::None, Cache::Application), *workers)?;
+    let hits = cache.hit_share;
+    let misses = 1.0 - hits;
+    let later = Rate {
+        per_second: 1.0 / (hits / cached.per_second + misses / stored.per_second),
+        cpu_seconds: hits * cached.cpu_seconds + misses * stored.cpu_seconds,
+    };
+    // To fill the cache, the operations before the cached point are executed in full, and the rest
+    // on their result, while a recipe as a whole may decode less.
+    let filled = row(results, &cache.point, Codec::None, Cache::Cold)?;
+    let samples = filled.dataset_samples as f64;
+    let most = rate(results, (point, *codec, Cache::Cold), u32::MAX)?;
+    let slower = most.per_second / stored.per_second;
+    let fill_seconds = filled.process_seconds / samples * slower + 1.0 / cached.per_second;
+    let is_resumed = point.operations > 0;
+    let longer = if is_resumed { 1.0 } else { (fill_seconds * stored.per_second).max(1.0) };
+    let share = (cache.bytes as f64 / cache.needed_bytes.max(1) as f64).min(1.0);
+    let longer = 1.0 + share * (longer - 1.0);
+    let first =
+        Rate { per_second: stored.per_second / longer, cpu_seconds: stored.cpu_seconds * longer };
+    Some((first, later))
+}
+
+/// What an alternative comes to.
+pub fn outlook(
+    results: &[Measured],
+    request: &Request,
+    alternative: &Alternative,
+) -> Result<Outlook, PlanError> {
+    let Alternative { point, codec, is_as_it_is, cache, .. } = alternative;
+    let stored = row(results, point, *codec, Cache::Cold);
+    let (Some(stored), Some((first, later))) = (stored, rates(results, alternative)) else {
+        let measured = results.iter().map(|it| it.point().to_string()).collect();
+        return Err(PlanError::NotMeasured { what: point.to_string(), measured });
+    };
+    let bytes = stored.stored_bytes / stored.dataset_samples as f64;
+    let hits = cache.as_ref().map_or(0.0, |cache| cache.hit_share);
+    let samples = stored.dataset_samples;
+    let first = epoch(request, alternative, samples, (first, first, bytes))?;
+    let device = rate(results, (point, *codec, Cache::Cold), 1)
+        .unwrap_or(Rate { per_second: stored.cold_per_second, cpu_seconds: stored.cpu_seconds });
+    let mut later = epoch(request, alternative, samples, (later, device, bytes))?;
+    let of_host = later.host_batches / (later.host_batches + later.device_batches).max(1.0);
+    later.read_bytes *= 1.0 - hits * of_host;
+    let offline_seconds = if *is_as_it_is { 0.0 } else { stored.offline_seconds };
+    let off = stored.cold_off(request.confidence);
+    Ok(Outlook {
+        offline_seconds,
+        storage_bytes: alternative.storage_bytes(results),
+        memory_bytes: alternative.memory_bytes(request.batch_bytes),
+        first,
+        later,
+        relative_off: off.is_finite().then_some(off),
+        read_bytes_per_second: read_speed(results),
+        joules: [
+            joules(request, offline_seconds, offline_seconds * stored.threads as f64, 0.0, 0.0),
+            epoch_joules(request, samples, &first),
+            epoch_joules(request, samples, &later),
+        ],
+    })
+}
+
+/// The highest rate at which cold runs of plain files read.
+fn read_speed(results: &[Measured]) -> Option<f64> {
+    let is_read = |it: &&Measured| it.cache == Cache::Cold && it.form != Form::Files;
+    let speeds = results.iter().filter(is_read).filter_map(|it| it.disk_bytes_per_second);
+    speeds.reduce(f64::max).filter(|speed| *speed > 0.0)
+}
+
+fn joules(request: &Request, seconds: f64, host: f64, device: f64, accelerator: f64) -> f64 {
+    let activity = Activity {
+        duration_s: seconds,
+        host_cores: request.cores,
+        host_busy_core_s: host,
+        dram_bytes: 0,
+        devices: u32::from(request.device.is_some()),
+        device_busy_s: device,
+        accelerators: 1,
+        accelerator_busy_s: accelerator,
+    };
+    request.power.energy(&activity).total_j
+}
+
+fn epoch_joules(request: &Request, samples: u64, epoch: &EpochOutlook) -> f64 {
+    let batches = samples.div_ceil(request.batch_size.into()) as f64;
+    let steps = batches * request.step_ns as f64 * 1e-9;
+    joules(request, epoch.seconds, epoch.host_core_seconds, epoch.device_seconds, steps)
+}
+
+/// One epoch with these rates of host and device, and stored bytes of a sample.
+fn epoch(
+    request: &Request,
+    alternative: &Alternative,
+    samples: u64,
+    (host, device, bytes): (Rate, Rate, f64),
+) -> Result<EpochOutlook, PlanError> {
+    let size = f64::from(request.batch_size);
+    let batches = samples.div_ceil(request.batch_size.into()).max(1);
+    let simulated = u32::try_from(batches).unwrap_or(u32::MAX).min(BATCHES_MAX);
+    let scale = batches as f64 / f64::from(simulated);
+    // The last batch may be short.
+    let full = samples as f64 / (batches as f64 * size);
+    let span = |seconds: f64| Span((seconds * 1e9).round().max(1.0) as u64);
+    let constant = |seconds: f64| Distribution::Constant(span(seconds));
+    let threads = f64::from(alternative.workers.max(1));
+    let uses_device = alternative.strategy != StrategyName::HostOnly;
+    let stretched = match request.device.filter(|_| uses_device) {
+        Some(model) if model.shares_cores => {
+            let left = (f64::from(request.cores) - model.cpu_ratio.min(1.0)).max(0.1);
+            (threads / left).max(1.0)
+        }
+        _ => 1.0,
+    };
+    let preparation = threads * size * full / host.per_second * stretched;
+    let mut scenario =
+        Scenario::new(simulated, constant(preparation), constant(request.step_ns as f64 * 1e-9));
+    scenario.strategy = alternative.strategy;
+    scenario.host.workers = alternative.workers;
+    scenario.host.prefetch = alternative.prefetch;
+    if let Some(model) = request.device.filter(|_| uses_device) {
+        let reads = (size / DEVICE_READS).ceil() + 1.0;
+        let latency = model.latency_ns as f64 * 1e-9 * reads;
+        let mut simulated =
+            Device::new(constant(device.cpu_seconds * size * full / model.cpu_ratio + latency));
+        simulated.spool_slots = Some(model.spool_slots.max(1));
+        simulated.read_bandwidth = model.read_bytes_per_second.map(Bandwidth);
+        simulated.write_bandwidth = model.write_bytes_per_second.map(Bandwidth);
+        scenario.devices.push(simulated);
+    }
+    scenario.storage.read_bytes = Bytes((bytes * size * full).round() as u64);
+    scenario.storage.batch_bytes = Bytes(request.batch_bytes);
+    scenario.storage.overlap = true;
+    let outcome = run(&scenario, SEED).map_err(|error| PlanError::Simulation(error.to_string()))?;
+    let simulated = outcome.epochs.first();
+    let simulated = simulated.ok_or_else(|| PlanError::Simulation("it has no epoch".to_owned()))?;
+    Ok(in_full(simulated, scale, (host, size * full, bytes)))
+}
+
+fn in_full(
+    epoch: &EpochOutcome,
+    scale: f64,
+    (host, samples, bytes): (Rate, f64, f64),
+) -> EpochOutlook {
+    let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9 * scale;
+    let sum = |of: fn(&meetpoint_sim::RankOutcome) -> u32| {
+        epoch.ranks.iter().map(|rank| f64::from(of(rank))).sum::<f64>() * scale
+    };
+    let (host_batches, device_batches) = (sum(|it| it.host_batches), sum(|it| it.device_batches));
+    EpochOutlook {
+        seconds: seconds(epoch.total_ns),
+        host_core_seconds: host_batches * samples * host.cpu_seconds,
+        device_seconds: seconds(epoch.devices.iter().map(|it| it.busy_ns).sum()),
+        read_bytes: (host_batches + device_batches) * samples * bytes,
+        host_batches,
+        device_batches,
+    }
+}

@@ -1,0 +1,112 @@
+//! Values of a plan that the user fixed: `workers=2`.
+
+use super::PlanError;
+use crate::vocabulary::Codec;
+use meetpoint_format::units::parse_bytes;
+use meetpoint_scheduler::StrategyName;
+use std::str::FromStr;
+
+/// The values that can be fixed; `None`: chosen by the planner.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Pins {
+    /// What is stored, by the name of its point.
+    pub stored: Option<String>,
+    /// Compression of each stored sample.
+    pub codec: Option<Codec>,
+    /// Bytes of the application cache; 0: none.
+    pub cache: Option<u64>,
+    /// Background threads.
+    pub workers: Option<u32>,
+    /// Batches prepared ahead per worker.
+    pub prefetch: Option<u32>,
+    /// Who decides who prepares.
+    #[serde(serialize_with = "name")]
+    pub strategy: Option<StrategyName>,
+}
+
+fn name<S: serde::Serializer>(name: &Option<StrategyName>, to: S) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&name.map(StrategyName::as_str), to)
+}
+
+impl Pins {
+    /// The keys that can be fixed.
+    pub const KEYS: &'static [&'static str] =
+        &["stored", "codec", "cache", "workers", "prefetch", "strategy"];
+
+    /// Fixes a value: `KEY=VALUE`.
+    pub fn set(&mut self, text: &str) -> Result<(), PlanError> {
+        let Some((key, value)) = text.split_once('=') else {
+            return Err(PlanError::PinSyntax { text: text.to_owned() });
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let wrong = |expected: String| PlanError::PinValue {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            expected,
+        };
+        let number = |range: std::ops::RangeInclusive<u32>| {
+            let parsed = value.parse().ok().filter(|number| range.contains(number));
+            let (least, most) = (range.start(), range.end());
+            parsed.ok_or_else(|| wrong(format!("a whole number from {least} to {most}")))
+        };
+        match key {
+            "stored" if value.is_empty() => return Err(wrong("the name of a form".to_owned())),
+            "stored" => self.stored = Some(value.to_owned()),
+            "codec" => {
+                let found = Codec::ALL.iter().find(|codec| codec.name() == value);
+                let names: Vec<&str> = Codec::ALL.iter().map(|codec| codec.name()).collect();
+                let found = found.ok_or_else(|| wrong(format!("one of {}", names.join(", "))))?;
+                self.codec = Some(*found);
+            }
+            "cache" if value == "0" => self.cache = Some(0),
+            "cache" => {
+                let bytes = parse_bytes(value);
+                let expected = || wrong("0, or bytes with a unit, such as 2GiB".to_owned());
+                self.cache = Some(bytes.ok_or_else(expected)?);
+            }
+            "workers" => self.workers = Some(number(0..=1024)?),
+            "prefetch" => self.prefetch = Some(number(1..=1024)?),
+            "strategy" => {
+                let parsed = StrategyName::from_str(value);
+                let names = StrategyName::TEXTS.join(", ");
+                let parsed = parsed.map_err(|_| wrong(format!("one of {names}")))?;
+                self.strategy = Some(parsed);
+            }
+            _ => return Err(PlanError::UnknownPin { key: key.to_owned() }),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_fixed_by_their_keys_and_wrong_ones_are_refused() {
+        let mut pins = Pins::default();
+        for text in ["workers=2", "codec = lz4", "cache=2GiB", "stored=2-resize", "prefetch=4"] {
+            pins.set(text).unwrap();
+        }
+        pins.set("strategy=wrr").unwrap();
+        let expected = Pins {
+            stored: Some("2-resize".to_owned()),
+            codec: Some(Codec::Lz4),
+            cache: Some(2 << 30),
+            workers: Some(2),
+            prefetch: Some(4),
+            strategy: Some(StrategyName::Wrr),
+        };
+        assert_eq!(pins, expected);
+        pins.set("cache=0").unwrap();
+        assert_eq!(pins.cache, Some(0));
+        let refused = |text: &str| Pins::default().set(text).unwrap_err();
+        assert!(matches!(refused("workers"), PlanError::PinSyntax { .. }));
+        assert!(matches!(refused("worker=2"), PlanError::UnknownPin { key } if key == "worker"));
+        for text in
+            ["workers=-1", "workers=2000", "prefetch=0", "codec=gzip", "cache=2", "strategy=x"]
+        {
+            assert!(matches!(refused(text), PlanError::PinValue { .. }), "{text}");
+        }
+    }
+}
