@@ -45,6 +45,7 @@ pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch
         displacement: stats
             .displacement
             .map(|moved| Displacement { mean_batches: moved.mean, max_batches: moved.max }),
+        cache: stats.cache,
         wait: quantiles(&stats.wait),
         prepare: quantiles(&stats.prepare),
         read: quantiles(&stats.read),

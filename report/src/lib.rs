@@ -12,6 +12,7 @@ pub mod energy;
 pub mod grid;
 pub mod html;
 mod legend;
+pub mod plan;
 pub mod plots;
 pub mod predict;
 pub mod profile;
@@ -34,7 +35,7 @@ pub use setup::{Accelerator, Choice, DeviceSetup, EnergyMeters, Picked, Processo
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::MemoryKind;
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::{DamageRecord, Event};
+use meetpoint_host::stats::{CacheUse, DamageRecord, Event};
 use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
 
@@ -189,6 +190,9 @@ pub struct Run {
     pub devices: Vec<Device>,
     /// The part of each rank; empty where there is one.
     pub ranks: Vec<Rank>,
+    /// The plan that the job is beside what was achieved; `None` for a job without one.
+    #[serde(default)]
+    pub plan: Option<plan::PlanComparison>,
     /// Measured energy, never modelled; `None` where no epoch began.
     #[serde(default)]
     pub measured_energy: Option<MeasuredEnergy>,
@@ -270,6 +274,9 @@ pub struct Epoch {
     pub reused_batches: u32,
     /// How far samples were moved to give the device those that pay; `None` where none was.
     pub displacement: Option<Displacement>,
+    /// The use of the cache of prepared samples; `None` without one.
+    #[serde(default)]
+    pub cache: Option<CacheUse>,
     /// Time that the consumer waited for a batch (with no workers: preparation included).
     pub wait: Quantiles,
     /// Time of the host to prepare a batch.

@@ -140,6 +140,7 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
     Run {
         damage: Vec::new(),
         explanation: None,
+        plan: None,
         strategy: name.into(),
         prediction: Prediction {
             seconds: Some(epoch.seconds * 0.98),
@@ -292,6 +293,7 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
             preparation_seconds: Some(HOST),
             t_s_seconds: vec![Some(DEVICE)],
         },
+        cache: None,
         ahead_batches: 0,
         reused_batches: 0,
         displacement: None,

@@ -321,6 +321,10 @@ pub fn text(report: &Report, style: Style) -> String {
         for line in explained(run) {
             text.push_str(&format!("  {line}\n"));
         }
+        if let Some(plan) = &run.plan {
+            text.push_str(&plan.grid().text(style));
+            plan.sentences().iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+        }
         for line in run.invalid().into_iter().chain(run.event_lines()) {
             text.push_str(&format!("  {line}\n"));
         }

@@ -11,6 +11,7 @@ mod doctor;
 mod index;
 mod inspect;
 pub(crate) mod pack;
+mod plan;
 mod prepare;
 mod profile;
 mod recipe;
@@ -72,6 +73,7 @@ enum Command {
     Recipe(recipe::Arguments),
     Run(run::Arguments),
     Profile(profile::Arguments),
+    Plan(plan::Arguments),
     Prepare(prepare::Arguments),
     Demo(demo::Arguments),
     Device(device::Arguments),
@@ -97,6 +99,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Recipe(arguments) => recipe::run(&arguments, output),
         Command::Run(arguments) => run::run(&arguments, output),
         Command::Profile(arguments) => profile::run(&arguments, output),
+        Command::Plan(arguments) => plan::run(&arguments, output),
         Command::Prepare(arguments) => prepare::run(&arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Device(arguments) => device::run(arguments, output),

@@ -4,7 +4,7 @@ use crate::runner::replay::Recorded;
 use crate::runner::{self, Plan};
 use crate::surface::fault::Fault;
 use crate::surface::report_files::ReportFiles;
-use crate::surface::{Output, Stop};
+use crate::surface::{Output, Stop, units};
 use anyhow::Context;
 use clap::builder::PossibleValue;
 use meetpoint_diagnose::{Diagnose, Remedy};
@@ -12,6 +12,7 @@ use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
 use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint run job.toml
+  meetpoint run --plan plan.toml
+  meetpoint run job.toml --cache 2GiB
   meetpoint run job.toml --strategy all --epochs 2 --report out
   meetpoint run job.toml --strategy host-only,auto
   meetpoint run job.toml --dataset cats.set --dataset dogs.set --weights 2,1
@@ -31,7 +34,15 @@ use std::sync::Arc;
   meetpoint run job.toml --replay out/report.json --strategy mte-feedback")]
 pub(crate) struct Arguments {
     /// The job, a TOML file.
-    job: PathBuf,
+    #[arg(required_unless_present = "plan", conflicts_with = "plan")]
+    job: Option<PathBuf>,
+    /// Plan to apply, as `meetpoint plan` wrote it. Refused if recipe or dataset differ from those
+    /// that it was made for.
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Memory for prepared samples, with which later epochs begin, such as 2GiB; 0 for none.
+    #[arg(long, value_name = "SIZE", value_parser = cache)]
+    cache: Option<u64>,
     /// Strategies to use instead of the job's, separated by commas. `all` compares all strategies,
     /// but skips device-only if it would take too long.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
@@ -116,7 +127,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     arguments.report.check()?;
     let power = crate::power::model(arguments.power.as_deref())?;
     let stop = Stop::install()?;
-    let mut job = JobFile::load(&arguments.job)?;
+    let mut job = load(arguments)?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
     if !arguments.columns.is_empty() {
         let names = arguments.columns.iter().map(|name| name.trim().to_owned());
@@ -159,6 +170,27 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     runner::finish(&report, &arguments.report, output)?;
     compared.map(|_| ())
+}
+
+/// The job, or the plan, which is one.
+fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
+    let path = arguments.plan.as_ref().or(arguments.job.as_ref()).context("the parser asks")?;
+    let mut job = JobFile::load(path)?;
+    if arguments.plan.is_some() && job.plan.is_none() {
+        let message = format!("{} has no table [plan]", path.display());
+        let remedy = "make a plan with `meetpoint plan`, or run the file as a job without --plan";
+        return Err(Fault::new("no_plan", message, remedy).into());
+    }
+    if let Some(bytes) = arguments.cache {
+        let operations = job.cache.as_ref().and_then(|cache| cache.operations);
+        job.cache = (bytes > 0).then_some(CacheSettings { bytes, operations });
+    }
+    Ok(job)
+}
+
+/// A size that may be nothing at all.
+fn cache(text: &str) -> Result<u64, String> {
+    if text.trim() == "0" { Ok(0) } else { units::parse_bytes(text) }
 }
 
 /// The sampler of `--sampler`, which has no options.

@@ -49,8 +49,18 @@ pub(super) fn judge(
         events: collect::events(&measured.epochs),
         damage: measured.epochs.iter().flat_map(|epoch| epoch.damage.records.clone()).collect(),
         explanation: explanation(job, measured),
+        plan: planned(job, measured),
         totals,
     }
+}
+
+/// The plan that the job is beside what was achieved.
+fn planned(job: &JobFile, measured: &Measured) -> Option<report::plan::PlanComparison> {
+    let step = match job.accelerator {
+        AcceleratorJob::Null => 0.0,
+        AcceleratorJob::Emulated { step } => step.as_secs_f64(),
+    };
+    report::plan::compare(&job.plan.as_ref()?.predicted, &measured.epochs, step)
 }
 
 /// What held the last epoch of rank 0 up.

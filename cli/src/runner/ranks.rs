@@ -31,6 +31,11 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
     epoch.verify_ns += more.verify_ns;
     epoch.ahead_batches += more.ahead_batches;
     epoch.reused_batches += more.reused_batches;
+    if let (Some(cache), Some(more)) = (&mut epoch.cache, &more.cache) {
+        // The rest is of the cache, which they share.
+        cache.hits += more.hits;
+        cache.misses += more.misses;
+    }
     for (device, more) in epoch.devices.iter_mut().zip(&more.devices) {
         add_device(device, more);
     }

@@ -13,13 +13,14 @@ use crate::surface::{Output, Stop, cores_allowed, units};
 use anyhow::Context;
 use clap::ValueEnum;
 use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface};
+use meetpoint_format::recipe::Recipe;
 use meetpoint_planner::decide::DecideError;
 use meetpoint_planner::enumerate::RefusedPoint;
 use meetpoint_planner::profile::{Options, Samples};
 use meetpoint_planner::score::{Costs, Scored};
 use meetpoint_planner::{
-    Codec, Decision, Error, Goal, Measured, Settings, StorageMeaning, Weights, decide, profile,
-    read_csv, score, write_csv,
+    Codec, Decision, Error, Goal, Measured, Profile, Settings, StorageMeaning, Weights, decide,
+    profile, read_csv, read_json, score, write_csv,
 };
 use meetpoint_prepare::Dataset;
 use meetpoint_storage::MemoryLimit;
@@ -112,7 +113,7 @@ pub(crate) struct Arguments {
 
 /// A codec as it is typed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum CodecName {
+pub(super) enum CodecName {
     /// No compression.
     None,
     /// LZ4 blocks.
@@ -170,14 +171,14 @@ fn samples(text: &str) -> Result<Samples, String> {
 }
 
 /// A size that may be nothing at all.
-fn limit(text: &str) -> Result<u64, String> {
+pub(super) fn limit(text: &str) -> Result<u64, String> {
     match text.trim() {
         "0" | "0B" => Ok(0),
         text => units::parse_bytes(text),
     }
 }
 
-fn confidence(text: &str) -> Result<f64, String> {
+pub(super) fn confidence(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| format!("\"{text}\" is not a number above 0 and below 1, such as 0.95"))
 }
@@ -196,6 +197,8 @@ struct Document {
     is_by_score: bool,
     /// Cuts that are not legal; empty with `--from`.
     refused_points: Vec<RefusedPoint>,
+    /// Why no energy was measured; `None` where it was, or with `--from`.
+    no_meters: Option<String>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
@@ -204,13 +207,17 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     for path in arguments.plot.iter().chain(&arguments.csv) {
         check_file(path)?;
     }
-    let (results, decision, refused_points) = match (&arguments.from, paths(arguments)) {
+    let (results, decision, refused_points, no_meters) = match (&arguments.from, paths(arguments)) {
         (Some(from), _) => {
             let results = load(from)?;
             let decision = decide(&results, &goal(arguments)).map_err(usage)?;
-            (results, decision, Vec::new())
+            (results, decision, Vec::new(), None)
         }
-        (None, Some((recipe, dataset))) => measure(arguments, recipe, dataset)?,
+        (None, Some((recipe, dataset))) => {
+            let Profile { results, decision, points, no_meters, .. } =
+                measure(arguments, recipe, dataset)?;
+            (results, decision, points.refused, no_meters)
+        }
         (None, None) => unreachable!("the parser asks for both"),
     };
     if let Some(path) = &arguments.csv {
@@ -225,6 +232,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         score_storage: meaning,
         is_by_score: arguments.weights.is_some(),
         refused_points,
+        no_meters,
         results,
         decision,
     };
@@ -242,14 +250,19 @@ fn paths(arguments: &Arguments) -> Option<(&Path, &Path)> {
     Some((arguments.recipe.as_deref()?, arguments.dataset.as_deref()?))
 }
 
-fn load(path: &Path) -> anyhow::Result<Vec<Measured>> {
+/// Results that `--csv` saved or `--json` printed.
+pub(super) fn load(path: &Path) -> anyhow::Result<Vec<Measured>> {
     let bytes = read_regular(path, RESULTS_BYTES_MAX);
     let bytes = bytes.with_context(|| {
         let message = format!("failed to read {}", path.display());
         Fault::new("results_unreadable", message, Remedy::run(Command::ProfileResults))
     })?;
     let text = String::from_utf8_lossy(&bytes);
-    read_csv(&text).with_context(|| path.display().to_string())
+    let results = match text.trim_start().starts_with('{') {
+        true => read_json(&text),
+        false => read_csv(&text),
+    };
+    results.with_context(|| path.display().to_string())
 }
 
 fn goal(arguments: &Arguments) -> Goal {
@@ -275,11 +288,7 @@ fn usage(error: DecideError) -> anyhow::Error {
     }
 }
 
-fn measure(
-    arguments: &Arguments,
-    recipe: &Path,
-    dataset: &Path,
-) -> anyhow::Result<(Vec<Measured>, Decision, Vec<RefusedPoint>)> {
+fn measure(arguments: &Arguments, recipe: &Path, dataset: &Path) -> anyhow::Result<Profile> {
     let recipe = super::recipe::read(recipe, &[])?;
     let opened = Arc::new(Dataset::open(dataset)?);
     let threads = |&threads: &usize| if threads == 0 { cores_allowed() } else { threads };
@@ -289,29 +298,42 @@ fn measure(
     let mut codecs: Vec<Codec> = arguments.codecs.iter().map(|&it| it.into()).collect();
     codecs.sort_unstable();
     codecs.dedup();
-    let beside = || {
-        let path = std::path::absolute(dataset).unwrap_or_else(|_| dataset.to_path_buf());
-        path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-    };
     let options = Options {
         settings: Settings { codecs, threads },
         runs: arguments.runs,
         samples: arguments.samples,
         seed: arguments.seed,
-        folder: arguments.temporary.clone().unwrap_or_else(beside),
+        folder: folder(arguments.temporary.as_deref(), dataset),
         goal: goal(arguments),
     };
+    measured(&opened, &recipe, &options)
+}
+
+/// The folder for temporary files: the one that was named, or the one that has the dataset.
+pub(super) fn folder(named: Option<&Path>, dataset: &Path) -> PathBuf {
+    let beside = || {
+        let path = std::path::absolute(dataset).unwrap_or_else(|_| dataset.to_path_buf());
+        path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    };
+    named.map_or_else(beside, Path::to_path_buf)
+}
+
+/// Measures, with progress, until it is done or stopped.
+pub(super) fn measured(
+    dataset: &Arc<Dataset>,
+    recipe: &Recipe,
+    options: &Options,
+) -> anyhow::Result<Profile> {
     let stop = Stop::install()?;
     let mut bar = Progress::new("measuring", "stored forms", 0);
-    let found = profile(&opened, &recipe, &options, &stop.flag(), &mut |progress| {
+    let found = profile(dataset, recipe, options, &stop.flag(), &mut |progress| {
         bar.set(progress.done, progress.total);
     });
     drop(bar);
-    let found = found.map_err(|error| match error {
+    found.map_err(|error| match error {
         Error::Stopped => Interrupted.into(),
         Error::Decide(error) => usage(error),
         error @ (Error::Samples { .. } | Error::Number { .. }) => Fault::usage_of(&error).into(),
         error => anyhow::Error::from(error),
-    })?;
-    Ok((found.results, found.decision, found.points.refused))
+    })
 }

@@ -79,6 +79,10 @@ fn table(document: &Document) -> Grid {
         "±",
         "pays from",
     ];
+    let has_energy = document.results.iter().any(|it| it.joules.is_some());
+    if has_energy {
+        head.push("J/sample");
+    }
     if document.is_by_score {
         head.push("score");
     }
@@ -107,6 +111,9 @@ fn table(document: &Document) -> Grid {
             off,
             epochs.map_or_else(|| "–".to_owned(), |it| units::count(u64::from(it), "epoch")),
         ];
+        if has_energy {
+            row.push(measured.joules.map_or_else(|| "–".to_owned(), units::significant));
+        }
         if document.is_by_score {
             row.push(scored.map_or_else(String::new, |it| format!("{:.4}", it.score)));
         }
@@ -158,6 +165,7 @@ fn sentences(document: &Document) -> Vec<String> {
     said.extend([winner(document), lead(document)]);
     said.extend(change_sentence(document));
     said.extend(refused_sentences(document));
+    said.extend(document.no_meters.iter().map(|why| format!("Energy is unavailable: {why}.")));
     let is_ineffective = |it: &Measured| it.cache_drop == CacheDrop::Ineffective;
     if document.results.iter().any(is_ineffective) {
         said.push(

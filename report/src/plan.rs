@@ -1,0 +1,399 @@
+//! What a plan predicted beside what a run achieved, per resource, and why they differ.
+//!
+//! Predicted figures are modelled and achieved ones are measured: each has a column of its own.
+
+use crate::grid::Grid;
+use crate::units::{bytes, seconds};
+use meetpoint_host::job::Predicted;
+use meetpoint_host::stats::{CacheUse, EpochStats};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Differences below this share are not explained.
+const NOTABLE: f64 = 0.1;
+
+/// A resource that can limit an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// The processor of the host.
+    HostCpu,
+    /// The processor of the devices.
+    DeviceCpu,
+    /// Reading from storage.
+    StorageRead,
+    /// The accelerator.
+    Accelerator,
+}
+
+impl Resource {
+    /// Every resource.
+    pub const ALL: [Self; 4] =
+        [Self::HostCpu, Self::DeviceCpu, Self::StorageRead, Self::Accelerator];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HostCpu => "host CPU",
+            Self::DeviceCpu => "device CPU",
+            Self::StorageRead => "storage read",
+            Self::Accelerator => "accelerator",
+        }
+    }
+}
+
+/// What one epoch uses of each resource.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Used {
+    /// Its duration.
+    pub epoch_seconds: f64,
+    /// Processor seconds of the host.
+    pub host_core_seconds: f64,
+    /// Seconds that devices are busy, summed over the devices.
+    pub device_seconds: f64,
+    /// Bytes that host and devices read from storage.
+    pub read_bytes: f64,
+    /// Seconds that the accelerator is busy.
+    pub accelerator_seconds: f64,
+    /// Share of the host's samples that come from the application cache.
+    pub cache_hit_share: f64,
+}
+
+/// How much there is of each resource.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Capacity {
+    /// Threads of the host that prepare.
+    pub host_threads: f64,
+    /// Devices.
+    pub devices: f64,
+    /// Bytes per second that storage delivered in the profile; 0 where it was not measured.
+    pub read_bytes_per_second: f64,
+}
+
+impl Used {
+    /// Share of the epoch in which a resource is busy.
+    pub fn utilisation(&self, resource: Resource, of: &Capacity) -> f64 {
+        let share = |busy: f64, units: f64| {
+            let all = self.epoch_seconds * units;
+            if all > 0.0 { busy / all } else { 0.0 }
+        };
+        match resource {
+            Resource::HostCpu => share(self.host_core_seconds, of.host_threads),
+            Resource::DeviceCpu => share(self.device_seconds, of.devices),
+            Resource::StorageRead => share(self.read_bytes, of.read_bytes_per_second),
+            Resource::Accelerator => share(self.accelerator_seconds, 1.0),
+        }
+    }
+
+    /// The resource that is busy for the largest share of the epoch.
+    pub fn bottleneck(&self, of: &Capacity) -> Resource {
+        let busiest = Resource::ALL
+            .into_iter()
+            .map(|resource| (resource, self.utilisation(resource, of)))
+            .reduce(|a, b| if b.1 > a.1 { b } else { a });
+        busiest.map_or(Resource::HostCpu, |(resource, _)| resource)
+    }
+}
+
+/// Why a run differs from its plan. `ratio`: achieved over predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Deviation {
+    /// The host needed another amount of processor time.
+    HostTime {
+        /// Achieved over predicted.
+        ratio: f64,
+    },
+    /// The threads of the host had less of a core each than in the profile.
+    HostShare {
+        /// Cores that they had together, on average.
+        cores: f64,
+        /// Cores that the prediction needs.
+        predicted_cores: f64,
+    },
+    /// A device needed another time.
+    DeviceTime {
+        /// Achieved over predicted.
+        ratio: f64,
+    },
+    /// More or fewer bytes were read.
+    Reads {
+        /// Achieved over predicted.
+        ratio: f64,
+    },
+    /// Steps took another time.
+    Steps {
+        /// Achieved over predicted.
+        ratio: f64,
+    },
+    /// The cache held another share of the samples.
+    CacheHits {
+        /// Achieved.
+        achieved: f64,
+        /// Predicted.
+        predicted: f64,
+    },
+    /// No resource explains the difference.
+    Unexplained {
+        /// Achieved over predicted, of the epoch.
+        ratio: f64,
+    },
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostTime { ratio } => write!(
+                f,
+                "the host needed {ratio:.2} times the predicted processor time: its cores were \
+                 slower or faster than during the profile, or the samples differ from those \
+                 measured"
+            ),
+            Self::HostShare { cores, predicted_cores } => write!(
+                f,
+                "the host's threads ran on {cores:.2} cores on average, and the prediction needs \
+                 {predicted_cores:.2}: other processes used the cores, or the threads waited for \
+                 reads or memory"
+            ),
+            Self::DeviceTime { ratio } => {
+                write!(f, "the devices were busy for {ratio:.2} times the predicted time")
+            }
+            Self::Reads { ratio } => write!(f, "{ratio:.2} times the predicted bytes were read"),
+            Self::Steps { ratio } => {
+                write!(f, "the steps of the accelerator took {ratio:.2} times the predicted time")
+            }
+            Self::CacheHits { achieved, predicted } => write!(
+                f,
+                "the cache had {:.0} % of the samples, and {:.0} % were predicted",
+                100.0 * achieved,
+                100.0 * predicted
+            ),
+            Self::Unexplained { ratio } => write!(
+                f,
+                "the epoch took {ratio:.2} times the predicted time, and no resource explains it"
+            ),
+        }
+    }
+}
+
+/// A plan beside the run that applied it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanComparison {
+    /// Whether the epoch is the first, in which nothing is cached; else the mean of the later ones.
+    pub is_first_epoch: bool,
+    /// Modelled.
+    pub predicted: Used,
+    /// Measured.
+    pub achieved: Used,
+    /// How much there is of each resource.
+    pub capacity: Capacity,
+    /// The resource that limits the epoch as predicted.
+    pub predicted_bottleneck: Resource,
+    /// The resource that limited it.
+    pub achieved_bottleneck: Resource,
+    /// Achieved over predicted duration, minus 1.
+    pub error_ratio: f64,
+    /// Why they differ; empty where they agree.
+    pub deviations: Vec<Deviation>,
+}
+
+/// Compares a plan with the epochs of a run; `None` where no epoch is complete. `step_seconds`: a
+/// step of the accelerator.
+pub fn compare(
+    predicted: &Predicted,
+    epochs: &[EpochStats],
+    step_seconds: f64,
+) -> Option<PlanComparison> {
+    let complete: Vec<&EpochStats> = epochs.iter().filter(|epoch| epoch.is_complete).collect();
+    let later: Vec<&EpochStats> = complete.iter().filter(|it| it.epoch > 0).copied().collect();
+    let is_first_epoch = later.is_empty();
+    let compared = if is_first_epoch { complete } else { later };
+    let count = compared.len() as f64;
+    compared.first()?;
+    let mean = |of: &dyn Fn(&EpochStats) -> f64| {
+        compared.iter().map(|epoch| of(epoch)).sum::<f64>() / count
+    };
+    let devices = |epoch: &EpochStats, of: fn(&meetpoint_host::stats::DeviceStats) -> u64| {
+        epoch.devices.iter().map(of).sum::<u64>() as f64
+    };
+    let achieved = Used {
+        epoch_seconds: mean(&|it| it.duration_ns as f64 * 1e-9),
+        host_core_seconds: mean(&|it| it.host_cpu_ns.saturating_sub(it.verify_ns) as f64 * 1e-9),
+        device_seconds: mean(&|it| devices(it, |device| device.busy_ns) * 1e-9),
+        read_bytes: mean(&|it| it.host_bytes_read as f64 + devices(it, |device| device.bytes_read)),
+        accelerator_seconds: mean(&|it| it.records.len() as f64 * step_seconds),
+        cache_hit_share: mean(&|it| it.cache.as_ref().map_or(0.0, CacheUse::hit_share)),
+    };
+    let epoch_seconds = match is_first_epoch {
+        true => predicted.first_epoch_seconds,
+        false => predicted.epoch_seconds,
+    };
+    let scaled = if is_first_epoch { 0.0 } else { predicted.cache_hit_share };
+    let expected = Used {
+        epoch_seconds,
+        host_core_seconds: predicted.host_core_seconds,
+        device_seconds: predicted.device_seconds,
+        read_bytes: predicted.read_bytes,
+        accelerator_seconds: predicted.accelerator_seconds,
+        cache_hit_share: scaled,
+    };
+    let capacity = Capacity {
+        host_threads: predicted.host_threads,
+        devices: compared[0].devices.len() as f64,
+        read_bytes_per_second: predicted.read_bytes_per_second,
+    };
+    let error_ratio = ratio(achieved.epoch_seconds, expected.epoch_seconds) - 1.0;
+    Some(PlanComparison {
+        is_first_epoch,
+        predicted_bottleneck: expected.bottleneck(&capacity),
+        achieved_bottleneck: achieved.bottleneck(&capacity),
+        deviations: deviations(
+            &expected,
+            &achieved,
+            is_first_epoch && predicted.cache_hit_share > 0.0,
+        ),
+        predicted: expected,
+        achieved,
+        capacity,
+        error_ratio,
+    })
+}
+
+fn ratio(achieved: f64, predicted: f64) -> f64 {
+    if predicted > 0.0 { achieved / predicted } else { 1.0 }
+}
+
+/// What differs where the duration does. `is_filling`: the resources predicted are those of an
+/// epoch with a full cache, and this one fills it.
+fn deviations(predicted: &Used, achieved: &Used, is_filling: bool) -> Vec<Deviation> {
+    let of = |value: fn(&Used) -> f64| ratio(value(achieved), value(predicted));
+    let is_notable = |ratio: f64| (ratio - 1.0).abs() > NOTABLE;
+    let epoch = of(|it| it.epoch_seconds);
+    if !is_notable(epoch) {
+        return Vec::new();
+    }
+    let host = of(|it| it.host_core_seconds);
+    let cores = |it: &Used| {
+        if it.epoch_seconds > 0.0 { it.host_core_seconds / it.epoch_seconds } else { 0.0 }
+    };
+    let (had, needed) = (cores(achieved), cores(predicted));
+    let mut found = Vec::new();
+    if !is_filling {
+        if is_notable(host) {
+            found.push(Deviation::HostTime { ratio: host });
+        }
+        if epoch > 1.0 && needed > 0.0 && had < needed * (1.0 - NOTABLE) {
+            found.push(Deviation::HostShare { cores: had, predicted_cores: needed });
+        }
+        let reads = of(|it| it.read_bytes);
+        // Blocks around what is wanted are read too.
+        if (reads - 1.0).abs() > 2.0 * NOTABLE {
+            found.push(Deviation::Reads { ratio: reads });
+        }
+        let (achieved, predicted) = (achieved.cache_hit_share, predicted.cache_hit_share);
+        if (achieved - predicted).abs() > NOTABLE {
+            found.push(Deviation::CacheHits { achieved, predicted });
+        }
+    }
+    let device = of(|it| it.device_seconds);
+    if is_notable(device) {
+        found.push(Deviation::DeviceTime { ratio: device });
+    }
+    let steps = of(|it| it.accelerator_seconds);
+    if is_notable(steps) {
+        found.push(Deviation::Steps { ratio: steps });
+    }
+    if found.is_empty() {
+        found.push(Deviation::Unexplained { ratio: epoch });
+    }
+    found
+}
+
+impl PlanComparison {
+    /// Each resource with what was predicted (modelled) and achieved (measured).
+    pub fn grid(&self) -> Grid {
+        let head = ["resource", "predicted (modelled)", "busy", "achieved (measured)", "busy"];
+        let mut grid = Grid::new(&head, 1..head.len());
+        let time = [self.predicted, self.achieved].map(|it| seconds(it.epoch_seconds));
+        let [predicted, achieved] = time;
+        grid.rows.push(vec!["epoch".into(), predicted, String::new(), achieved, String::new()]);
+        for resource in Resource::ALL {
+            let amount = |used: &Used| match resource {
+                Resource::HostCpu => seconds(used.host_core_seconds),
+                Resource::DeviceCpu => seconds(used.device_seconds),
+                Resource::StorageRead => bytes(used.read_bytes.max(0.0) as u64),
+                Resource::Accelerator => seconds(used.accelerator_seconds),
+            };
+            let busy = |used: &Used| {
+                format!("{:.0} %", 100.0 * used.utilisation(resource, &self.capacity))
+            };
+            grid.rows.push(vec![
+                resource.name().to_owned(),
+                amount(&self.predicted),
+                busy(&self.predicted),
+                amount(&self.achieved),
+                busy(&self.achieved),
+            ]);
+        }
+        grid
+    }
+
+    /// The bottleneck, and why the prediction was off.
+    pub fn sentences(&self) -> Vec<String> {
+        let which = if self.is_first_epoch { "the first epoch" } else { "a later epoch" };
+        let (predicted, achieved) = (self.predicted_bottleneck, self.achieved_bottleneck);
+        let mut said = vec![format!(
+            "Plan: {which} took {} and {} were predicted ({:+.1} %); the bottleneck was the {}, \
+             and the {} was predicted.",
+            seconds(self.achieved.epoch_seconds),
+            seconds(self.predicted.epoch_seconds),
+            100.0 * self.error_ratio,
+            achieved.name(),
+            predicted.name()
+        )];
+        said.extend(self.deviations.iter().map(|why| format!("The prediction was off: {why}.")));
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Capacity, Deviation, Resource, Used, deviations};
+
+    const PREDICTED: Used = Used {
+        epoch_seconds: 10.0,
+        host_core_seconds: 18.0,
+        device_seconds: 0.0,
+        read_bytes: 1e9,
+        accelerator_seconds: 4.0,
+        cache_hit_share: 0.0,
+    };
+
+    #[test]
+    fn the_busiest_resource_is_the_bottleneck() {
+        let capacity = Capacity { host_threads: 2.0, devices: 0.0, read_bytes_per_second: 200e6 };
+        assert_eq!(PREDICTED.bottleneck(&capacity), Resource::HostCpu);
+        let slow_drive = Capacity { read_bytes_per_second: 100e6, ..capacity };
+        assert_eq!(PREDICTED.bottleneck(&slow_drive), Resource::StorageRead);
+        let steps = Used { accelerator_seconds: 9.9, ..PREDICTED };
+        assert_eq!(steps.bottleneck(&capacity), Resource::Accelerator);
+    }
+
+    #[test]
+    fn a_difference_is_put_down_to_what_differs() {
+        assert_eq!(deviations(&PREDICTED, &Used { epoch_seconds: 10.5, ..PREDICTED }, false), []);
+        // The same work, while other processes use the cores.
+        let shared = Used { epoch_seconds: 20.0, ..PREDICTED };
+        let expected = [Deviation::HostShare { cores: 0.9, predicted_cores: 1.8 }];
+        assert_eq!(deviations(&PREDICTED, &shared, false), expected);
+        // More work.
+        let slower = Used { epoch_seconds: 20.0, host_core_seconds: 36.0, ..PREDICTED };
+        let expected = [Deviation::HostTime { ratio: 2.0 }];
+        assert_eq!(deviations(&PREDICTED, &slower, false), expected);
+        let steps = Used { epoch_seconds: 8.0, accelerator_seconds: 2.0, ..PREDICTED };
+        let found = deviations(&PREDICTED, &steps, false);
+        assert_eq!(found, [Deviation::Steps { ratio: 0.5 }]);
+        let odd = Used { epoch_seconds: 8.0, ..PREDICTED };
+        assert_eq!(deviations(&PREDICTED, &odd, false), [Deviation::Unexplained { ratio: 0.8 }]);
+    }
+}
