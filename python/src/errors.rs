@@ -10,6 +10,7 @@ use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::recipe::{OperationPlace, RecipeError, Subject};
 use meetpoint_host::Error as HostError;
 use meetpoint_planner::Error as PlannerError;
+use meetpoint_prepare::cache::CacheError;
 use meetpoint_prepare::{Error as PrepareError, RecipeFileError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -47,6 +48,12 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         HostError::AllBatchesKept { .. }
         | HostError::BudgetTooLarge { .. }
         | HostError::SpoolTooLarge { .. } => plain(py, "BudgetError", said),
+        HostError::Cache(CacheError::TooLarge { .. } | CacheError::TooSmall { .. }) => {
+            plain(py, "BudgetError", said)
+        }
+        HostError::Cache(
+            CacheError::Io { .. } | CacheError::NotPrivate { .. } | CacheError::Locked { .. },
+        ) => plain(py, "StorageError", said),
         HostError::Panicked => panics::of_thread(py),
         HostError::Thread(_) | HostError::EpochFailed => plain(py, "MeetpointError", said),
         HostError::Resume { .. } => plain(py, "StateError", said),

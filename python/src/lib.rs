@@ -24,6 +24,7 @@ mod loader;
 mod operations;
 mod options;
 mod panics;
+mod plan;
 mod preview;
 mod program;
 mod ranks;
@@ -54,6 +55,8 @@ mod _native {
     use super::loader::Loader;
     #[pymodule_export]
     use super::operations::{Rows, diff, merge, repair, sample, select, shuffle, split, stats};
+    #[pymodule_export]
+    use super::plan::read_plan;
     #[pymodule_export]
     use super::preview::contact_sheet;
     #[pymodule_export]

@@ -8,6 +8,7 @@ use meetpoint_diagnose::known;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
 use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
+use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
     Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Takes, Value,
 };
@@ -42,6 +43,10 @@ pub(crate) struct Settings {
     workers: u32,
     prefetch: u32,
     memory_budget: u64,
+    /// Bytes of the cache of prepared samples; `None` without one.
+    cache: Option<u64>,
+    /// Operations after which samples are cached.
+    cache_after: Option<usize>,
     /// Sockets of devices that somebody else started.
     sockets: Vec<PathBuf>,
     /// Command lines of devices that are started here, without what the loader adds.
@@ -134,6 +139,7 @@ impl Settings {
             workers: self.workers,
             prefetch: self.prefetch,
             memory_budget_bytes: self.memory_budget,
+            cache: self.cache.map(|bytes| CacheSettings { bytes, operations: self.cache_after }),
             devices: sockets.chain(spawned).collect(),
             spool: SpoolConfig { kind, quota_bytes: self.spool_quota },
             stall_timeout,

@@ -24,6 +24,7 @@ from ._devices import Emulated
 from ._loader import Loader
 from ._native import Batch, Tensor
 from ._native import version as _version
+from ._plan import Plan, Profile, plan, profile
 from ._ragged import Ragged
 from ._results import (
     Converted,
@@ -92,7 +93,9 @@ __all__ = [
     "MetricsWarning",
     "PackError",
     "Packed",
+    "Plan",
     "Prepared",
+    "Profile",
     "Ragged",
     "RankError",
     "RecipeError",
@@ -121,7 +124,9 @@ __all__ = [
     "index",
     "open",
     "pack",
+    "plan",
     "prepare",
+    "profile",
     "recipes",
     "samplers",
     "transforms",

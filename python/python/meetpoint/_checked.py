@@ -9,6 +9,7 @@ from . import _arguments, _devices, _native, _output, _world
 from . import collate as _collate
 from ._arguments import U64, path_or_none, seconds, text, whole, whole_or_none
 from ._delivery import Delivery
+from ._options import size
 from ._world import World
 from .errors import SettingError
 
@@ -88,6 +89,8 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "workers": _default_workers() if workers is None else workers,
         "prefetch": 2 if prefetch is None else prefetch,
         "memory_budget": whole("memory_budget", given["memory_budget"], U64),
+        "cache": _cache(given["cache"]),
+        "cache_after": whole_or_none("cache_after", given["cache_after"], least=1),
         "sockets": sockets,
         "commands": commands,
         "spool_quota": whole("spool_quota", given["spool_quota"], U64),
@@ -116,6 +119,13 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
 
 _FIXED = ("persistent_workers", "timeout", "in_order")
 """Arguments of torch that the loader takes with the value of what is so in any case."""
+
+
+def _cache(value: Any) -> Optional[int]:
+    """Bytes of the cache; none where nothing or 0 was given."""
+    if value is None or (not isinstance(value, str) and value == 0):
+        return None
+    return size("cache", value)
 
 
 def _default_workers() -> int:

@@ -70,6 +70,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
         transforms, the path of a recipe file, or the name of a recipe of
         :mod:`meetpoint.recipes`, such as ``"deit@1"``.
+    :param plan: a plan that :func:`meetpoint.plan` wrote. It supplies dataset, recipe and every
+        other argument that it has and that is left at its default. A plan for another dataset or
+        recipe is refused, with the difference.
     :param batch_size: samples in a batch.
     :param shuffle: whether every epoch is shuffled: true is short for the sampler ``Shuffled()``,
         false for ``Sequential()``.
@@ -91,6 +94,11 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param prefetch: batches prepared ahead per worker; torch's ``prefetch_factor``.
     :param memory_budget: maximum bytes of all batches that are prepared ahead or in use. To decode
         large pictures, all workers together use at most the same amount again.
+    :param cache: maximum bytes of memory for samples as the first operations of the recipe give
+        them, a number or a string such as ``"2GiB"``. Later epochs take them from there, with the
+        same bits; what is needed last is evicted first. Ranks of one machine share it.
+    :param cache_after: number of operations after which samples are cached; by default all that
+        have the same result in every epoch.
     :param spool_quota: maximum bytes of the batches that devices have ready.
     :param spool_folder: folder of a file for these batches; ``None`` for unnamed shared memory.
     :param rank: index of this process among ``world_size`` processes. By default the rank of
@@ -314,11 +322,25 @@ class Loader(DataLoaderLike[BatchT], Closing):
         **options: "Unpack[Options]",
     ) -> None: ...
 
+    @overload
+    def __init__(
+        self: "Loader[Any]",
+        dataset: Optional[Paths] = ...,
+        *,
+        plan: Path,
+        recipe: Optional[Recipe] = ...,
+        output: Literal["numpy", "torch", "jax", "dlpack"] = ...,
+        columns: Optional[Columns] = ...,
+        batch_transform: Optional[Callable[[Any], Any]] = ...,
+        **options: "Unpack[Options]",
+    ) -> None: ...
+
     def __init__(
         self,
-        dataset: Paths,
+        dataset: Optional[Paths] = None,
         *,
-        recipe: Recipe,
+        recipe: Optional[Recipe] = None,
+        plan: Optional[Path] = None,
         batch_size: int = 1,
         shuffle: bool = False,
         sampler: Optional[samplers.Sampler] = None,
@@ -331,6 +353,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         workers: Optional[int] = None,
         prefetch: Optional[int] = None,
         memory_budget: int = 512 << 20,
+        cache: Union[int, str, None] = None,
+        cache_after: Optional[int] = None,
         spool_quota: int = 256 << 20,
         spool_folder: Optional[Path] = None,
         rank: Optional[int] = None,
@@ -359,6 +383,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
             for key, it in locals().items()
             if key not in ("self", "torch_names", "__class__")
         }
+        self._apply_plan()
         checked = _checked.check(self._arguments, torch_names)
         self._arguments.update(torch_names)
         self._recipe, self._delivery = checked.recipe, checked.delivery
@@ -367,6 +392,18 @@ class Loader(DataLoaderLike[BatchT], Closing):
         # Who leaves a loop drops it, and with it what goes on for it.
         self._iterator: Optional["weakref.ref[EpochIterator[BatchT]]"] = None
         _open_loaders.add(self)
+
+    def _apply_plan(self) -> None:
+        given = self._arguments
+        if given["plan"] is not None:
+            from ._plan import fill
+
+            fill(given, Loader.__init__.__kwdefaults__ or {})
+        for name in ("dataset", "recipe"):
+            if given[name] is None:
+                raise TypeError(f"Loader() needs {name}, or a plan, which names it")
+        # What it says is among the arguments now.
+        given["plan"] = None
 
     @property
     def recipe(self) -> Compose:

@@ -47,6 +47,8 @@ class Options(TypedDict, total=False):
     workers: Optional[int]
     prefetch: Optional[int]
     memory_budget: int
+    cache: Union[int, str, None]
+    cache_after: Optional[int]
     spool_quota: int
     spool_folder: Optional[Path]
     rank: Optional[int]

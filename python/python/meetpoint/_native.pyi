@@ -78,6 +78,9 @@ class Settings(TypedDict):
     prefetch: int
     memory_budget: int
     """Bytes."""
+    cache: Optional[int]
+    """Bytes."""
+    cache_after: Optional[int]
     sockets: List[str]
     commands: List[List[str]]
     spool_quota: int
@@ -347,6 +350,7 @@ _Options = Dict[str, Any]
 # Commands return their result as the JSON document of ``--json``.
 
 def pack(source: str, destination: str, options: _Options, progress: _Progress) -> str: ...
+def read_plan(path: str, dataset: Optional[List[str]], recipe: Optional[str]) -> str: ...
 def prepare(
     recipe: str, source: str, destination: str, options: _Options, progress: _Progress
 ) -> str: ...

@@ -76,6 +76,8 @@ class Explanation(NamedTuple):
     contention: Optional[Dict[str, float]]
     """``step_seconds`` and ``replayed_step_seconds`` if a replay showed that preparation slows the
     steps down."""
+    cache: Optional[Dict[str, int]]
+    """``hits``, ``misses``, ``bytes``, ``budget_bytes`` and more of the cache; ``None`` without."""
     ceilings: List[Ceiling]
     sentences: List[str]
     """All of this in sentences."""

@@ -9,23 +9,23 @@ from . import _native
 from ._arguments import U64, flag, items, path_or_none, text, text_or_none, whole, whole_or_none
 from .errors import SettingError
 
-__all__ = ["Size", "options"]
+__all__ = ["Size", "options", "size"]
 
 Size = Union[int, str]
 """A number of bytes, or a string such as ``"256MiB"``."""
 
 
-def _size(name: str, value: Any) -> int:
+def size(name: str, value: Any) -> int:
     if isinstance(value, str):
-        size = _native.parse_bytes(value)
-        if not size:
+        parsed = _native.parse_bytes(value)
+        if not parsed:
             raise SettingError(f"{name} is {value!r}", remedy=f'set {name} to a size such as "256MiB"')
-        return size
+        return parsed
     return whole(name, value, U64, least=1)
 
 
 def _size_or_none(name: str, value: Any) -> Optional[int]:
-    return None if value is None else _size(name, value)
+    return None if value is None else size(name, value)
 
 
 def _number_or_none(name: str, value: Any) -> Optional[int]:
@@ -97,7 +97,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "anonymous": flag,
     "by": text_or_none,
     "cache": path_or_none,
-    "cache_size": _size,
+    "cache_size": size,
     "check": text,
     "codec": text,
     "columns": _names_or_none,
@@ -115,21 +115,21 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "kind": text_or_none,
     "label": text_or_none,
     "lossy_jpeg": _quality_or_none,
-    "memory": _size,
+    "memory": size,
     "n": _number_or_none,
     "on_error": text,
     "optimize_huffman": flag,
-    "part_size": _size,
+    "part_size": size,
     "per_class": flag,
     "progressive": text,
     "range": _range,
     "restart_interval": _restarts,
     "resume": flag,
     "root": path_or_none,
-    "sample_bytes_max": _size,
+    "sample_bytes_max": size,
     "shard_samples": _count_or_none,
     "shard_size": _size_or_none,
-    "source_memory": _size,
+    "source_memory": size,
     "split": text_or_none,
     "store": text_or_none,
     "stratify": flag,
