@@ -13,6 +13,7 @@ mod misfits;
 mod modes;
 mod operations;
 mod output;
+mod plan;
 mod prepare;
 mod profile;
 mod recipes;

@@ -1,0 +1,64 @@
+"""Plans, profiles and the cache of prepared samples in Python."""
+
+import numpy as np
+import pytest
+
+import meetpoint
+from meetpoint import transforms as T
+
+RECIPE = T.Compose([T.Resize((24, 24)), T.RandomHorizontalFlip()])
+
+
+def batches(loader):
+    return [images.copy() for images, _ in loader]
+
+
+def test_later_epochs_come_from_the_cache_with_the_same_bits(dataset):
+    with meetpoint.Loader(dataset, recipe=RECIPE, batch_size=4, shuffle=True) as plain:
+        expected = [batches(plain) for _ in range(3)]
+    cached = meetpoint.Loader(
+        dataset, recipe=RECIPE, batch_size=4, shuffle=True, cache="16MiB", cache_after=2
+    )
+    with cached as loader:
+        for epoch in range(3):
+            for one, other in zip(batches(loader), expected[epoch]):
+                assert np.array_equal(one, other)
+            use = loader.explain().cache
+            assert (use["hits"] == 0) == (epoch == 0)
+            assert use["bytes"] <= use["budget_bytes"] == 16 << 20
+        assert "The cache after operation 2" in str(loader.explain())
+
+
+def test_a_cache_that_cannot_be_is_refused(dataset):
+    with pytest.raises(meetpoint.BudgetError, match="cache"):
+        meetpoint.Loader(dataset, recipe=RECIPE, cache="900TiB")
+    with pytest.raises(meetpoint.SettingError, match="cache"):
+        meetpoint.Loader(dataset, recipe=RECIPE, cache="much")
+
+
+def test_a_plan_is_made_and_applied_and_refused_for_another_recipe(dataset, tmp_path):
+    profiled = meetpoint.profile(
+        RECIPE, dataset, samples=4, runs=2, csv=tmp_path / "results.csv", codecs=["none"]
+    )
+    assert profiled.best in profiled.results
+    file = tmp_path / "plan.toml"
+    plan = meetpoint.plan(
+        RECIPE, dataset, file, profile=tmp_path / "results.csv", batch_size=4, epochs=2,
+        pin={"stored": "packed", "cache": 8 << 20, "workers": 1},
+    )
+    assert plan.file == str(file) and file.read_text() == plan.text
+    assert "Best for 2 epochs" in str(plan)
+    with meetpoint.Loader(dataset, recipe=RECIPE, batch_size=4, shuffle=True) as plain:
+        expected = batches(plain)
+    with meetpoint.Loader(plan=file) as loader:
+        assert loader.batch_size == 4
+        for one, other in zip(batches(loader), expected):
+            assert np.array_equal(one, other)
+        batches(loader)
+        assert loader.explain().cache["hits"] > 0
+    with pytest.raises(meetpoint.SettingError, match="another recipe: operation 2"):
+        meetpoint.Loader(plan=file, recipe=T.Compose([T.Resize((25, 25))]))
+    with pytest.raises(meetpoint.SettingError, match="nothing fits"):
+        meetpoint.plan(RECIPE, dataset, profile=tmp_path / "results.csv", memory_limit=1000)
+    with pytest.raises(TypeError, match="needs dataset"):
+        meetpoint.Loader(recipe=RECIPE)

@@ -1,0 +1,110 @@
+//! `meetpoint plan` and `run --plan`: what is written, applied, reported and refused.
+
+use super::support::{Finished, packed, run};
+use serde_json::Value;
+use std::path::Path;
+
+const RECIPE: &str = "\
+[[operation]]
+name = \"decode\"
+[[operation]]
+name = \"resize\"
+size = 32
+[[operation]]
+name = \"random_crop\"
+size = 24
+";
+
+/// A packed dataset, a recipe, and the results of a short profile of them.
+fn prepare(folder: &Path) {
+    packed(folder, 12);
+    std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
+    let short = ["--runs", "2", "--samples", "4", "--threads", "1,2", "--csv", "results.csv"];
+    run(folder, &[&["profile", "recipe.toml", "small.set"][..], &short].concat()).success();
+}
+
+fn planned(folder: &Path, further: &[&str]) -> Finished {
+    let plan = ["plan", "recipe.toml", "small.set", "--profile", "results.csv"];
+    run(folder, &[&plan[..], &["--batch-size", "4", "--epochs", "3"], further].concat())
+}
+
+fn report(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("out/report.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_plan_is_explained_written_applied_and_compared_with_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepare(folder);
+    let pins = ["--pin", "stored=packed", "--pin", "workers=2", "--pin", "cache=8MiB"];
+    let done = planned(folder, &[&pins[..], &["-o", "plan.toml"]].concat()).success();
+    for part in ["Best for 3 epochs", "a cache of", "There is no device"] {
+        assert!(done.stdout.contains(part), "{part} in {done:?}");
+    }
+    let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap();
+    assert!(text.contains("# Fixed by the user.\nworkers = 2\n"), "{text}");
+    run(folder, &["run", "--plan", "plan.toml", "--report", "out"]).success();
+    let report = report(folder);
+    let ran = &report["runs"][0];
+    assert_eq!(ran["levels"][2]["verdict"], "verified", "{ran}");
+    let plan = &ran["plan"];
+    assert_eq!(plan["is_first_epoch"], false);
+    assert_eq!(plan["achieved"]["cache_hit_share"], 1.0);
+    assert!(plan["predicted"]["epoch_seconds"].as_f64().unwrap() > 0.0);
+    let hits = |epoch: usize| ran["epochs"][epoch]["cache"]["hits"].as_u64().unwrap();
+    assert_eq!((hits(0), hits(1), hits(2)), (0, 12, 12));
+}
+
+#[test]
+fn a_plan_with_an_offline_part_names_the_command_and_runs_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepare(folder);
+    let pins = ["--pin", "stored=2-resize", "--pin", "codec=lz4", "--pin", "cache=0"];
+    planned(folder, &[&pins[..], &["-o", "plan.toml"]].concat()).success();
+    let missing = run(folder, &["run", "--plan", "plan.toml"]);
+    let missing = missing.refused(&["prepares 2-resize in advance", "meetpoint prepare "]);
+    let command = missing.stderr.split('`').find(|it| it.starts_with("meetpoint ")).unwrap();
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    run(folder, &words).success();
+    run(folder, &["run", "--plan", "plan.toml", "--report", "out"]).success();
+    assert_eq!(report(folder)["runs"][0]["levels"][2]["verdict"], "verified");
+}
+
+#[test]
+fn a_plan_for_another_recipe_or_dataset_is_refused_with_the_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepare(folder);
+    planned(folder, &["--pin", "stored=packed", "-o", "plan.toml"]).success();
+    let again = planned(folder, &["-o", "plan.toml"]);
+    again.refused(&["plan.toml exists", "--force"]);
+    std::fs::write(folder.join("recipe.toml"), RECIPE.replace("size = 32", "size = 33")).unwrap();
+    let other = run(folder, &["run", "--plan", "plan.toml"]);
+    other.refused(&["another recipe", "operation 2", "size = 32", "size = 33"]);
+    std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
+    std::fs::create_dir(folder.join("other")).unwrap();
+    packed(&folder.join("other"), 13);
+    let other = run(folder, &["run", "--plan", "plan.toml", "--dataset", "other/small.set"]);
+    other.refused(&["another dataset", "12 samples", "13"]);
+    let job = "dataset = \"small.set\"\nrecipe = \"recipe.toml\"\nbatch_size = 4\n";
+    std::fs::write(folder.join("job.toml"), job).unwrap();
+    run(folder, &["run", "--plan", "job.toml"]).refused(&["no table [plan]"]);
+}
+
+#[test]
+fn what_does_not_fit_or_does_not_exist_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepare(folder);
+    planned(folder, &["--memory-limit", "1kB"]).refused(&["nothing fits the limits"]);
+    planned(folder, &["--pin", "stored=9-blur"]).refused(&["no measurement of 9-blur"]);
+    assert_eq!(planned(folder, &["--pin", "worker=2"]).code(), Some(2));
+    assert_eq!(planned(folder, &["--device", "gpu"]).code(), Some(2));
+    let job = "dataset = \"small.set\"\nrecipe = \"recipe.toml\"\nbatch_size = 4\n\
+               cache = \"900TiB\"\n";
+    std::fs::write(folder.join("job.toml"), job).unwrap();
+    run(folder, &["run", "job.toml"]).refused(&["a cache of 900 TiB"]);
+}
