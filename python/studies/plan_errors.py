@@ -52,7 +52,7 @@ SETTINGS = [
     ("train", ["stored=1-decode", "codec=none", "cache=0", "workers=1"], []),
     ("train", ["stored=2-resize", "codec=none", "cache=0", "workers=1"], []),
     ("train", ["stored=2-resize", "codec=none", "cache=0", "workers=2"], []),
-    ("train", ["stored=2-resize", "codec=lz4", "cache=0", "workers=1"], []),
+    ("train", ["stored=2-resize", "codec=none", "cache=0", "workers=0"], []),
     ("train", ["stored=packed", "cache=1GiB", "workers=1"], []),
     ("train", ["stored=packed", "cache=1GiB", "workers=2"], []),
     ("train", ["stored=packed", "cache=0", "workers=1"], ["--step=150ms"]),
@@ -61,7 +61,7 @@ SETTINGS = [
     ("evaluate", ["stored=packed", "cache=0", "workers=1"], []),
     ("evaluate", ["stored=packed", "cache=0", "workers=2"], []),
     ("evaluate", ["stored=4-to_dtype", "codec=none", "cache=0", "workers=1"], []),
-    ("evaluate", ["stored=2-resize", "codec=zstd", "cache=0", "workers=1"], []),
+    ("evaluate", ["stored=2-resize", "codec=none", "cache=0", "workers=1"], []),
     ("evaluate", ["stored=packed", "cache=1GiB", "workers=2"], []),
 ]
 
@@ -81,7 +81,7 @@ def main(program: str, dataset: str, work: Path) -> None:
     for name, text in RECIPES.items():
         (work / f"{name}.toml").write_text(text)
         call(program, "profile", str(work / f"{name}.toml"), dataset, "--runs=3",
-             f"--threads={threads}", "--samples=64", f"--csv={work / name}.csv",
+             f"--threads={threads}", "--samples=48", "--codecs=none", f"--csv={work / name}.csv",
              f"--temporary={work}")
     errors = []
     for number, (name, pins, options) in enumerate(SETTINGS):

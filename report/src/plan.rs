@@ -53,6 +53,8 @@ pub struct Used {
     pub device_seconds: f64,
     /// Bytes that host and devices read from storage.
     pub read_bytes: f64,
+    /// Seconds that threads of the host wait for reads, summed over the threads.
+    pub read_wait_seconds: f64,
     /// Seconds that the accelerator is busy.
     pub accelerator_seconds: f64,
     /// Share of the host's samples that come from the application cache.
@@ -66,12 +68,10 @@ pub struct Capacity {
     pub host_threads: f64,
     /// Devices.
     pub devices: f64,
-    /// Bytes per second that storage delivered in the profile; 0 where it was not measured.
-    pub read_bytes_per_second: f64,
 }
 
 impl Used {
-    /// Share of the epoch in which a resource is busy.
+    /// Share of the epoch in which a resource is busy; of storage: in which threads wait for it.
     pub fn utilisation(&self, resource: Resource, of: &Capacity) -> f64 {
         let share = |busy: f64, units: f64| {
             let all = self.epoch_seconds * units;
@@ -80,7 +80,7 @@ impl Used {
         match resource {
             Resource::HostCpu => share(self.host_core_seconds, of.host_threads),
             Resource::DeviceCpu => share(self.device_seconds, of.devices),
-            Resource::StorageRead => share(self.read_bytes, of.read_bytes_per_second),
+            Resource::StorageRead => share(self.read_wait_seconds, of.host_threads),
             Resource::Accelerator => share(self.accelerator_seconds, 1.0),
         }
     }
@@ -221,6 +221,7 @@ pub fn compare(
         host_core_seconds: mean(&|it| it.host_cpu_ns.saturating_sub(it.verify_ns) as f64 * 1e-9),
         device_seconds: mean(&|it| devices(it, |device| device.busy_ns) * 1e-9),
         read_bytes: mean(&|it| it.host_bytes_read as f64 + devices(it, |device| device.bytes_read)),
+        read_wait_seconds: mean(&|it| it.read.mean_ns * it.read.count as f64 * 1e-9),
         accelerator_seconds: mean(&|it| it.records.len() as f64 * step_seconds),
         cache_hit_share: mean(&|it| it.cache.as_ref().map_or(0.0, CacheUse::hit_share)),
     };
@@ -234,13 +235,13 @@ pub fn compare(
         host_core_seconds: predicted.host_core_seconds,
         device_seconds: predicted.device_seconds,
         read_bytes: predicted.read_bytes,
+        read_wait_seconds: predicted.read_wait_seconds,
         accelerator_seconds: predicted.accelerator_seconds,
         cache_hit_share: scaled,
     };
     let capacity = Capacity {
         host_threads: predicted.host_threads,
         devices: compared[0].devices.len() as f64,
-        read_bytes_per_second: predicted.read_bytes_per_second,
     };
     let error_ratio = ratio(achieved.epoch_seconds, expected.epoch_seconds) - 1.0;
     Some(PlanComparison {
@@ -365,16 +366,17 @@ mod tests {
         host_core_seconds: 18.0,
         device_seconds: 0.0,
         read_bytes: 1e9,
+        read_wait_seconds: 1.0,
         accelerator_seconds: 4.0,
         cache_hit_share: 0.0,
     };
 
     #[test]
     fn the_busiest_resource_is_the_bottleneck() {
-        let capacity = Capacity { host_threads: 2.0, devices: 0.0, read_bytes_per_second: 200e6 };
+        let capacity = Capacity { host_threads: 2.0, devices: 0.0 };
         assert_eq!(PREDICTED.bottleneck(&capacity), Resource::HostCpu);
-        let slow_drive = Capacity { read_bytes_per_second: 100e6, ..capacity };
-        assert_eq!(PREDICTED.bottleneck(&slow_drive), Resource::StorageRead);
+        let slow_drive = Used { read_wait_seconds: 15.0, host_core_seconds: 5.0, ..PREDICTED };
+        assert_eq!(slow_drive.bottleneck(&capacity), Resource::StorageRead);
         let steps = Used { accelerator_seconds: 9.9, ..PREDICTED };
         assert_eq!(steps.bottleneck(&capacity), Resource::Accelerator);
     }

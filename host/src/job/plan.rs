@@ -57,8 +57,8 @@ pub struct Predicted {
     pub device_seconds: f64,
     /// Bytes that host and devices read from storage in a later epoch.
     pub read_bytes: f64,
-    /// Bytes per second that storage can deliver; 0 where the profile did not measure it.
-    pub read_bytes_per_second: f64,
+    /// Seconds that threads of the host wait for reads in a later epoch, summed over the threads.
+    pub read_wait_seconds: f64,
     /// Seconds that the accelerator is busy in an epoch.
     pub accelerator_seconds: f64,
     /// Share of the samples that a later epoch takes from the application cache.
@@ -147,7 +147,7 @@ impl Predicted {
             ("host_threads", &mut self.host_threads),
             ("device_seconds", &mut self.device_seconds),
             ("read_bytes", &mut self.read_bytes),
-            ("read_bytes_per_second", &mut self.read_bytes_per_second),
+            ("read_wait_seconds", &mut self.read_wait_seconds),
             ("accelerator_seconds", &mut self.accelerator_seconds),
             ("cache_hit_share", &mut self.cache_hit_share),
         ]

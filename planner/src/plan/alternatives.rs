@@ -228,13 +228,10 @@ fn caches(
         None => {}
     }
     let mut all = vec![None];
-    // A cache is read from the second epoch on.
-    if request.epochs > 1 {
-        for (point, needed) in &points {
-            // A quarter stays for batches and for the rest of the process.
-            let most = request.memory_limit.map_or(u64::MAX, |limit| limit - limit / 4);
-            all.extend(of_size(point, *needed, (*needed).min(most)).map(Some));
-        }
+    for (point, needed) in &points {
+        // A quarter stays for batches and for the rest of the process.
+        let most = request.memory_limit.map_or(u64::MAX, |limit| limit - limit / 4);
+        all.extend(of_size(point, *needed, (*needed).min(most)).map(Some));
     }
     Ok(all)
 }

@@ -5,7 +5,7 @@
 use super::alternatives::{Alternative, row};
 use super::{PlanError, Request};
 use crate::results::Measured;
-use crate::vocabulary::{Cache, Codec, Form, Point};
+use crate::vocabulary::{Cache, Codec, Point};
 use meetpoint_scheduler::StrategyName;
 use meetpoint_sim::power::Activity;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Device, Distribution, Scenario, Span};
@@ -29,6 +29,8 @@ pub struct EpochOutlook {
     pub device_seconds: f64,
     /// Bytes that host and device read from storage.
     pub read_bytes: f64,
+    /// Seconds that threads of the host wait for reads, summed over the threads.
+    pub read_wait_seconds: f64,
     /// Batches that the host prepares.
     pub host_batches: f64,
     /// Batches that the device prepares.
@@ -50,8 +52,6 @@ pub struct Outlook {
     pub later: EpochOutlook,
     /// Relative error of the epochs at the confidence asked for; `None` after a single run.
     pub relative_off: Option<f64>,
-    /// Bytes per second that storage delivered in the profile; `None` where it was not measured.
-    pub read_bytes_per_second: Option<f64>,
     /// Joules of offline part, first and later epoch, by the power model.
     pub joules: [f64; 3],
 }
@@ -160,12 +160,16 @@ pub fn outlook(
     let bytes = stored.stored_bytes / stored.dataset_samples as f64;
     let hits = cache.as_ref().map_or(0.0, |cache| cache.hit_share);
     let samples = stored.dataset_samples;
+    let plain = first;
     let first = epoch(request, alternative, samples, (first, first, bytes))?;
     let device = rate(results, (point, *codec, Cache::Cold), 1)
         .unwrap_or(Rate { per_second: stored.cold_per_second, cpu_seconds: stored.cpu_seconds });
     let mut later = epoch(request, alternative, samples, (later, device, bytes))?;
     let of_host = later.host_batches / (later.host_batches + later.device_batches).max(1.0);
     later.read_bytes *= 1.0 - hits * of_host;
+    let thread_seconds = f64::from(alternative.workers.max(1)) / plain.per_second;
+    let of_misses = later.host_batches * samples_of_batch(request, samples) * (1.0 - hits);
+    later.read_wait_seconds = of_misses * thread_seconds * wait_share(results, alternative);
     let offline_seconds = if *is_as_it_is { 0.0 } else { stored.offline_seconds };
     let off = stored.cold_off(request.confidence);
     Ok(Outlook {
@@ -175,7 +179,6 @@ pub fn outlook(
         first,
         later,
         relative_off: off.is_finite().then_some(off),
-        read_bytes_per_second: read_speed(results),
         joules: [
             joules(request, offline_seconds, offline_seconds * stored.threads as f64, 0.0, 0.0),
             epoch_joules(request, samples, &first),
@@ -184,11 +187,13 @@ pub fn outlook(
     })
 }
 
-/// The highest rate at which cold runs of plain files read.
-fn read_speed(results: &[Measured]) -> Option<f64> {
-    let is_read = |it: &&Measured| it.cache == Cache::Cold && it.form != Form::Files;
-    let speeds = results.iter().filter(is_read).filter_map(|it| it.disk_bytes_per_second);
-    speeds.reduce(f64::max).filter(|speed| *speed > 0.0)
+/// Share of the time of a thread in which it waits for reads, by cold runs beside those from the page
+/// cache.
+fn wait_share(results: &[Measured], alternative: &Alternative) -> f64 {
+    let Alternative { point, codec, workers, .. } = alternative;
+    let of = |cache| rate(results, (point, *codec, cache), *workers).map(|rate| rate.per_second);
+    let (cold, page) = (of(Cache::Cold), of(Cache::Page));
+    cold.zip(page).map_or(0.0, |(cold, page)| (1.0 - cold / page).clamp(0.0, 1.0))
 }
 
 fn joules(request: &Request, seconds: f64, host: f64, device: f64, accelerator: f64) -> f64 {
@@ -275,7 +280,13 @@ fn in_full(
         host_core_seconds: host_batches * samples * host.cpu_seconds,
         device_seconds: seconds(epoch.devices.iter().map(|it| it.busy_ns).sum()),
         read_bytes: (host_batches + device_batches) * samples * bytes,
+        read_wait_seconds: 0.0,
         host_batches,
         device_batches,
     }
+}
+
+/// Mean number of samples in a batch.
+fn samples_of_batch(request: &Request, samples: u64) -> f64 {
+    samples as f64 / samples.div_ceil(request.batch_size.into()).max(1) as f64
 }

@@ -111,7 +111,7 @@ pub fn predicted(request: &Request, chosen: &Chosen) -> Predicted {
         host_threads: f64::from(best.alternative.workers.max(1)),
         device_seconds: outlook.later.device_seconds,
         read_bytes: outlook.later.read_bytes,
-        read_bytes_per_second: outlook.read_bytes_per_second.unwrap_or(0.0),
+        read_wait_seconds: outlook.later.read_wait_seconds,
         accelerator_seconds: batches * request.step_ns as f64 * 1e-9,
         cache_hit_share: if of_host > 0.0 { hits } else { 0.0 },
     }

@@ -122,7 +122,7 @@ pub(crate) fn join_at(
     Ok((region, member, rank))
 }
 
-/// A number by which memory is told from that of an earlier process with the same numbers.
+/// A number that distinguishes memory from that of an earlier process with the same numbers.
 fn nonce() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let mut hash = Sha256::new();

@@ -167,49 +167,44 @@ impl Region {
         if found == ABSENT || first == BUSY {
             return false;
         }
-        let is_copied = self.copy(first, into);
+        let expected = self.copy(first, into);
         fence(Ordering::Acquire);
-        if !is_copied || entry.load(Ordering::Relaxed) != found {
-            return false;
-        }
-        let Some((head, content)) = into.split_first_chunk::<8>() else { return false };
-        let expected = u32::from_le_bytes(*head.first_chunk().expect("eight bytes"));
-        if crc32c(content) != expected {
-            return false;
-        }
-        into.drain(..8);
-        true
+        let is_same = entry.load(Ordering::Relaxed) == found;
+        is_same && expected.is_some_and(|expected| crc32c(into) == expected)
     }
 
-    /// Follows the blocks of a sample, which may be overwritten meanwhile.
-    fn copy(&self, first: u64, into: &mut Vec<u8>) -> bool {
+    /// Follows the blocks of a sample, which may be overwritten meanwhile; returns its checksum.
+    fn copy(&self, first: u64, into: &mut Vec<u8>) -> Option<u32> {
         into.clear();
         let blocks = self.shape.members * u64::from(self.shape.blocks);
-        let (mut next, mut left) = (first, None);
-        while left != Some(0) {
-            let Some(block) = next.checked_sub(1).filter(|block| *block < blocks) else {
-                return false;
-            };
-            let words = self.block(u32::try_from(block).expect("below BLOCKS_MAX"));
-            let all = *left.get_or_insert_with(|| {
-                let bytes = words[1].load(Ordering::Relaxed) >> 32;
-                usize::try_from(bytes).expect("32 bits") + 8
-            });
-            if all > blocks as usize * BLOCK_CONTENT_BYTES {
-                return false;
-            }
-            into.reserve(all);
-            let here = all.min(BLOCK_CONTENT_BYTES);
-            for word in &words[1..1 + here.div_ceil(8)] {
-                into.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-            }
-            left = Some(all - here);
-            next = words[0].load(Ordering::Relaxed) & u64::from(u32::MAX);
-            if left == Some(0) {
-                into.truncate(into.len() - (here.div_ceil(8) * 8 - here));
-            }
+        let words_of = |next: u64| {
+            let block = next.checked_sub(1).filter(|block| *block < blocks)?;
+            Some(self.block(u32::try_from(block).expect("below BLOCKS_MAX")))
+        };
+        let mut words = words_of(first)?;
+        let head = words[1].load(Ordering::Relaxed);
+        let bytes = usize::try_from(head >> 32).expect("32 bits");
+        let most = usize::try_from(blocks).ok()?.saturating_mul(BLOCK_CONTENT_BYTES);
+        if bytes + ENTRY_BYTES as usize > most {
+            return None;
         }
-        true
+        into.reserve(bytes + 8);
+        let (mut at, mut left) = (2, bytes);
+        loop {
+            let here = left.min((BLOCK_WORDS - at) * 8);
+            let start = into.len();
+            into.resize(start + here.next_multiple_of(8), 0);
+            let to = into[start..].as_chunks_mut::<8>().0;
+            for (to, word) in to.iter_mut().zip(&words[at..]) {
+                *to = word.load(Ordering::Relaxed).to_le_bytes();
+            }
+            (at, left) = (1, left - here);
+            if left == 0 {
+                into.truncate(bytes);
+                return Some(u32::try_from(head & u64::from(u32::MAX)).expect("32 bits"));
+            }
+            words = words_of(words[0].load(Ordering::Relaxed) & u64::from(u32::MAX))?;
+        }
     }
 
     /// Marks a sample as being written; `false` where it is there or another process writes it.
@@ -231,10 +226,14 @@ impl Region {
             let words = self.block(block);
             let here = rest.len().min((BLOCK_WORDS - at) * 8);
             let (now, later) = rest.split_at(here);
-            for (word, bytes) in words[at..].iter().zip(now.chunks(8)) {
+            let (whole, short) = now.as_chunks::<8>();
+            for (word, bytes) in words[at..].iter().zip(whole) {
+                word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+            }
+            if !short.is_empty() {
                 let mut eight = [0; 8];
-                eight[..bytes.len()].copy_from_slice(bytes);
-                word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+                eight[..short.len()].copy_from_slice(short);
+                words[at + whole.len()].store(u64::from_le_bytes(eight), Ordering::Relaxed);
             }
             (rest, at) = (later, 1);
             if rest.is_empty() {

@@ -40,7 +40,8 @@ class Profile:
     @property
     def best(self) -> Dict[str, Any]:
         """The measurements of the best strategy."""
-        return self.results[self.decision["ranked"][0]["index"]]
+        index: int = self.decision["ranked"][0]["index"]
+        return self.results[index]
 
 
 @dataclass(frozen=True)
