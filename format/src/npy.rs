@@ -60,9 +60,83 @@ pub struct Header {
     pub data: Range<usize>,
 }
 
+/// Element type of an array that is read as measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    /// Unsigned, 8 bits.
+    Uint8,
+    /// Signed, 16 bits.
+    Int16,
+    /// Unsigned, 16 bits.
+    Uint16,
+    /// Signed, 32 bits.
+    Int32,
+    /// IEEE 754 binary32.
+    Float32,
+    /// IEEE 754 binary64.
+    Float64,
+}
+
+impl Element {
+    const ALL: [Self; 6] =
+        [Self::Uint8, Self::Int16, Self::Uint16, Self::Int32, Self::Float32, Self::Float64];
+
+    /// Type code in the header.
+    fn descr(self) -> &'static str {
+        match self {
+            Self::Uint8 => "|u1",
+            Self::Int16 => "<i2",
+            Self::Uint16 => "<u2",
+            Self::Int32 => "<i4",
+            Self::Float32 => "<f4",
+            Self::Float64 => "<f8",
+        }
+    }
+
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Uint8 => 1,
+            Self::Int16 | Self::Uint16 => 2,
+            Self::Int32 | Self::Float32 => 4,
+            Self::Float64 => 8,
+        }
+    }
+}
+
+/// What a file says of an array of measurements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measurements {
+    /// Axes, outermost first.
+    pub shape: Vec<u32>,
+    /// Element type.
+    pub element: Element,
+    /// Where the data lies in the file: C order, little-endian.
+    pub data: Range<usize>,
+}
+
 /// Reads the header of a file of version 1.0 in C order with at most four axes; an error says what
 /// is wrong with it.
 pub fn decode(file: &[u8]) -> Result<Header, String> {
+    let dtypes = [Dtype::Uint8, Dtype::Uint16, Dtype::Float16, Dtype::Float32];
+    let find = |code: &str| dtypes.into_iter().find(|dtype| descr(*dtype) == code);
+    let (shape, dtype, data) = read_header(file, find, Dtype::bytes)?;
+    Ok(Header { shape, dtype, data })
+}
+
+/// As [`decode`], of the element types of measurements.
+pub fn read(file: &[u8]) -> Result<Measurements, String> {
+    let find = |code: &str| Element::ALL.into_iter().find(|element| element.descr() == code);
+    let (shape, element, data) = read_header(file, find, Element::bytes)?;
+    Ok(Measurements { shape, element, data })
+}
+
+/// Axes, element type and place of the data.
+fn read_header<T: Copy>(
+    file: &[u8],
+    find: impl Fn(&str) -> Option<T>,
+    element_bytes: impl Fn(T) -> usize,
+) -> Result<(Vec<u32>, T, Range<usize>), String> {
     let rest = file.strip_prefix(MAGIC).ok_or("it does not begin as a .npy file of version 1.0")?;
     let (length, rest) = rest.split_at_checked(2).ok_or("it ends in its header")?;
     let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
@@ -77,9 +151,7 @@ pub fn decode(file: &[u8]) -> Result<Header, String> {
     };
     let descr = value("descr").and_then(|it| it.strip_prefix('\'')?.split_once('\''));
     let (descr, _) = descr.ok_or("its header has no `descr`")?;
-    let dtypes = [Dtype::Uint8, Dtype::Uint16, Dtype::Float16, Dtype::Float32].into_iter();
-    let dtype = dtypes.into_iter().find(|dtype| self::descr(*dtype) == descr);
-    let dtype = dtype.ok_or_else(|| format!("its elements are {descr:?}"))?;
+    let element = find(descr).ok_or_else(|| format!("its elements are {descr:?}"))?;
     if !value("fortran_order").is_some_and(|it| it.starts_with("False")) {
         return Err("its elements are not in C order".to_owned());
     }
@@ -94,12 +166,10 @@ pub fn decode(file: &[u8]) -> Result<Header, String> {
         return Err(format!("it has more than {AXES_MAX} axes"));
     }
     let elements = shape.iter().try_fold(1usize, |all, axis| all.checked_mul(*axis as usize));
-    let bytes = elements.and_then(|elements| elements.checked_mul(dtype.bytes()));
+    let bytes = elements.and_then(|elements| elements.checked_mul(element_bytes(element)));
     let start = MAGIC.len() + 2 + length;
     match bytes {
-        Some(bytes) if bytes == file.len() - start => {
-            Ok(Header { shape, dtype, data: start..file.len() })
-        }
+        Some(bytes) if bytes == file.len() - start => Ok((shape, element, start..file.len())),
         _ => Err(format!("it has {} bytes of data for a shape of {shape:?}", file.len() - start)),
     }
 }

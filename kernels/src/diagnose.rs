@@ -9,10 +9,16 @@ impl Diagnose for Error {
         match self {
             Self::Interrupted => "interrupted",
             Self::DoesNotFit(source) => source.cause(),
-            Self::Mode { .. } => "recipe_does_not_fit",
+            Self::Mode { .. } | Self::ShortSeries { .. } | Self::Channels { .. } => {
+                "recipe_does_not_fit"
+            }
             Self::Target { .. } => "target",
             Self::NoBoxes => "no_boxes",
             Self::UnknownFormat
+            | Self::UnknownAudio
+            | Self::EmptySeries
+            | Self::LongSeries { .. }
+            | Self::DecodeSeries { .. }
             | Self::Decode { .. }
             | Self::TooLarge { .. }
             | Self::Region { .. }
@@ -28,6 +34,21 @@ impl Diagnose for Error {
             Self::Mode { .. } => Some(
                 Remedy::advice("change `mode` of `decode` in the recipe")
                     .or("convert the file and pack again"),
+            ),
+            Self::ShortSeries { .. } => Some(
+                Remedy::advice("put `fix_length` before the operation")
+                    .or("leave the sample out of the dataset"),
+            ),
+            Self::Channels { .. } => Some(
+                Remedy::advice("set `num_channels` of `decode_audio` to 1")
+                    .or("convert the file and pack again"),
+            ),
+            Self::UnknownAudio
+            | Self::EmptySeries
+            | Self::LongSeries { .. }
+            | Self::DecodeSeries { .. } => Some(
+                Remedy::advice("restore the file and pack again")
+                    .or("leave the sample out of the dataset"),
             ),
             Self::Target { .. } => Some(
                 Remedy::advice("correct the target in the recipe")

@@ -19,6 +19,44 @@ pub enum Error {
         /// Cause, with the byte offset where the decoder tells it.
         reason: String,
     },
+    /// The first bytes are of no known format of sound.
+    #[error("not a recording in a known format (WAV, FLAC, MP3)")]
+    UnknownAudio,
+    /// Sound or a signal that does not decode.
+    #[error("{format} does not decode: {reason}")]
+    DecodeSeries {
+        /// Format found.
+        format: &'static str,
+        /// Cause.
+        reason: String,
+    },
+    /// Sound or a signal without any values.
+    #[error("it has no samples")]
+    EmptySeries,
+    /// More values over time than allowed.
+    #[error("more than {limit} values")]
+    LongSeries {
+        /// Most values.
+        limit: u64,
+    },
+    /// Fewer steps in time than an operation needs.
+    #[error("{length} samples, {operation} needs {needed}")]
+    ShortSeries {
+        /// The operation.
+        operation: &'static str,
+        /// Steps in time.
+        length: usize,
+        /// Least number of them.
+        needed: usize,
+    },
+    /// A recording of another number of channels than the recipe asks for.
+    #[error("it has {found} channels, the recipe asks for {wanted}")]
+    Channels {
+        /// Channels of the file.
+        found: usize,
+        /// `num_channels` of the recipe.
+        wanted: usize,
+    },
     /// A sound file whose pixels the mode of the recipe's `decode` does not take.
     #[error("{format} of {holds} does not decode in mode \"{mode}\"")]
     Mode {

@@ -58,7 +58,7 @@ impl<'a> FinishedTensor<'a> {
         let [height, width, channels] = [height, width, channels].map(|side| side as usize);
         let (first, step) = match layout {
             Layout::Nhwc => (y * width * channels + channel, channels),
-            Layout::Nchw => ((channel * height + y) * width, 1),
+            Layout::Nchw | Layout::Nct => ((channel * height + y) * width, 1),
         };
         for (index, x) in columns.enumerate() {
             let element = first + x * step;

@@ -6,11 +6,12 @@
 //! picture between two stages), `wide` (pictures with alpha, of 16 bits, of floats), `frame`
 //! (pixels around a picture), `warp` (positions of any kind), `points` (what moves with pixels),
 //! `targets` (masks, boxes and keypoints), `colour` (changes of its colours), `random` (random
-//! parameters and noise), `finished` (a whole tensor), `vector` (one
-//! source for all instruction sets), `operations` (the execution of each
+//! parameters and noise), `finished` (a whole tensor), `vector` (one source for all instruction
+//! sets), `series` (values over time) with `audio` and `signal`, `operations` (the execution of each
 //! operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend` (samples of
 //! a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
 
+mod audio;
 mod batch;
 #[cfg(test)]
 mod batch_tests;
@@ -38,6 +39,8 @@ mod points;
 mod random;
 pub mod resize;
 mod sample;
+mod series;
+mod signal;
 mod stage;
 mod targets;
 pub mod tensor;

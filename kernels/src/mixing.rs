@@ -202,7 +202,7 @@ fn paste(spec: &TensorSpec, own: &mut [u8], partner: &[u8], rectangle: Rectangle
     // A pixel of a plane, and the planes.
     let (pixel_bytes, planes) = match spec.layout {
         Layout::Nhwc => (channels * spec.dtype.bytes(), 1),
-        Layout::Nchw => (spec.dtype.bytes(), channels),
+        Layout::Nchw | Layout::Nct => (spec.dtype.bytes(), channels),
     };
     for plane in 0..planes {
         for row in top..bottom {

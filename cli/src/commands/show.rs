@@ -82,10 +82,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let sample = find(&dataset, wanted)?;
     let key = dataset.key(sample)?;
     let is_prepared = dataset.manifest().prepared().is_some();
-    if dataset.columns().kind != ContentKind::Image && !is_prepared {
+    let has_pictures = dataset.columns().kind == ContentKind::Image || is_prepared;
+    if !has_pictures && arguments.recipe.is_none() {
         let kind = dataset.columns().kind.name();
         let message = format!("the content of {} is {kind}, not images", dataset.path().display());
-        return Err(Fault::new("not_images", message, "name a dataset of images").into());
+        return Err(Fault::new("not_images", message, "add --recipe").into());
     }
     let (views, columns) = match &arguments.recipe {
         Some(path) => {
@@ -274,7 +275,7 @@ fn shown(recipe: &Recipe, view: Option<&str>) -> anyhow::Result<Vec<usize>> {
 /// The axes of a column for one sample: those of its picture, behind their number where there are
 /// several; `None` where their shapes differ.
 fn shape_of(pictures: &[Tensor]) -> Option<Vec<u32>> {
-    let [_, axes @ ..] = pictures.first()?.spec.batch_shape(1);
+    let axes = pictures.first()?.spec.axes();
     let are_equal = pictures.iter().all(|picture| picture.spec == pictures[0].spec);
     let count = u32::try_from(pictures.len()).ok().filter(|count| *count > 1);
     are_equal.then(|| count.into_iter().chain(axes).collect())
@@ -327,7 +328,7 @@ fn picture(tensor: &Tensor) -> anyhow::Result<DynamicImage> {
     let (width, height) = (spec.width, spec.height);
     let bytes = match spec.layout {
         Layout::Nhwc => tensor.data.clone(),
-        Layout::Nchw => interleave(&tensor.data, spec),
+        Layout::Nchw | Layout::Nct => interleave(&tensor.data, spec),
     };
     let words = || -> Vec<u16> {
         bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)).collect()

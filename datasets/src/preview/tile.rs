@@ -41,7 +41,7 @@ impl Undo {
             let pixel = (y * spec.width + x) as usize;
             let at = match spec.layout {
                 Layout::Nhwc => pixel * channels + channel,
-                Layout::Nchw => channel * pixels + pixel,
+                Layout::Nchw | Layout::Nct => channel * pixels + pixel,
             };
             self.element(&bytes[at * spec.dtype.bytes()..], spec.dtype, channel)
         };

@@ -305,8 +305,7 @@ impl Column {
 
     /// The images of a recipe that makes one picture of each sample.
     pub fn image(spec: &TensorSpec) -> Self {
-        let [_, axes @ ..] = spec.batch_shape(1);
-        let kind = ColumnKind::Tensor { element: spec.dtype.into(), shape: axes.to_vec() };
+        let kind = ColumnKind::Tensor { element: spec.dtype.into(), shape: spec.axes() };
         Self { name: Self::IMAGE.to_owned(), kind, source: ColumnSource::Image }
     }
 

@@ -161,7 +161,7 @@ impl Prepared {
 /// A prepared sample as the content of a row, before compression: a `.npy` file with the axes of
 /// its layout.
 pub fn encode_sample(spec: &TensorSpec, data: &[u8]) -> Vec<u8> {
-    npy::encode(&spec.batch_shape(1)[1..], spec.dtype, data)
+    npy::encode(&spec.axes(), spec.dtype, data)
 }
 
 /// Where the elements lie in the content of a prepared sample of a type, and its shape; an error
@@ -176,9 +176,16 @@ pub fn decode_sample(
         (&[height, width, channels], Layout::Nhwc) | (&[channels, height, width], Layout::Nchw) => {
             TensorSpec { height, width, channels, dtype, layout: expected.layout }
         }
+        (&[channels, width], Layout::Nct) => {
+            TensorSpec { height: 1, width, channels, dtype, layout: expected.layout }
+        }
         _ => return Err(format!("its shape is {shape:?}")),
     };
-    let has_size = result.size.is_none_or(|size| size == (spec.height, spec.width));
+    let has_size = match (result.size, result.series) {
+        (Some(size), _) => size == (spec.height, spec.width),
+        (None, Some(series)) => series.rows == spec.height,
+        (None, None) => true,
+    };
     if !has_size || (spec.dtype, spec.channels) != (expected.dtype, expected.channels) {
         return Err(format!(
             "its shape is {shape:?} of {}, not what the recipe gives",

@@ -126,7 +126,12 @@ fn seen_to(operations: &[Operation], from: usize) -> Option<usize> {
     };
     let may_crop = |operation: &Operation| match operation.declaration().place {
         Place::Geometry | Place::Picture | Place::Choice => true,
-        Place::Decode | Place::Pixels | Place::Elements | Place::Tensor | Place::Batch => false,
+        Place::Decode
+        | Place::Pixels
+        | Place::Series
+        | Place::Elements
+        | Place::Tensor
+        | Place::Batch => false,
     };
     let after = || operations.iter().enumerate().skip(from + 1);
     let first = after().find(|(_, operation)| resizes(operation));

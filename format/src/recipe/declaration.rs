@@ -87,6 +87,8 @@ pub enum Place {
     Pixels,
     /// From a whole picture in memory to another, which may have another size.
     Picture,
+    /// On sound, a spectrogram or a signal: one operation after another, each on all of it.
+    Series,
     /// On the values of the tensor, each by itself.
     Elements,
     /// On the whole tensor, after all its elements.
@@ -106,6 +108,14 @@ pub enum ValueKind {
     Encoded,
     /// A picture of any size.
     Image,
+    /// Sound: float32 for each channel and step in time, at a known sample rate.
+    Audio,
+    /// Float32 for each channel, frequency and step in time.
+    Spectrogram,
+    /// Measurements: float32 for each channel and step in time.
+    Signal,
+    /// In what an operation gives: the kind that it took.
+    Same,
     /// Elements of a type and order of axes.
     Tensor,
     /// The tensors of all samples of a batch, with their labels as rows of float32.
@@ -118,6 +128,10 @@ impl ValueKind {
         match self {
             Self::Encoded => "encoded",
             Self::Image => "image",
+            Self::Audio => "audio",
+            Self::Spectrogram => "spectrogram",
+            Self::Signal => "signal",
+            Self::Same => "same",
             Self::Tensor => "tensor",
             Self::Batch => "batch",
         }
@@ -131,7 +145,7 @@ pub struct Takes {
     pub kind: ValueKind,
     /// Element types.
     pub dtypes: &'static [&'static str],
-    /// Numbers of channels.
+    /// Numbers of channels; none: any number.
     pub channels: &'static [u32],
 }
 
@@ -154,6 +168,20 @@ impl Takes {
     };
     /// A tensor of a float type.
     pub const FLOATS: Self = Self { dtypes: &["float16", "float32"], ..Self::TENSOR };
+    /// Sound.
+    pub const AUDIO: Self = Self { kind: ValueKind::Audio, dtypes: &["float32"], channels: &[] };
+    /// A spectrogram.
+    pub const SPECTROGRAM: Self = Self { kind: ValueKind::Spectrogram, ..Self::AUDIO };
+    /// A signal.
+    pub const SIGNAL: Self = Self { kind: ValueKind::Signal, ..Self::AUDIO };
+    /// Sound, a spectrogram or a signal.
+    pub const SERIES: &'static [Self] = &[Self::AUDIO, Self::SPECTROGRAM, Self::SIGNAL];
+    /// Sound with as many channels as a picture may have, or two.
+    pub const FEW_AUDIO: Self = Self { channels: &[1, 2, 3, 4], ..Self::AUDIO };
+    /// A spectrogram of so many channels.
+    pub const FEW_SPECTROGRAM: Self = Self { channels: &[1, 2, 3, 4], ..Self::SPECTROGRAM };
+    /// A signal of so many channels.
+    pub const FEW_SIGNAL: Self = Self { channels: &[1, 2, 3, 4], ..Self::SIGNAL };
     /// A batch of any element type.
     pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::TENSOR };
 }
@@ -181,6 +209,8 @@ impl Gives {
     };
     /// A tensor with type, size and channels of the input.
     pub const TENSOR: Self = Self { kind: ValueKind::Tensor, ..Self::IMAGE };
+    /// Sound, a spectrogram or a signal, whichever the input is.
+    pub const SERIES: Self = Self { kind: ValueKind::Same, ..Self::IMAGE };
     /// A batch whose tensors have type, size and channels of the input.
     pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::IMAGE };
 }

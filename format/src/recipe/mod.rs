@@ -1,6 +1,8 @@
-//! A recipe: the ordered operations that turn an encoded image into a tensor, as data.
+//! A recipe: the ordered operations that turn an encoded image, sound or signal into a tensor, as
+//! data.
 //!
-//! Names and semantics follow torchvision.transforms.v2. A [`Recipe`] that exists is valid: it was
+//! Names and semantics of operations on images follow torchvision.transforms.v2, those on sound
+//! librosa and torchaudio. A [`Recipe`] that exists is valid: it was
 //! checked when it was made, and its [`RecipeHash`] names it in every slot.
 //!
 //! ```
@@ -61,7 +63,7 @@ pub use declaration::{
 };
 pub use error::{OperationPlace, RecipeError, Subject};
 pub use operations::*;
-pub use sample_type::{PIXELS_MAX, SampleType, SoftLabels, TensorSpec};
+pub use sample_type::{LENGTH_MAX, PIXELS_MAX, SampleType, Series, SoftLabels, TensorSpec};
 pub use schema::{
     Schema, TextTable, keys_table, operations_table, schema, target_keys_table, targets_table,
 };
@@ -76,8 +78,9 @@ pub use value::{Described, Value};
 pub use views::{IMAGE_COLUMN, Images, OWN_COLUMNS, VIEW_COUNT_MAX, VIEWS_MAX, View};
 pub use vocabulary::{
     AugmentPolicy, BoxFormat, ColorSpace, CutBox, DecodeMode, Dtype, ErasingMode, Fill,
-    Interpolation, Layout, MaskType, MixMode, MixPartner, OnError, OutsidePoint, Padding,
-    PaddingMode, PerChannel, Scale, Size, TimmInterpolation, WarpInterpolation,
+    Interpolation, Layout, LogBase, MaskType, MelNorm, MelScale, MixMode, MixPartner, OnError,
+    OutsidePoint, PadMode, Padding, PaddingMode, PerChannel, Scale, Size, TimmInterpolation,
+    WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.

@@ -3,8 +3,12 @@
 use super::declaration::ValueKind;
 use super::{ColorSpace, Dtype, Layout};
 
-/// Most pixels of a picture, before, between and after operations: the limit of the kernels.
+/// Most pixels of a picture, before, between and after operations: the limit of the kernels. Sound,
+/// a spectrogram or a signal has as many values at most.
 pub const PIXELS_MAX: u64 = 1 << 28;
+
+/// Most steps in time of sound, a spectrogram or a signal.
+pub const LENGTH_MAX: u32 = 1 << 28;
 
 /// Channels of a picture after it is decoded.
 const CHANNELS: u32 = 3;
@@ -12,11 +16,11 @@ const CHANNELS: u32 = 3;
 /// Shape, element type and layout of one prepared sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorSpec {
-    /// Rows.
+    /// Rows; of sound and signals 1, of a spectrogram the frequencies.
     pub height: u32,
-    /// Columns.
+    /// Columns; the steps in time, where there are any.
     pub width: u32,
-    /// Channels: 1, 3 or 4.
+    /// Channels; of a picture 1, 3 or 4.
     pub channels: u32,
     /// Element type.
     pub dtype: Dtype,
@@ -36,10 +40,16 @@ impl TensorSpec {
     }
 
     /// The axes of a batch of `samples`, outermost first.
-    pub fn batch_shape(&self, samples: u32) -> [u32; 4] {
+    pub fn batch_shape(&self, samples: u32) -> Vec<u32> {
+        std::iter::once(samples).chain(self.axes()).collect()
+    }
+
+    /// The axes of one sample, outermost first.
+    pub fn axes(&self) -> Vec<u32> {
         match self.layout {
-            Layout::Nhwc => [samples, self.height, self.width, self.channels],
-            Layout::Nchw => [samples, self.channels, self.height, self.width],
+            Layout::Nhwc => vec![self.height, self.width, self.channels],
+            Layout::Nchw => vec![self.channels, self.height, self.width],
+            Layout::Nct => vec![self.channels, self.width],
         }
     }
 }
@@ -49,9 +59,10 @@ impl TensorSpec {
 pub struct SampleType {
     /// Kind of value.
     pub kind: ValueKind,
-    /// Height and width in pixels; `None` where they depend on the picture.
+    /// Height and width in pixels; `None` where they depend on the picture. Of sound, spectrograms
+    /// and signals the rows of a channel and the steps in time.
     pub size: Option<(u32, u32)>,
-    /// Channels: 1, 3 or 4.
+    /// Channels; of a picture 1, 3 or 4.
     pub channels: u32,
     /// Element type.
     pub dtype: Dtype,
@@ -63,6 +74,19 @@ pub struct SampleType {
     pub pictures: u32,
     /// What labels become, where an operation on batches has said it.
     pub labels: Option<SoftLabels>,
+    /// What else is known of sound, a spectrogram or a signal; `None` of pictures.
+    pub series: Option<Series>,
+}
+
+/// What is known of values over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Series {
+    /// Sound: samples per second.
+    pub sample_rate: Option<u32>,
+    /// Rows of a channel: the frequencies of a spectrogram, otherwise 1.
+    pub rows: u32,
+    /// Steps in time; `None` where they depend on the file.
+    pub length: Option<u32>,
 }
 
 impl SampleType {
@@ -76,7 +100,25 @@ impl SampleType {
         space: None,
         pictures: 1,
         labels: None,
+        series: None,
     };
+
+    /// Makes it sound, a spectrogram or a signal of float32.
+    pub(super) fn set_series(&mut self, series: Series, layout: Layout) {
+        self.dtype = Dtype::Float32;
+        self.layout = Some(layout);
+        self.series = Some(series);
+        self.size = series.length.map(|length| (series.rows, length));
+    }
+
+    /// What is known of sound, a spectrogram or a signal.
+    ///
+    /// # Panics
+    ///
+    /// Where it is none of them.
+    pub(super) fn expect_series(&self) -> Series {
+        self.series.expect("its input was checked")
+    }
 
     /// The tensor of a sample of this height and width.
     pub fn tensor(&self, (height, width): (u32, u32)) -> TensorSpec {

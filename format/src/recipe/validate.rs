@@ -38,6 +38,7 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
             | Place::Geometry
             | Place::Pixels
             | Place::Picture
+            | Place::Series
             | Place::Choice
             | Place::Batch => (),
         }
@@ -89,7 +90,11 @@ fn follow(
     check_pictures(operation, sample).map_err(of_operation)?;
     operation.follow(sample).map_err(of_operation)?;
     sample.pictures *= operation.pictures();
-    sample.kind = if is_on_batches { ValueKind::Batch } else { declaration.gives.kind };
+    sample.kind = match declaration.gives.kind {
+        _ if is_on_batches => ValueKind::Batch,
+        ValueKind::Same => sample.kind,
+        kind => kind,
+    };
     sample.size = operation.size(sample.size);
     check_pixels(declaration.keys, sample).map_err(of_operation)
 }
@@ -226,7 +231,8 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     let dtype = sample.dtype.name();
     let of_kind = takes.iter().find(|it| it.kind == sample.kind);
     let is_taken = |it: &Takes| {
-        let is_typed = it.dtypes.contains(&dtype) && it.channels.contains(&sample.channels);
+        let has_channels = it.channels.is_empty() || it.channels.contains(&sample.channels);
+        let is_typed = it.dtypes.contains(&dtype) && has_channels;
         it.kind == ValueKind::Encoded || is_typed
     };
     if of_kind.is_some_and(is_taken) {
@@ -234,18 +240,32 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     }
     let wants = |kind| takes.iter().any(|it| it.kind == kind);
     if sample.kind == ValueKind::Encoded {
-        let remedy = "the first operation must be \"decode\"";
-        return Err(Fault::new("comes before the picture is decoded", remedy));
+        let (what, decoders) = match takes_series(takes) {
+            true => ("sample", decoders(takes)),
+            false => ("picture", "\"decode\""),
+        };
+        let problem = format!("comes before the {what} is decoded");
+        return Err(Fault::new(problem, format!("the first operation must be {decoders}")));
     }
     if wants(ValueKind::Encoded) {
         let remedy = "remove it: a recipe decodes once, at its beginning";
-        return Err(Fault::new("the picture is decoded already", remedy));
+        let what = if sample.series.is_some() { "sample" } else { "picture" };
+        return Err(Fault::new(format!("the {what} is decoded already"), remedy));
     }
     if sample.kind == ValueKind::Batch {
         let kinds: Vec<&str> = takes.iter().map(|it| it.kind.name()).collect();
         let kinds = kinds.join(" or ");
         let problem = format!("takes {kinds} and cannot follow `{giver}`, which gives a batch");
         return Err(Fault::new(problem, format!("move it up, before `{giver}`")));
+    }
+    if of_kind.is_none() && (sample.series.is_some() || takes_series(takes)) {
+        return Err(wrong_kind(takes, sample, giver));
+    }
+    if let Some(wanted) = of_kind.filter(|_| sample.series.is_some()) {
+        let channels: Vec<String> = wanted.channels.iter().map(u32::to_string).collect();
+        let (channels, count, kind) = (channels.join(" or "), sample.channels, wanted.kind.name());
+        let problem = format!("takes {kind} with {channels} channels, and there are {count} here");
+        return Err(Fault::new(problem, "put `select_channels` before it, or leave it out"));
     }
     if sample.kind == ValueKind::Tensor && wants(ValueKind::Image) && !wants(ValueKind::Tensor) {
         let problem = format!("takes an image and cannot follow `{giver}`, which gives a tensor");
@@ -261,6 +281,42 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
         problem,
         "put `to_dtype` to float32 before it, with `scale` where values are to be from 0 to 1",
     ))
+}
+
+/// Whether an operation takes sound, spectrograms or signals alone.
+fn takes_series(takes: &[Takes]) -> bool {
+    takes.iter().all(|it| Takes::SERIES.iter().any(|series| series.kind == it.kind))
+}
+
+/// The operations that decode to what another takes.
+fn decoders(takes: &[Takes]) -> &'static str {
+    let gives = |kind| takes.iter().any(|it| it.kind == kind);
+    let audio = gives(ValueKind::Audio) || gives(ValueKind::Spectrogram);
+    match (audio, gives(ValueKind::Signal)) {
+        (true, true) => "\"decode_audio\" or \"decode_signal\"",
+        (false, true) => "\"decode_signal\"",
+        (_, false) => "\"decode_audio\"",
+    }
+}
+
+/// Refuses a value of another kind, where one of both kinds is sound, a spectrogram or a signal.
+fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
+    let kinds: Vec<&str> = takes.iter().map(|it| it.kind.name()).collect();
+    let (wanted, found) = (kinds.join(" or "), sample.kind.name());
+    let found = match sample.kind {
+        ValueKind::Audio => found.to_owned(),
+        ValueKind::Image => format!("an {found}"),
+        _ => format!("a {found}"),
+    };
+    let problem = format!("takes {wanted} and cannot follow `{giver}`, which gives {found}");
+    let is_earlier = sample.kind == ValueKind::Spectrogram && wanted.contains("audio")
+        || sample.kind == ValueKind::Tensor && sample.series.is_some() == takes_series(takes);
+    let remedy = match (is_earlier, takes_series(takes)) {
+        (true, _) => format!("move it up, before `{giver}`"),
+        (false, true) => format!("leave it out, or begin with {}", decoders(takes)),
+        (false, false) => "leave it out, or begin with \"decode\"".to_owned(),
+    };
+    Fault::new(problem, remedy)
 }
 
 /// Refuses an image of another element type, or of other channels.

@@ -69,9 +69,8 @@ impl Images {
     /// The axes of one sample, outermost first: the number of views and that of crops, each where
     /// it is not 1, then those of a picture.
     pub fn axes(&self, spec: &TensorSpec) -> Vec<u32> {
-        let [_, picture @ ..] = spec.batch_shape(1);
         let outer = [self.count, self.result.pictures];
-        outer.into_iter().filter(|length| *length != 1).chain(picture).collect()
+        outer.into_iter().filter(|length| *length != 1).chain(spec.axes()).collect()
     }
 }
 
@@ -93,6 +92,11 @@ pub(super) fn check(
     for (index, operation) in operations.iter().enumerate() {
         let fault = check_common(operation);
         fault.map_err(|fault| fault.of_operation(index, operation.name()))?;
+    }
+    if common.series.is_some() {
+        let problem = "gives no image, with which views begin";
+        let fault = Fault::new(problem, "remove the views, or begin with `decode`");
+        return Err(fault.of_operation(0, operations[0].name()));
     }
     let (dtype, channels) = (common.dtype.name(), common.channels);
     if !Takes::IMAGE.dtypes.contains(&dtype) || !Takes::IMAGE.channels.contains(&channels) {
@@ -156,6 +160,10 @@ fn alone(operations: &[Operation], result: SampleType) -> Images {
 fn check_common(operation: &Operation) -> Result<(), Fault> {
     let remedy = "move it to the operations of each view";
     match operation.declaration().place {
+        Place::Series => {
+            let problem = "takes sound or a signal, but views begin with an image";
+            Err(Fault::new(problem, "remove the views"))
+        }
         Place::Elements | Place::Tensor => {
             Err(Fault::new("gives a tensor, but views begin with an image", remedy))
         }

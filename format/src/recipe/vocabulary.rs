@@ -26,7 +26,11 @@ macro_rules! named {
 }
 
 named!(Dtype { Uint8 = "uint8", Uint16 = "uint16", Float16 = "float16", Float32 = "float32" });
-named!(Layout { Nhwc = "NHWC", Nchw = "NCHW" });
+named!(Layout { Nhwc = "NHWC", Nchw = "NCHW", Nct = "NCT" });
+named!(PadMode { Constant = "constant", Reflect = "reflect" });
+named!(MelScale { Slaney = "slaney", Htk = "htk" });
+named!(MelNorm { Slaney = "slaney", None = "none" });
+named!(LogBase { E = "e", Ten = "10" });
 named!(Interpolation {
     Bilinear = "bilinear",
     Bicubic = "bicubic",
@@ -120,6 +124,50 @@ pub enum Layout {
     /// Channel, height, width (NCHW in a batch).
     #[serde(rename = "NCHW")]
     Nchw,
+    /// Channel, time (NCT in a batch), of sound and signals: no recipe can ask for it.
+    #[serde(rename = "NCT")]
+    Nct,
+}
+
+impl Layout {
+    /// The layouts that an operation can ask for.
+    pub(super) const OF_IMAGES: &'static [&'static str] = &[Self::Nhwc.name(), Self::Nchw.name()];
+}
+
+/// What frames at both ends of a signal are filled with, by librosa's and torch's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PadMode {
+    /// Zeros: librosa's default.
+    Constant,
+    /// The signal mirrored, without its ends: torch's default.
+    Reflect,
+}
+
+/// How frequency becomes mel, by torchaudio's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MelScale {
+    /// Linear below 1000 Hz, logarithmic above: librosa's default.
+    Slaney,
+    /// 2595 log10(1 + f / 700): torchaudio's default.
+    Htk,
+}
+
+/// The weights of a mel band.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MelNorm {
+    /// Each band has an area of 1: librosa's default.
+    Slaney,
+    /// Each band has a peak of 1: torchaudio's default.
+    None,
+}
+
+/// The base of a logarithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LogBase {
+    /// Euler's number.
+    E,
+    /// 10.
+    Ten,
 }
 
 /// Filter of a resize, with Pillow's definitions.

@@ -21,6 +21,9 @@
 //! finished batch
 //! ```
 //!
+//! Sound and signals take another way: operations of the [`Place`] `Series` are executed one after
+//! another, each on all values of the sample, before those of `Elements`.
+//!
 //! An operation of the [`Place`] `Choice` contains others: it decides for each sample which of them
 //! are executed; or for each batch, where they are on batches.
 
@@ -32,19 +35,25 @@ mod choice;
 mod color_jitter;
 mod convert_color;
 mod cut_mix;
+mod decode_audio;
+mod decode_signal;
 mod elastic_transform;
 mod five_crop;
+mod fix_length;
 mod gaussian_noise;
 #[cfg(test)]
 mod geometry_tests;
 #[cfg(test)]
 mod golden_tests;
 mod layout;
+mod log;
+mod mel_spectrogram;
 mod mix_up;
 mod normalize;
 mod one_hot;
 mod pad;
 mod policy;
+mod power_features;
 mod random_affine;
 mod random_change;
 mod random_channel_permutation;
@@ -63,6 +72,8 @@ mod random_vertical_flip;
 mod random_zoom_out;
 mod resize;
 mod scale_jitter;
+mod select_channels;
+mod spectrogram;
 #[cfg(test)]
 mod tests;
 mod timm_mixup;
@@ -74,6 +85,7 @@ use crate::finished::FinishedTensor;
 use crate::mixing::MixedBatch;
 use crate::pixels::Pixels;
 use crate::points::Points;
+use crate::series::{SeriesDecoder, SeriesOperation};
 use crate::stage::{Fit, Stage};
 use crate::tensor::ElementTable;
 use crate::{Error, Misfit};
@@ -210,9 +222,11 @@ pub(crate) trait BatchOperation: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) enum Step {
     Decode(Decode),
+    DecodeSeries(Box<dyn SeriesDecoder>),
     Geometry(Box<dyn Geometry>),
     Pixels(Box<dyn PixelOperation>),
     Picture(Box<dyn PictureOperation>),
+    Series(Box<dyn SeriesOperation>),
     Elements(Box<dyn ElementOperation>),
     Tensor(Box<dyn TensorOperation>),
     Batch(Box<dyn BatchOperation>),
@@ -229,10 +243,11 @@ impl Step {
     /// The place that an operation with this step declares.
     fn place(&self) -> Place {
         match self {
-            Self::Decode(_) => Place::Decode,
+            Self::Decode(_) | Self::DecodeSeries(_) => Place::Decode,
             Self::Geometry(_) => Place::Geometry,
             Self::Pixels(_) => Place::Pixels,
             Self::Picture(_) => Place::Picture,
+            Self::Series(_) => Place::Series,
             Self::Elements(_) => Place::Elements,
             Self::Tensor(_) => Place::Tensor,
             Self::Batch(_) => Place::Batch,
@@ -346,6 +361,15 @@ fn of(operation: &Operation, picture: u32) -> Step {
         Operation::RandomApply(ref it) => choice(it.clone()),
         Operation::RandomChoice(ref it) => choice(it.clone()),
         Operation::RandomOrder(ref it) => choice(it.clone()),
+        Operation::DecodeAudio(it) => it.into(),
+        Operation::Spectrogram(it) => Step::Series(Box::new(it)),
+        Operation::MelSpectrogram(it) => Step::Series(Box::new(it)),
+        Operation::Log(it) => Step::Series(Box::new(it)),
+        Operation::DecodeSignal(it) => it.into(),
+        Operation::PowerFeatures(it) => Step::Series(Box::new(it)),
+        Operation::SelectChannels(ref it) => Step::Series(Box::new(it.clone())),
+        Operation::FixLength(it) => Step::Series(Box::new(it)),
+        Operation::RandomTimeCrop(it) => Step::Series(Box::new(it)),
         Operation::ToDtype(it) => Step::Elements(Box::new(it)),
         Operation::Normalize(it) => Step::Elements(Box::new(it)),
         Operation::Layout(it) => Step::Elements(Box::new(it)),

@@ -2,12 +2,15 @@
 //!
 //! In reading order: [`SamplePreparer`], `plan` (which operations share a stage), `turn` (Exif
 //! orientation), `resume` (a recipe from an operation in the middle on), `targets` (what
-//! moves with the picture), `views` (several pictures of one sample).
+//! moves with the picture), `views` (several pictures of one sample), `series` with
+//! `series_preparer` (sound and signals).
 
 #[cfg(test)]
 mod mode_tests;
 mod plan;
 mod resume;
+mod series;
+mod series_preparer;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,7 @@ use meetpoint_format::recipe::{Decode, Operation, Recipe, SampleType, TensorSpec
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
 pub(crate) use plan::choose;
 use plan::{Ends, for_each_stage};
+use series_preparer::SeriesPreparer;
 use turn::Turn;
 use views::Views;
 use wide::WidePicture;
@@ -103,7 +107,11 @@ impl Program {
                 operation.fold(&mut table);
             }
         }
-        let is_wide = |step: &Step| matches!(step, Step::Decode(it) if it.mode.is_wide());
+        let is_wide = |step: &Step| match step {
+            Step::Decode(it) => it.mode.is_wide(),
+            Step::DecodeSeries(_) => true,
+            _ => false,
+        };
         Self {
             writer: match steps.iter().any(is_wide) {
                 // Elements that no table of bytes gives.
@@ -154,6 +162,8 @@ pub struct SamplePreparer {
     program: Program,
     /// Where the recipe makes several pictures of a sample.
     views: Option<Box<Views>>,
+    /// Where samples are sound or signals.
+    series: Option<Box<SeriesPreparer>>,
     /// Numbers of the operations of the current sample.
     chosen: Vec<usize>,
     decoder: Decoder,
@@ -199,9 +209,11 @@ impl SamplePreparer {
         let program = Program::new(&first.operations, first.result, 0, cpu);
         let decode = program.steps.iter().find_map(|step| match step {
             Step::Decode(it) => Some(*it),
-            Step::Geometry(_)
+            Step::DecodeSeries(_)
+            | Step::Geometry(_)
             | Step::Pixels(_)
             | Step::Picture(_)
+            | Step::Series(_)
             | Step::Elements(_)
             | Step::Tensor(_)
             | Step::Batch(_)
@@ -210,6 +222,7 @@ impl SamplePreparer {
         Self {
             cpu,
             views: (!recipe.gives_one_picture()).then(|| Box::new(Views::new(recipe, cpu))),
+            series: SeriesPreparer::new(&program.steps, cpu).map(Box::new),
             chosen: Vec::with_capacity(program.steps.len()),
             program,
             decode: decode.unwrap_or(Decode::EXACT),
@@ -245,6 +258,9 @@ impl SamplePreparer {
     /// Most bytes of memory that preparing a sample takes for whole pictures and coefficients, by
     /// its headers and random parameters. The result and some rows are not counted.
     pub fn memory_bytes(&self, encoded: &[u8], id: SampleId) -> Result<u64, Error> {
+        if let Some(series) = &self.series {
+            return series.memory_bytes(&self.program.steps, encoded);
+        }
         let of_decoder = decode_bytes(encoded, self.decode.on_error)?;
         if let Some(views) = &self.views {
             return Ok(of_decoder + views.memory_bytes(encoded, self.decode.orient, id)?);
@@ -301,6 +317,8 @@ impl SamplePreparer {
                 Step::Geometry(operation) if operation.whole().is_some() => return true,
                 Step::Geometry(_) => on_pictures += 1,
                 Step::Decode(_)
+                | Step::DecodeSeries(_)
+                | Step::Series(_)
                 | Step::Elements(_)
                 | Step::Tensor(_)
                 | Step::Batch(_)
@@ -315,6 +333,7 @@ impl SamplePreparer {
         self.decoder.free_pictures();
         (self.picture, self.next, self.shared) = Default::default();
         self.wide = WidePicture::default();
+        self.series.iter_mut().for_each(|series| series.free());
     }
 
     /// Prepares a sample into `out`, whose length must be the recipe's output size. After an error
@@ -339,6 +358,11 @@ impl SamplePreparer {
         let result = self.program.result;
         let expected = result.size.map(|size| result.tensor(size));
         expected.map_or(Ok(()), |spec| self.check_output(spec, out))?;
+        if self.is_of_series() {
+            let spec = self.run_series(encoded.bytes, id, after_stage)?;
+            self.check_output(spec, out)?;
+            return self.finish_series((&spec, out), id, after_stage);
+        }
         let id = Streams::from(id);
         let spec = self.plan(encoded, &[], id)?;
         self.check_output(spec, out)?;
@@ -359,6 +383,12 @@ impl SamplePreparer {
     /// Where the recipe makes several pictures of a sample: [`Self::prepare_tensors`] prepares
     /// those.
     pub fn prepare_tensor(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<Tensor, Error> {
+        if self.is_of_series() {
+            let spec = self.run_series(encoded.bytes, id, &mut || ())?;
+            let mut data = vec![0; spec.bytes()];
+            self.finish_series((&spec, &mut data), id, &mut || ())?;
+            return Ok(Tensor { spec, data });
+        }
         let id = Streams::from(id);
         let spec = self.plan(encoded, &[], id)?;
         let mut data = vec![0; spec.bytes()];
@@ -569,6 +599,8 @@ fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Res
         Step::Picture(operation) => Some(&**operation),
         Step::Geometry(operation) => operation.whole(),
         Step::Decode(_)
+        | Step::DecodeSeries(_)
+        | Step::Series(_)
         | Step::Elements(_)
         | Step::Tensor(_)
         | Step::Batch(_)

@@ -138,7 +138,12 @@ fn join(
                     return Ok((index, Fit::Whole));
                 }
             }
-            Step::Decode(_) | Step::Elements(_) | Step::Tensor(_) | Step::Batch(_) => (),
+            Step::Decode(_)
+            | Step::DecodeSeries(_)
+            | Step::Series(_)
+            | Step::Elements(_)
+            | Step::Tensor(_)
+            | Step::Batch(_) => (),
             Step::Choice { .. } => unreachable!("choices were made before"),
         }
     }
@@ -170,6 +175,8 @@ fn follow(
             Step::Geometry(operation) if fit == Fit::Whole && *next == first => operation.whole(),
             Step::Geometry(_)
             | Step::Decode(_)
+            | Step::DecodeSeries(_)
+            | Step::Series(_)
             | Step::Elements(_)
             | Step::Tensor(_)
             | Step::Batch(_) => break,
@@ -205,6 +212,8 @@ fn move_points(
             Step::Picture(operation) => Some(&**operation),
             Step::Geometry(operation) => operation.whole(),
             Step::Decode(_)
+            | Step::DecodeSeries(_)
+            | Step::Series(_)
             | Step::Pixels(_)
             | Step::Elements(_)
             | Step::Tensor(_)

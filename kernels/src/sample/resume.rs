@@ -35,6 +35,13 @@ impl SamplePreparer {
         (spec, data): (&TensorSpec, &[u8]),
         id: SampleId,
     ) -> Result<Tensor, Error> {
+        if self.is_of_series() {
+            let result = self.resume_series(first, (spec, data), id, &mut || ())?;
+            let mut out = vec![0; result.bytes()];
+            let to = (&result, &mut out[..]);
+            self.finish_resumed_series(first, (spec, data), to, id, &mut || ())?;
+            return Ok(Tensor { spec: result, data: out });
+        }
         let id = Streams::from(id);
         let result = self.plan_resumed(first, (spec, data), &[], id)?;
         let mut out = vec![0; result.bytes()];
@@ -54,6 +61,12 @@ impl SamplePreparer {
         (out, after_stage): (&mut [u8], &mut dyn FnMut()),
     ) -> Result<(), Error> {
         assert_eq!(stored.len(), self.targets.len(), "a value for each target");
+        if self.is_of_series() {
+            let result = self.resume_series(first, (spec, data), id, after_stage)?;
+            self.check_output(result, out)?;
+            let to = (&result, out);
+            return self.finish_resumed_series(first, (spec, data), to, id, after_stage);
+        }
         let id = Streams::from(id);
         let result = self.plan_resumed(first, (spec, data), stored, id)?;
         self.check_output(result, out)?;
@@ -91,6 +104,9 @@ impl SamplePreparer {
         spec: &TensorSpec,
         id: SampleId,
     ) -> Result<u64, Error> {
+        if self.is_of_series() {
+            return self.resumed_series_bytes(first, spec);
+        }
         if !self.resumes_picture(first) {
             return Ok(0);
         }
@@ -115,7 +131,7 @@ impl SamplePreparer {
     }
 
     /// Whether the operation of a number takes a picture: none before it makes elements.
-    fn resumes_picture(&self, first: usize) -> bool {
+    pub(super) fn resumes_picture(&self, first: usize) -> bool {
         let is_on_tensor = |step: &Step| matches!(step, Step::Elements(_) | Step::Tensor(_));
         first < self.program.steps.len() && !self.program.steps[..first].iter().any(is_on_tensor)
     }

@@ -28,6 +28,9 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        if self.is_of_series() {
+            return self.prepare(encoded, id, out, after_stage);
+        }
         let id = Streams::from(id);
         let spec = self.plan_with(encoded, stored, id)?;
         self.check_output(spec, out)?;
@@ -41,6 +44,9 @@ impl SamplePreparer {
         stored: &[&[u8]],
         id: SampleId,
     ) -> Result<Tensor, Error> {
+        if self.is_of_series() {
+            return self.prepare_tensor(encoded, id);
+        }
         let id = Streams::from(id);
         let spec = self.plan_with(encoded, stored, id)?;
         let mut data = vec![0; spec.bytes()];

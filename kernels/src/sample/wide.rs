@@ -228,6 +228,8 @@ impl SamplePreparer {
                 operation.mixes_pixels(size, &mut id.draws(number))
             }
             Step::Decode(_)
+            | Step::DecodeSeries(_)
+            | Step::Series(_)
             | Step::Geometry(_)
             | Step::Pixels(_)
             | Step::Elements(_)

@@ -9,7 +9,7 @@ use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 fn position(spec: &TensorSpec, pixels: usize, channel: usize, pixel: usize) -> usize {
     match spec.layout {
         Layout::Nhwc => pixel * spec.channels as usize + channel,
-        Layout::Nchw => channel * pixels + pixel,
+        Layout::Nchw | Layout::Nct => channel * pixels + pixel,
     }
 }
 

@@ -143,7 +143,7 @@ impl TensorWriter {
                     self.ordered = ordered;
                 }
             }
-            Layout::Nchw => {
+            Layout::Nchw | Layout::Nct => {
                 let planes = out.chunks_exact_mut(row.width * height * bytes);
                 for (channel, (out, from)) in planes.zip(row.planes).enumerate() {
                     let out = &mut out[y * row.width * bytes..][..row.width * bytes];

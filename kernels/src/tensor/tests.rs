@@ -109,7 +109,7 @@ fn ordered(picture: &Picture, mirrored: bool, layout: Layout) -> Vec<u8> {
         for y in 0..picture.height {
             for x in 0..picture.width {
                 match layout {
-                    Layout::Nchw => elements.push(at(y, x, plane)),
+                    Layout::Nchw | Layout::Nct => elements.push(at(y, x, plane)),
                     Layout::Nhwc => elements.extend([0, 1, 2].map(|c| at(y, x, c))),
                 }
             }

@@ -19,7 +19,7 @@ impl Data for Layout {
         random: &[],
         keys: &[Key::required(
             "layout",
-            Kind::Word { choices: Layout::NAMES },
+            Kind::Word { choices: Layout::OF_IMAGES },
             Value::Word(Layout::Nchw.name()),
             "the axes of a batch; without this operation NHWC",
         )],

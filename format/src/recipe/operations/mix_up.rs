@@ -29,7 +29,7 @@ impl Data for MixUp {
         about: "blends the samples and labels of a batch with one another",
         place: Place::Batch,
         targets: OnTargets::Refuses,
-        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
+        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::AUDIO, Takes::SPECTROGRAM, Takes::BATCH],
         gives: Gives::BATCH,
         needs: Needs::All,
         random: &[RandomParameter {

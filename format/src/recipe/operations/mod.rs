@@ -11,13 +11,18 @@ mod color_jitter;
 mod convert_color;
 mod cut_mix;
 mod decode;
+mod decode_audio;
+mod decode_signal;
 mod elastic_transform;
 mod fill;
 mod five_crop;
+mod fix_length;
 mod gaussian_blur;
 mod gaussian_noise;
 mod grayscale;
 mod layout;
+mod log;
+mod mel_spectrogram;
 mod mix_up;
 mod mixing;
 mod normalize;
@@ -25,6 +30,7 @@ mod one_hot;
 mod pad;
 mod padding;
 mod pillow_gaussian_blur;
+mod power_features;
 mod rand_augment;
 mod random_adjust_sharpness;
 mod random_affine;
@@ -49,11 +55,15 @@ mod random_rotation;
 mod random_sensor_noise;
 mod random_shortest_size;
 mod random_solarize;
+mod random_time_crop;
 mod random_vertical_flip;
 mod random_zoom_out;
 mod resize;
 mod scale_jitter;
+mod select_channels;
 mod sigmoid_contrast;
+mod spectrogram;
+mod stft;
 mod ten_crop;
 mod three_augment;
 mod timm_mixup;
@@ -77,16 +87,22 @@ pub use color_jitter::ColorJitter;
 pub use convert_color::ConvertColor;
 pub use cut_mix::CutMix;
 pub use decode::Decode;
+pub use decode_audio::DecodeAudio;
+pub use decode_signal::DecodeSignal;
 pub use elastic_transform::ElasticTransform;
 pub use five_crop::FiveCrop;
+pub use fix_length::FixLength;
 pub use gaussian_blur::GaussianBlur;
 pub use gaussian_noise::GaussianNoise;
 pub use grayscale::Grayscale;
+pub use log::Log;
+pub use mel_spectrogram::MelSpectrogram;
 pub use mix_up::MixUp;
 pub use normalize::Normalize;
 pub use one_hot::OneHot;
 pub use pad::Pad;
 pub use pillow_gaussian_blur::PillowGaussianBlur;
+pub use power_features::PowerFeatures;
 pub use rand_augment::RandAugment;
 pub use random_adjust_sharpness::RandomAdjustSharpness;
 pub use random_affine::RandomAffine;
@@ -111,11 +127,15 @@ pub use random_rotation::RandomRotation;
 pub use random_sensor_noise::RandomSensorNoise;
 pub use random_shortest_size::{RandomShortestSize, Sides};
 pub use random_solarize::RandomSolarize;
+pub use random_time_crop::RandomTimeCrop;
 pub use random_vertical_flip::RandomVerticalFlip;
 pub use random_zoom_out::RandomZoomOut;
 pub use resize::Resize;
 pub use scale_jitter::ScaleJitter;
+pub use select_channels::SelectChannels;
 pub use sigmoid_contrast::SigmoidContrast;
+pub use spectrogram::Spectrogram;
+pub use stft::Stft;
 pub use ten_crop::TenCrop;
 pub use three_augment::ThreeAugment;
 pub use timm_mixup::TimmMixup;
@@ -337,6 +357,15 @@ operations! {
     RandomApply,
     RandomChoice,
     RandomOrder,
+    DecodeAudio,
+    Spectrogram,
+    MelSpectrogram,
+    Log,
+    DecodeSignal,
+    PowerFeatures,
+    SelectChannels,
+    FixLength,
+    RandomTimeCrop,
     ToDtype,
     Normalize,
     Layout,

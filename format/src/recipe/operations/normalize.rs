@@ -25,7 +25,7 @@ impl Data for Normalize {
         about: "computes (x - mean) / std per channel, in a float type",
         place: Place::Elements,
         targets: OnTargets::Leaves,
-        takes: &[Takes::FLOATS],
+        takes: &[Takes::FLOATS, Takes::FEW_AUDIO, Takes::FEW_SPECTROGRAM, Takes::FEW_SIGNAL],
         gives: Gives::TENSOR,
         needs: Needs::All,
         random: &[],

@@ -18,11 +18,17 @@ fn table(declaration: &Declaration) -> String {
 
 const DECODE: &str = "[[operation]]\nname = \"decode\"\n";
 
+const DECODE_AUDIO: &str = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 16000\n";
+const DECODE_SIGNAL: &str = "[[operation]]\nname = \"decode_signal\"\nnum_channels = 2\n";
+
 /// Operations after which an operation can come.
 fn before(declaration: &Declaration) -> String {
     match declaration.takes[0].kind {
         ValueKind::Encoded => String::new(),
         ValueKind::Image => DECODE.to_owned(),
+        ValueKind::Audio => DECODE_AUDIO.to_owned(),
+        ValueKind::Signal => DECODE_SIGNAL.to_owned(),
+        ValueKind::Spectrogram | ValueKind::Same => unreachable!("no operation takes it first"),
         ValueKind::Tensor | ValueKind::Batch => {
             format!("{DECODE}[[operation]]\nname = \"to_dtype\"\ndtype = \"float32\"\n")
         }
@@ -76,6 +82,7 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
         let (recipe, input) = example(declaration);
         let (result, name) = (recipe.result(), declaration.name);
         let Gives { kind, dtype, size, channels } = declaration.gives;
+        let kind = if kind == ValueKind::Same { input.kind } else { kind };
         assert_eq!(result.kind, kind, "{name}");
         let values = recipe.operations().last().unwrap().values();
         let of_key = |key: &str| {
@@ -88,8 +95,9 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
                      mode: &dyn Fn(DecodeMode) -> String| match property {
             Property::Same => assert_eq!(result, input, "{name}"),
             Property::Key(key) => {
-                // A mode stands for a type and channels.
+                // A mode stands for a type and channels, a list for as many channels.
                 let value = of_key(key);
+                let value = if key == "channels" { "1".to_owned() } else { value };
                 let expected = DecodeMode::from_name(&value).map_or(value, mode);
                 assert_eq!(result, expected, "{name}");
             }
@@ -108,7 +116,11 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
                 let is_size = |it: &Key| {
                     let kinds = matches!(
                         it.kind,
-                        Kind::Size { .. } | Kind::Switch | Kind::Wholes { .. } | Kind::Operations
+                        Kind::Size { .. }
+                            | Kind::Switch
+                            | Kind::Wholes { .. }
+                            | Kind::WholeIn { .. }
+                            | Kind::Operations
                     );
                     it.name == key && kinds
                 };

@@ -7,6 +7,7 @@ mod geometry;
 mod nested;
 mod reading;
 mod refusals;
+mod series;
 mod sizes;
 mod targets;
 mod views;

@@ -3,6 +3,7 @@
 use crate::recipe::{
     BoxFormat, Boxes, DECLARATIONS, Decode, Keypoints, Mask, MaskType, OnTargets, Operation,
     OutsidePoint, Place, Recipe, Saliency, Subject, TARGET_DECLARATIONS, Target, TargetKind,
+    ValueKind,
 };
 
 const CROP: &str = "[[operation]]\nname = 'decode'\n\
@@ -134,6 +135,7 @@ fn operations_that_move_pixels_in_ways_of_their_own_name_the_target_that_they_re
     let refusing: Vec<&str> = DECLARATIONS
         .iter()
         .filter(|it| it.targets == OnTargets::Refuses && it.place != Place::Batch)
+        .filter(|it| it.takes.iter().any(|takes| takes.kind == ValueKind::Image))
         .map(|it| it.name)
         .collect();
     let policies =
@@ -162,7 +164,12 @@ fn what_leaves_pixels_in_place_leaves_targets_and_what_moves_them_moves_targets(
     for it in DECLARATIONS {
         let moves = match it.place {
             Place::Geometry | Place::Picture | Place::Choice => true,
-            Place::Decode | Place::Pixels | Place::Elements | Place::Tensor | Place::Batch => false,
+            Place::Decode
+            | Place::Pixels
+            | Place::Series
+            | Place::Elements
+            | Place::Tensor
+            | Place::Batch => false,
         };
         // Several crops of a picture would take several rows of each target.
         let is_one = !["five_crop", "ten_crop"].contains(&it.name);

@@ -1,0 +1,76 @@
+//! `log`: the logarithm of every value.
+
+use super::Data;
+use crate::recipe::LogBase;
+use crate::recipe::declaration::{
+    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+};
+use crate::recipe::value::{Value, Values};
+
+/// `multiplier * log(max(x, floor))`, in float32. With `base = "10"`, `multiplier = 10` and
+/// `floor = 1e-10`, `librosa.power_to_db` with `ref=1, top_db=None`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Log {
+    /// Base.
+    pub base: LogBase,
+    /// What smaller values are replaced by.
+    pub floor: f64,
+    /// Factor.
+    pub multiplier: f64,
+}
+
+/// A floor is a normal float32.
+const FLOORS: Bounds =
+    Bounds { least: 1.175_494_4e-38, is_least_excluded: false, most: Some(1e38) };
+
+/// Factors that leave logarithms of float32 finite.
+const FACTORS: Bounds = Bounds { least: -1e6, is_least_excluded: false, most: Some(1e6) };
+
+impl Data for Log {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "log",
+        about: "takes the logarithm of every value",
+        place: Place::Series,
+        targets: OnTargets::Refuses,
+        takes: Takes::SERIES,
+        gives: Gives::SERIES,
+        needs: Needs::All,
+        random: &[],
+        keys: &[
+            Key::optional(
+                "base",
+                Kind::Word { choices: LogBase::NAMES },
+                Value::Word(LogBase::E.name()),
+                "the base",
+            ),
+            Key::optional(
+                "floor",
+                Kind::Number(FLOORS),
+                Value::Number(1e-10),
+                "what smaller values are replaced by",
+            ),
+            Key::optional(
+                "multiplier",
+                Kind::Number(FACTORS),
+                Value::Number(1.0),
+                "the factor of the logarithm",
+            ),
+        ],
+    };
+
+    fn read(values: &Values) -> Self {
+        Self {
+            base: values.named("base", LogBase::from_name),
+            floor: values.number("floor"),
+            multiplier: values.number("multiplier"),
+        }
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![
+            Value::Word(self.base.name()),
+            Value::Number(self.floor),
+            Value::Number(self.multiplier),
+        ]
+    }
+}

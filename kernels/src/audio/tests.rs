@@ -1,0 +1,202 @@
+//! Damaged recordings, interrupts, memory, and recipes resumed in the middle.
+
+use crate::{Cpu, Error, Interrupt, SampleId, SamplePreparer};
+use meetpoint_format::recipe::Recipe;
+
+const ID: SampleId = SampleId { seed: 7, epoch: 3, sample: 41 };
+
+fn file(name: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/series");
+    std::fs::read(format!("{folder}/{name}")).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn recipe(operations: &[&str]) -> Recipe {
+    let tables = operations.iter().map(|keys| {
+        let (name, rest) = keys.split_once(' ').unwrap_or((keys, ""));
+        format!("[[operation]]\nname = \"{name}\"\n{}\n", rest.replace(';', "\n"))
+    });
+    Recipe::from_toml(&tables.collect::<String>()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const OPERATIONS: [&str; 6] = [
+    "decode_audio sample_rate = 12000;num_channels = 1",
+    "random_time_crop length = 4000",
+    "mel_spectrogram n_fft = 240;hop_length = 120;n_mels = 40",
+    "log",
+    "normalize mean = [-4.0];std = [4.0]",
+    "to_dtype dtype = \"float16\"",
+];
+
+const FILES: [&str; 5] = ["mono16.wav", "stereo24.wav", "stereo16.flac", "mono.mp3", "stereo.mp3"];
+
+#[test]
+fn a_resumed_recipe_has_the_bits_of_the_whole() {
+    for name in FILES {
+        let file = file(name);
+        let mut whole = SamplePreparer::new(&recipe(&OPERATIONS), Cpu::detect());
+        let expected = whole.prepare_tensor((&file[..]).into(), ID).unwrap();
+        assert_eq!(expected.spec.axes(), [1, 40, 34]);
+        for first in 1..=OPERATIONS.len() {
+            let beginning = recipe(&OPERATIONS[..first]);
+            let mut beginning = SamplePreparer::new(&beginning, Cpu::detect());
+            let stored = beginning.prepare_tensor((&file[..]).into(), ID).unwrap();
+            let got = whole.resume(first, (&stored.spec, &stored.data), ID).unwrap();
+            assert!(got == expected, "{name} resumed at {first}");
+            let mut out = vec![0; expected.data.len()];
+            let into = (&mut out[..], &mut (|| ()) as &mut dyn FnMut());
+            let from = (&stored.spec, &stored.data[..]);
+            whole.resume_with(first, from, &[], ID, into).unwrap();
+            assert!(out == expected.data, "{name} resumed at {first} into memory");
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_gives_the_same_bits() {
+    for name in FILES {
+        let file = file(name);
+        let prepare = |cpu| {
+            let mut preparer = SamplePreparer::new(&recipe(&OPERATIONS[..4]), cpu);
+            preparer.prepare_tensor((&file[..]).into(), ID).unwrap()
+        };
+        let expected = prepare(Cpu::Portable);
+        for cpu in Cpu::ALL {
+            match cpu.is_available() {
+                true => assert!(prepare(cpu) == expected, "{name} {cpu:?}"),
+                false => eprintln!("skipped: this machine lacks {cpu:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn random_crops_depend_on_seed_epoch_and_sample_alone() {
+    let crop = recipe(&[OPERATIONS[0], "random_time_crop length = 1000"]);
+    let file = file("mono16.wav");
+    let prepare = |id| {
+        let mut preparer = SamplePreparer::new(&crop, Cpu::detect());
+        preparer.prepare_tensor((&file[..]).into(), id).unwrap().data
+    };
+    assert_eq!(prepare(ID), prepare(ID));
+    assert_ne!(prepare(ID), prepare(SampleId { epoch: 4, ..ID }));
+    assert_ne!(prepare(ID), prepare(SampleId { sample: 42, ..ID }));
+    let whole = recipe(&OPERATIONS[..1]);
+    let mut whole = SamplePreparer::new(&whole, Cpu::detect());
+    let whole = whole.prepare_tensor((&file[..]).into(), ID).unwrap().data;
+    let crop = prepare(ID);
+    assert!(whole.windows(crop.len()).step_by(4).any(|part| part == crop));
+}
+
+#[test]
+fn what_is_shorter_is_padded_at_its_end() {
+    let file = file("mono16.wav");
+    let exact = recipe(&["decode_audio sample_rate = 16000"]);
+    let exact =
+        SamplePreparer::new(&exact, Cpu::detect()).prepare_tensor((&file[..]).into(), ID).unwrap();
+    for name in ["fix_length", "random_time_crop"] {
+        let text = format!("{name} length = 8002;value = 0.5");
+        let padded = recipe(&["decode_audio sample_rate = 16000", &text]);
+        let mut preparer = SamplePreparer::new(&padded, Cpu::detect());
+        let padded = preparer.prepare_tensor((&file[..]).into(), ID).unwrap().data;
+        assert_eq!(padded[..4 * 8000], exact.data);
+        assert_eq!(padded[4 * 8000..], [0.5_f32.to_le_bytes(), 0.5_f32.to_le_bytes()].concat());
+    }
+}
+
+#[test]
+fn a_recording_cut_short_anywhere_is_an_error_and_never_a_panic() {
+    let mut preparer = SamplePreparer::new(&recipe(&OPERATIONS), Cpu::detect());
+    for name in FILES {
+        let file = file(name);
+        let is_mp3 = name.ends_with("mp3");
+        for end in (0..file.len()).step_by(97) {
+            let part = &file[..end];
+            let prepared = preparer.prepare_tensor(part.into(), ID);
+            // Frames of an MP3 stand alone: one that ends between two of them is a shorter one.
+            assert!(is_mp3 || prepared.is_err(), "{name} of {end} bytes");
+            let _ = preparer.memory_bytes(part, ID);
+        }
+    }
+}
+
+#[test]
+fn damaged_bytes_never_panic() {
+    let mut preparer = SamplePreparer::new(&recipe(&OPERATIONS), Cpu::detect());
+    for name in FILES {
+        let file = file(name);
+        // Every byte of the headers, and some of the rest.
+        for at in (0..128.min(file.len())).chain((128..file.len()).step_by(401)) {
+            for flip in [0xff, 0x01, 0x80] {
+                let mut damaged = file.clone();
+                damaged[at] ^= flip;
+                let _ = preparer.prepare_tensor((&damaged[..]).into(), ID);
+                let _ = preparer.memory_bytes(&damaged, ID);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_that_claims_4_gib_takes_no_such_memory() {
+    let sound = file("mono16.wav");
+    let mut preparer = SamplePreparer::new(&recipe(&OPERATIONS), Cpu::detect());
+    let mut claim = |size: u32| {
+        let mut file = sound.clone();
+        let data = file.windows(4).position(|bytes| bytes == b"data").unwrap();
+        file[data + 4..data + 8].copy_from_slice(&size.to_le_bytes());
+        file[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+        let bytes = preparer.memory_bytes(&file, ID).unwrap();
+        assert!(bytes < 1 << 20, "{bytes}");
+        preparer.prepare_tensor((&file[..]).into(), ID)
+    };
+    // The largest number stands for a length that was not known when the header was written.
+    for size in [u32::MAX - 255, u32::MAX] {
+        let prepared = claim(size);
+        assert!(matches!(prepared, Err(Error::DecodeSeries { format: "WAV", .. })), "{size}");
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_named() {
+    let mut preparer = SamplePreparer::new(&recipe(&OPERATIONS), Cpu::detect());
+    let mut prepare = |bytes: &[u8]| preparer.prepare_tensor(bytes.into(), ID).unwrap_err();
+    assert_eq!(prepare(b""), Error::UnknownAudio);
+    assert_eq!(prepare(b"\xff\xd8\xff\xe0 a JPEG"), Error::UnknownAudio);
+    let garbage: Vec<u8> = (0..4096_u32).map(|at| (at * at * 31 / 7) as u8).collect();
+    for magic in [&b"ID3\x04\0\0\0\0\0\0"[..], b"\xff\xfb\x90\0", b"fLaC", b"RIFF\0\0\0\0WAVE"] {
+        let error = prepare(&[magic, &garbage].concat());
+        assert!(matches!(error, Error::DecodeSeries { .. } | Error::EmptySeries), "{error:?}");
+    }
+}
+
+#[test]
+fn a_recording_that_is_interrupted_at_any_poll_is_not_prepared() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    for name in FILES {
+        let file = file(name);
+        let run = |raised_at: usize| {
+            let polled = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&polled);
+            let poll = move || counter.fetch_add(1, Ordering::Relaxed) >= raised_at;
+            let mut preparer = SamplePreparer::new(&recipe(&OPERATIONS), Cpu::detect());
+            preparer.set_interrupt(Interrupt::when(poll));
+            let prepared = preparer.prepare_tensor((&file[..]).into(), ID);
+            (prepared, polled.load(Ordering::Relaxed))
+        };
+        let (prepared, polls) = run(usize::MAX);
+        prepared.unwrap();
+        assert!(polls > 5, "{name}: {polls}");
+        for raised_at in 0..polls {
+            assert_eq!(run(raised_at).0, Err(Error::Interrupted), "{name} {raised_at}");
+        }
+    }
+}
+
+#[test]
+fn memory_is_that_of_the_decoded_recording_and_its_results() {
+    let whole = recipe(&["decode_audio sample_rate = 16000", "fix_length length = 1000000"]);
+    let preparer = SamplePreparer::new(&whole, Cpu::detect());
+    let bytes = preparer.memory_bytes(&file("mono16.wav"), ID).unwrap();
+    assert_eq!(bytes, 4 * (8000 + 1_000_000) + 4 * 1_000_000);
+}

@@ -1,0 +1,30 @@
+//! Code that is compiled for several instruction sets from one text.
+#![expect(unsafe_code, reason = "calls behind a CPU check")]
+
+use crate::Cpu;
+
+/// A computation on arrays of float32 or float64, whose loops the compiler vectorises.
+///
+/// Each operation is rounded by itself and sums have a fixed order, so every instruction set gives
+/// the same bits. [`Self::run`] and what it calls are `#[inline(always)]`, as the code is otherwise
+/// compiled for the least instruction set alone.
+pub(crate) trait Kernel {
+    /// Computes it.
+    fn run(&mut self);
+}
+
+/// Executes a kernel with the code for an instruction set, which the machine has.
+pub(crate) fn execute(cpu: Cpu, kernel: &mut impl Kernel) {
+    match cpu {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `SeriesPreparer::new` has asserted that the machine has the instruction set.
+        Cpu::Avx2 | Cpu::Avx512 => unsafe { avx2(kernel) },
+        _ => kernel.run(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(kernel: &mut impl Kernel) {
+    kernel.run();
+}

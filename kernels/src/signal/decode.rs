@@ -1,0 +1,84 @@
+//! NumPy files to signals.
+
+use crate::series::{Pause, Series, SeriesDecoder, SeriesShape, SeriesSource};
+use crate::{Cpu, Error};
+use meetpoint_format::npy;
+use meetpoint_format::recipe::{DecodeSignal, LENGTH_MAX, PIXELS_MAX};
+
+/// Values between two pauses.
+const PIECE: usize = 1 << 14;
+
+/// The operation `decode_signal`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SignalDecoder(pub(crate) DecodeSignal);
+
+fn damaged(reason: String) -> Error {
+    Error::DecodeSeries { format: "NumPy file", reason }
+}
+
+impl SignalDecoder {
+    fn read<'a>(&self, encoded: &'a [u8]) -> Result<(SeriesShape, npy::Element, &'a [u8]), Error> {
+        let array = npy::read(encoded).map_err(damaged)?;
+        let channels = self.0.num_channels;
+        let length = match array.shape[..] {
+            [length] if channels == 1 => length,
+            [found, length] if found == channels => length,
+            _ => {
+                let axes = if channels == 1 { "[time] or [1, time]" } else { "[channels, time]" };
+                let found = &array.shape;
+                let reason = format!("its shape is {found:?}, not {axes} with {channels} channels");
+                return Err(damaged(reason));
+            }
+        };
+        if length == 0 {
+            return Err(Error::EmptySeries);
+        }
+        let values = u64::from(length) * u64::from(channels);
+        if length > LENGTH_MAX || values > PIXELS_MAX {
+            return Err(Error::LongSeries { limit: PIXELS_MAX });
+        }
+        let (channels, length) = (channels as usize, length as usize);
+        let shape = SeriesShape { channels, rows: 1, length };
+        Ok((shape, array.element, &encoded[array.data]))
+    }
+}
+
+impl SeriesDecoder for SignalDecoder {
+    fn sample_rate(&self) -> Option<u32> {
+        None
+    }
+
+    fn measure(&self, encoded: &[u8]) -> Result<(SeriesShape, u64), Error> {
+        Ok((self.read(encoded)?.0, 0))
+    }
+
+    fn start(&self, _cpu: Cpu) -> Box<dyn SeriesSource> {
+        Box::new(*self)
+    }
+}
+
+impl SeriesSource for SignalDecoder {
+    fn decode(&mut self, encoded: &[u8], to: &mut Series, pause: Pause<'_>) -> Result<(), Error> {
+        use npy::Element;
+        let (shape, element, data) = self.read(encoded)?;
+        to.shape = shape;
+        to.values.clear();
+        to.values.reserve(shape.values());
+        for piece in data.chunks(PIECE * element.bytes()) {
+            match element {
+                Element::Uint8 => to.values.extend(piece.iter().map(|byte| f32::from(*byte))),
+                Element::Int16 => extend(to, piece, |it| f32::from(i16::from_le_bytes(it))),
+                Element::Uint16 => extend(to, piece, |it| f32::from(u16::from_le_bytes(it))),
+                Element::Int32 => extend(to, piece, |it| i32::from_le_bytes(it) as f32),
+                Element::Float32 => extend(to, piece, f32::from_le_bytes),
+                Element::Float64 => extend(to, piece, |it| f64::from_le_bytes(it) as f32),
+            }
+            pause()?;
+        }
+        Ok(())
+    }
+}
+
+fn extend<const BYTES: usize>(to: &mut Series, piece: &[u8], value: impl Fn([u8; BYTES]) -> f32) {
+    to.values.extend(piece.as_chunks::<BYTES>().0.iter().map(|bytes| value(*bytes)));
+}
