@@ -17,7 +17,7 @@ use meetpoint_kernels::decode::TIFF_MAGIC;
 use meetpoint_storage::is_of_the_file;
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a folder is called where it is named in an error.
@@ -43,26 +43,53 @@ pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.i
 const EVERYTHING: WalkOptions =
     WalkOptions { min_depth: 1, max_depth: usize::MAX, follow_links: true };
 
-/// Says what there is where `path` is a folder with an image in it or below it, by name.
+/// Extension of files with an array of measurements.
+const ARRAY_EXTENSIONS: [&str; 1] = ["npy"];
+
+/// Says what there is where `path` is a folder with an image, a recording or an array of
+/// measurements in it or below it, by name.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
+    let found = content_of(path);
+    Ok(found.map(|(kind, file)| {
+        let below = file.strip_prefix(path.path()).unwrap_or(&file);
+        let words = match kind {
+            ContentKind::Image => "image",
+            ContentKind::Audio => "recording",
+            ContentKind::Text | ContentKind::Bytes | ContentKind::None => "array",
+        };
+        format!("it holds the {words} {}", below.display())
+    }))
+}
+
+/// What a folder holds by the names of its files, and the first such file: images, or else
+/// recordings, or else arrays of measurements.
+fn content_of(path: &StorePath) -> Option<(ContentKind, PathBuf)> {
     if !path.is_dir() {
-        return Ok(None);
+        return None;
     }
-    let image = path
+    let files = path
         .walk(EVERYTHING, |found| !is_ignored(found.name()))
         .take(RECOGNISE_MAX)
         .filter_map(Result::ok)
-        .find(|found| found.kind == FileKind::File && has_name_of(&found.path, &IMAGE_EXTENSIONS));
-    Ok(image.map(|found| {
-        let below = found.path.strip_prefix(path.path()).unwrap_or(&found.path);
-        format!("it holds the image {}", below.display())
-    }))
+        .filter(|found| found.kind == FileKind::File);
+    let (mut recording, mut array) = (None, None);
+    for file in files {
+        if has_name_of(&file.path, &IMAGE_EXTENSIONS) {
+            return Some((ContentKind::Image, file.path));
+        } else if recording.is_none() && has_name_of(&file.path, &AUDIO_EXTENSIONS) {
+            recording = Some((ContentKind::Audio, file.path));
+        } else if array.is_none() && has_name_of(&file.path, &ARRAY_EXTENSIONS) {
+            array = Some((ContentKind::Bytes, file.path));
+        }
+    }
+    recording.or(array)
 }
 
 /// Opens a folder: lists all of its files.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Kind])?;
-    let kind = options.kind.unwrap_or(ContentKind::Image);
+    let kind = options.kind.or_else(|| content_of(path).map(|(kind, _)| kind));
+    let kind = kind.unwrap_or(ContentKind::Image);
     Ok(Box::new(Folder::open(path, kind, options.follow_links)?))
 }
 
