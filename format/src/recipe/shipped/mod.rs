@@ -1,4 +1,5 @@
-//! Recipes that come with the program: published training recipes, named and versioned.
+//! Recipes that come with the program: published recipes of training and of experiments, named and
+//! versioned.
 //!
 //! One TOML file each, and one line in [`SHIPPED`]. A version never changes once it is released:
 //! where an original changes, the recipe gets another version.
@@ -147,6 +148,42 @@ pub const SHIPPED: &[ShippedRecipe] = &[
         "mae" @ 1,
         "pretraining of masked autoencoders: crop and flip",
         "facebookresearch/mae, main_pretrain.py"
+    ),
+    shipped!(
+        "presto-cv" @ 1,
+        "images of ImageNet: crop of 224 pixels from -1 to 1",
+        "Isenko et al. 2022 (PRESTO), table 1; the crop comes before the type conversion"
+    ),
+    shipped!(
+        "presto-cv-grey" @ 1,
+        "the same in grey, which is computed before values are centred",
+        "Isenko et al. 2022 (PRESTO), section on greyscale"
+    ),
+    shipped!(
+        "presto-cv2-jpg" @ 1,
+        "JPEG photographs of Cube++, as `presto-cv`",
+        "Isenko et al. 2022 (PRESTO), table 1; the crop comes before the type conversion"
+    ),
+    shipped!(
+        "presto-cv2-png" @ 1,
+        "16-bit PNG photographs of Cube++, as `presto-cv`",
+        "Isenko et al. 2022 (PRESTO), table 1; the crop comes before the type conversion"
+    ),
+    shipped!(
+        "presto-flac" @ 1,
+        "speech of LibriSpeech: 80 mel bands of 20 ms frames every 10 ms",
+        "Isenko et al. 2022 (PRESTO), table 1; spectrograms are cut or padded to 15 s"
+    ),
+    shipped!(
+        "presto-mp3" @ 1,
+        "speech of Common Voice: 80 mel bands of 20 ms frames every 10 ms",
+        "Isenko et al. 2022 (PRESTO), table 1; spectrograms are cut or padded to 5 s"
+    ),
+    shipped!(
+        "presto-nilm" @ 1,
+        "10 s of voltage and current: active power, RMS and CUSUM of 500 periods",
+        "Isenko et al. 2022 (PRESTO), table 1, and cirquit/presto, cream_pipeline.py; signals \
+         are NumPy files of 2 x 64000"
     ),
     shipped!(
         "rsb-a1" @ 1,
