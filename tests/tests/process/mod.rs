@@ -18,6 +18,7 @@ mod prepare;
 mod profile;
 mod recipes;
 mod reproduce;
+mod series;
 mod simulate;
 mod strategies;
 mod support;
