@@ -7,7 +7,7 @@ import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _native
-from ._registry import from_operation
+from ._registry import decoders, from_operation
 from ._targets import Target, from_table, to_toml as targets_to_toml
 from ._transform import Transform, spell
 from ._views import View, Views, from_form
@@ -51,7 +51,7 @@ class Compose:
             for operation in transform._operations():
                 operations.append(operation)
                 made_of.append((position, type(transform).__name__))
-        if not operations or operations[0][0] != "decode":
+        if not operations or operations[0][0] not in decoders():
             operations.insert(0, ("decode", {}))
             made_of.insert(0, (0, "Decode"))
         views = "" if self._views is None else self._views._to_toml()

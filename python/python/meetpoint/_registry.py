@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from inspect import Parameter, Signature
-from typing import Any, Dict, List, Sequence, Type, cast
+from typing import Any, Dict, FrozenSet, List, Sequence, Type, cast
 
 from . import _native
 from ._batches import CutMix, MixUp, OneHot, TimmMixup
@@ -166,6 +166,13 @@ def _plain(keys: Dict[str, Any]) -> Dict[str, Any]:
         return [plain(item) for item in cast(Sequence[Any], value)]
 
     return {key: plain(value) for key, value in keys.items()}
+
+
+@lru_cache(maxsize=None)
+def decoders() -> FrozenSet[str]:
+    """The names of the operations with which a recipe can begin."""
+    operations = json.loads(_native.recipe_schema())["operations"]
+    return frozenset(it["name"] for it in operations if it["place"] == "decode")
 
 
 @lru_cache(maxsize=None)
