@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Measures sound and signals beside librosa, torchaudio and NumPy.
+
+    cargo build --release -p meetpoint-jpeg-benches --bin operation-times
+    pip install librosa==0.11.0 soundfile numpy torch torchaudio
+    python domains.py [--server PATH] [--markdown FILE]
+
+Every library uses one thread. The task is from the bytes of a file in memory to the array of the
+recipe; `soundfile` (libsndfile) decodes for librosa and torchaudio, as it does in both. Times are CPU
+time of the thread, the least of many turns; ratios are the time of a peer over ours. A peer that is
+not there is left out.
+"""
+
+import argparse
+import io
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import numpy as np
+
+ROUNDS, TURN_NS = 9, 60_000_000
+SERVER = pathlib.Path(__file__).parents[2] / "target/release/operation-times"
+
+
+def operation(name, **keys):
+    """An operation in TOML."""
+    lines = [f"{key} = {value!r}".replace("'", '"') for key, value in keys.items()]
+    return "\n".join(["[[operation]]", f'name = "{name}"', *lines, ""])
+
+
+def speech(rate, seconds):
+    """A voiced sweep with pauses and noise."""
+    generator = np.random.default_rng(3)
+    at = np.arange(int(rate * seconds)) / rate
+    pitch = 2 * np.pi * np.cumsum(140 + 40 * np.sin(2 * np.pi * 0.7 * at)) / rate
+    wave = sum(np.sin(n * pitch) / n for n in range(1, 12)) * (np.sin(2 * np.pi * 1.5 * at) > -0.5)
+    return 0.2 * wave + 0.002 * generator.standard_normal(len(at))
+
+
+def encoded(samples, rate, form):
+    import soundfile
+
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=form, subtype=None if form == "MP3" else "PCM_16")
+    return file.getvalue()
+
+
+def least(function):
+    """The least CPU time of a call in nanoseconds."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        started, calls = time.thread_time_ns(), 0
+        while time.thread_time_ns() - started < TURN_NS:
+            function()
+            calls += 1
+        best = min(best, (time.thread_time_ns() - started) / calls)
+    return best
+
+
+def librosa_task(file, target, keys):
+    import librosa
+    import soundfile
+
+    def run():
+        samples, rate = soundfile.read(io.BytesIO(file), dtype="float32")
+        if rate != target:
+            samples = librosa.resample(samples, orig_sr=rate, target_sr=target)
+        mel = librosa.feature.melspectrogram(y=samples, sr=target, n_mels=80, **keys)
+        return np.log(np.maximum(mel, 1e-10))
+
+    return run
+
+
+def torchaudio_task(file, target, keys):
+    import soundfile
+    import torch
+    import torchaudio
+
+    torch.set_num_threads(1)
+    transform = torchaudio.transforms.MelSpectrogram(sample_rate=target, n_mels=80, **keys)
+    resamplers = {}
+
+    def run():
+        samples, rate = soundfile.read(io.BytesIO(file), dtype="float32")
+        samples = torch.from_numpy(samples)[None]
+        if rate != target:
+            if rate not in resamplers:
+                resamplers[rate] = torchaudio.transforms.Resample(rate, target)
+            samples = resamplers[rate](samples)
+        return torch.log(torch.clamp(transform(samples), min=1e-10))
+
+    return run
+
+
+def numpy_task(file):
+    def run():
+        voltage, current = np.load(io.BytesIO(file))
+        voltage, current = voltage.reshape(-1, 128), current.reshape(-1, 128)
+        active = np.mean(voltage * current, axis=1)
+        rms = np.sqrt(np.mean(np.square(current), axis=1))
+        apparent = np.sqrt(np.mean(np.square(voltage), axis=1)) * rms
+        reactive = np.sqrt(np.maximum(apparent**2 - active**2, 0))
+        return np.stack([active, reactive, rms, np.cumsum(rms - np.mean(rms))])
+
+    return run
+
+
+def tasks():
+    """Name, file, recipe, peers."""
+    keys = {"n_fft": 320, "hop_length": 160}
+    after = operation("log") + operation("fix_length", length=1000)
+
+    def sound(form, rate, target, keys):
+        file = encoded(speech(rate, 10.0), rate, form)
+        mel = operation("mel_spectrogram", n_mels=80, **keys)
+        recipe = operation("decode_audio", sample_rate=target) + mel + after
+        peers = {"librosa": (librosa_task, (file, target, keys))}
+        peers["torchaudio"] = (torchaudio_task, (file, target, keys))
+        resampled = "" if rate == target else f", to {target // 1000} kHz"
+        return f"{form}, {rate / 1000:g} kHz{resampled}", file, recipe, peers
+
+    yield sound("WAV", 16_000, 16_000, keys)
+    yield sound("FLAC", 16_000, 16_000, keys)
+    yield sound("MP3", 16_000, 16_000, keys)
+    yield sound("MP3", 48_000, 48_000, {"n_fft": 960, "hop_length": 480})
+    yield sound("FLAC", 44_100, 16_000, keys)
+    at = np.arange(64_000) / 6400
+    window = np.stack([325 * np.sin(314.16 * at), 5 * np.sin(314.16 * at - 0.5)])
+    file = io.BytesIO()
+    np.save(file, window)
+    recipe = operation("decode_signal", num_channels=2) + operation("power_features", period=128)
+    recipe += operation("fix_length", length=500)
+    numpy_peer = {"NumPy": (numpy_task, (file.getvalue(),))}
+    yield "2 x 64000 float64 to 4 x 500 features", file.getvalue(), recipe, numpy_peer
+
+
+def ours(server, file, recipe):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "file").write_bytes(file)
+        (folder / "recipe.toml").write_text(recipe)
+        done = subprocess.run(
+            [server, folder / "file", folder / "recipe.toml"],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return float(done.stdout.split("\t")[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--server", type=pathlib.Path, default=SERVER)
+    parser.add_argument("--markdown", type=pathlib.Path)
+    arguments = parser.parse_args()
+    rows = ["| task | ours, ms | samples per core-second | peer, ms | ratio |", "|---|---|---|---|---|"]
+    for name, file, recipe, peers in tasks():
+        mine = ours(arguments.server, file, recipe)
+        measured, ratios = [], []
+        for peer, (make, values) in peers.items():
+            try:
+                theirs = least(make(*values))
+            except ImportError as error:
+                print(f"{peer} is left out: {error}")
+                continue
+            measured.append(f"{peer} {theirs / 1e6:.2f}")
+            ratios.append(f"{theirs / mine:.1f}")
+        # Again, so that a change of the machine's speed shows in both.
+        mine = min(mine, ours(arguments.server, file, recipe))
+        cells = [name, f"{mine / 1e6:.3f}", f"{1e9 / mine:.0f}", ", ".join(measured), ", ".join(ratios)]
+        rows.append(f"| {' | '.join(cells)} |")
+        print(rows[-1], flush=True)
+    if arguments.markdown:
+        arguments.markdown.write_text("\n".join(rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()
