@@ -13,8 +13,8 @@ use crate::recipe::{LENGTH_MAX, Layout, SampleType, Series};
 ///
 /// Of the N = `period` samples of a period, with sums in float64:
 /// P = sum(u i) / N, U = sqrt(sum(u^2) / N), I = sqrt(sum(i^2) / N),
-/// Q = sqrt(max((U I)^2 - P^2, 0)) and C, the sum of I - mean(I) over this period and those before it. A rest that is shorter than
-/// a period is left out.
+/// Q = sqrt(max((U I)^2 - P^2, 0)) and C, the sum of I - mean(I) over this period and those before
+/// it. A rest that is shorter than a period is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PowerFeatures {
     /// Samples of a period.
