@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// What the consumer's thread is to do.
 pub(crate) enum Step {
     /// Use this batch.
-    Consume(BatchIndex, Source, Prepared),
+    Consume(BatchIndex, Source, Box<Prepared>),
     /// Prepare this batch itself, then ask again.
     Prepare(BatchIndex),
     /// Bring this to all ranks, report what they come to, then ask again.
@@ -79,7 +79,7 @@ impl Driver {
                     run.note_consumed(batch, source, &mut ready);
                     drop(state);
                     self.work.notify_all();
-                    return Ok(Step::Consume(batch, source, ready.prepared));
+                    return Ok(Step::Consume(batch, source, Box::new(ready.prepared)));
                 }
                 AcceleratorDecision::Done => {
                     let ended = run.records.last().map_or(0, |record| record.step_end_ns);

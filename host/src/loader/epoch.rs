@@ -81,7 +81,7 @@ impl<'l> Epoch<'l> {
                         driver.fail(self.serial, error);
                         continue;
                     }
-                    let batch = self.loader.hand_over(self.epoch, batch, source, ready);
+                    let batch = self.loader.hand_over(self.epoch, batch, source, *ready);
                     driver.note_wait(since_ns);
                     return Ok(Some(batch));
                 }
