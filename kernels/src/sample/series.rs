@@ -89,12 +89,13 @@ impl SamplePreparer {
         if self.resumes_picture(first) {
             return self.finish_series((spec, out), id, after_stage);
         }
+        let cpu = self.cpu;
         let (_, program, interrupt) = self.series_mut();
         match program.steps[first..].iter().any(|step| matches!(step, Step::Elements(_))) {
             true => convert((&program.steps, first), from, (spec, &mut *out)),
             false => out.copy_from_slice(from.1),
         }
-        finish_tensor(&program.steps, (*spec, out), &draws(id), (interrupt, after_stage))
+        finish_tensor(&program.steps, (*spec, out), &draws(id), cpu, (interrupt, after_stage))
     }
 
     /// Most bytes of memory that resuming at a number takes.

@@ -15,6 +15,7 @@ pub(super) struct SeriesPreparer {
     /// The changes, each with the number of its operation.
     changes: Vec<(usize, Box<dyn SeriesChange>)>,
     source: Box<dyn SeriesSource>,
+    cpu: Cpu,
     values: Series,
     next: Series,
     /// The result before operations on elements, where there are any.
@@ -39,7 +40,7 @@ impl SeriesPreparer {
         let changes = steps.iter().enumerate().filter_map(change).collect();
         let source = decoder.start(cpu);
         let (values, next, bytes) = Default::default();
-        Some(Self { changes, source, values, next, bytes })
+        Some(Self { changes, source, cpu, values, next, bytes })
     }
 
     /// Frees the memory for whole samples, which is otherwise reused.
@@ -138,7 +139,7 @@ impl SeriesPreparer {
                 self.bytes = bytes;
             }
         }
-        finish_tensor(steps, (*spec, out), draws, (interrupt, after_stage))
+        finish_tensor(steps, (*spec, out), draws, self.cpu, (interrupt, after_stage))
     }
 }
 
@@ -162,9 +163,10 @@ pub(super) fn finish_tensor(
     steps: &[Step],
     (spec, out): (TensorSpec, &mut [u8]),
     draws: DrawsOf<'_>,
+    cpu: Cpu,
     (interrupt, after_stage): (&Interrupt, &mut dyn FnMut()),
 ) -> Result<(), Error> {
-    let mut tensor = FinishedTensor::new(spec, out, interrupt, after_stage);
+    let mut tensor = FinishedTensor::new(spec, out, cpu, interrupt, after_stage);
     for (number, step) in steps.iter().enumerate() {
         if let Step::Tensor(operation) = step {
             operation.apply(&mut draws(number), &mut tensor)?;

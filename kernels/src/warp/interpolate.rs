@@ -102,8 +102,8 @@ impl<I: Interpolation> Kernel for By<'_, I> {
             let around = I::around(&block, from);
             for ((plane, out), fill) in planes.iter().zip(&mut out).zip(fill) {
                 let mut values = I::values(&block, &around, plane, from.size().0);
-                for index in 0..BLOCK {
-                    values[index] = if block.is_inside[index] { values[index] } else { fill };
+                for (value, is_inside) in values.iter_mut().zip(&block.is_inside) {
+                    *value = if *is_inside { *value } else { fill };
                 }
                 out[first..first + count].copy_from_slice(&values[..count]);
             }
@@ -216,8 +216,8 @@ impl Interpolation for Bicubic {
         for (taps, rows) in taps.iter_mut().zip(rows) {
             if is_amid {
                 let mut first = *rows;
-                for index in 0..BLOCK {
-                    first[index] += (block.columns[index] - 1) as u64;
+                for (first, column) in first.iter_mut().zip(&block.columns) {
+                    *first += (column - 1) as u64;
                 }
                 *taps = gather(plane, &first).map(u32::from_le_bytes);
             } else {

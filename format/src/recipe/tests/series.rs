@@ -112,7 +112,7 @@ fn values_that_do_not_fit_the_sound_are_refused_where_they_are() {
 
 #[test]
 fn sound_has_no_targets_and_no_views() {
-    let operations = format!("[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n");
+    let operations = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n";
     let target = format!("{operations}[targets.mask]\nkind = \"mask\"\n");
     assert!(Recipe::from_toml(&target).unwrap_err().to_string().contains("decode_audio"));
     let view = format!(
