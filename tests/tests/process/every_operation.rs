@@ -1,0 +1,141 @@
+//! `run` with every operation of the registry: the same bits at both ends.
+//!
+//! The recipes come from `recipe schema`, so that a new operation is part of one without a line
+//! here, or fails the test.
+
+use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
+use super::support::{packed, run};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Most operations of one recipe, besides those that fix the size.
+const OPERATIONS_MAX: usize = 8;
+
+const DECODE: &str = "[[recipe.operation]]\nname = \"decode\"\n";
+const RESIZE: &str = "[[recipe.operation]]\nname = \"resize\"\nsize = [24, 24]\n";
+const FLOATS: &str =
+    "[[recipe.operation]]\nname = \"to_dtype\"\ndtype = \"float32\"\nscale = true\n";
+const BOXES: &str = "[recipe.targets.boxes]\nkind = \"boxes\"\nformat = \"xyxy\"\n";
+
+/// Pictures with a label and boxes.
+fn with_boxes(folder: &Path) {
+    packed(folder, SAMPLES);
+    run(folder, &["unpack", "small.set", "files"]).success();
+    let mut rows = String::new();
+    let mut folders = vec![folder.join("files")];
+    let mut names = Vec::new();
+    while let Some(inside) = folders.pop() {
+        for entry in std::fs::read_dir(inside).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.extension() {
+                _ if path.is_dir() => folders.push(path),
+                Some(extension) if extension == "jpg" => names.push(path),
+                _ => {}
+            }
+        }
+    }
+    names.sort();
+    assert_eq!(names.len(), SAMPLES as usize);
+    for (number, path) in names.iter().enumerate() {
+        let name = path.strip_prefix(folder).expect("below it").display().to_string();
+        let boxes = json!([[1.0, 2.0, 20.0 + number as f64 / 4.0, 30.0], [9.0, 9.0, 15.0, 29.0]]);
+        let row = json!({ "file_name": name, "label": number % 2, "boxes": boxes });
+        writeln!(rows, "{row}").expect("a string");
+    }
+    std::fs::write(folder.join("rows.jsonl"), rows).expect("a file");
+    run(folder, &["pack", "rows.jsonl", "small.set", "--force"]).success();
+}
+
+/// A value of the schema in TOML.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, value)| format!("{key} = {}", toml(value)));
+            format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(toml).collect::<Vec<_>>().join(", "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+/// The table of an operation with its examples, small, and always executed.
+fn table(operation: &Value) -> String {
+    let mut text = format!("[[recipe.operation]]\nname = {}\n", operation["name"]);
+    for key in operation["keys"].as_array().expect("keys") {
+        let name = key["name"].as_str().expect("a name");
+        match (name, key.get("example")) {
+            ("p", _) if key["type"] == "number" => text.push_str("p = 1.0\n"),
+            ("size", Some(_)) => text.push_str("size = 24\n"),
+            (_, Some(example)) => writeln!(text, "{name} = {}", toml(example)).expect("a string"),
+            (_, None) => (),
+        }
+    }
+    text
+}
+
+/// Whether a recipe, as it stands in a job, is accepted and gives pictures of one size.
+fn is_accepted(folder: &Path, recipe: &str) -> bool {
+    let text = recipe.replace("recipe.operation", "operation").replace("recipe.targets", "targets");
+    std::fs::write(folder.join("recipe.toml"), text).expect("a file");
+    run(folder, &["recipe", "check", "recipe.toml"]).code() == Some(0)
+}
+
+/// Recipes that hold every operation of the schema, with the names of those that they are for.
+fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
+    let schema = run(folder, &["recipe", "schema", "--json"]).success().stdout;
+    let schema: Value = serde_json::from_str(&schema).expect("a JSON document");
+    let operations = schema["operations"].as_array().expect("operations");
+    let mut recipes = Vec::new();
+    let (mut names, mut chain) = (Vec::new(), DECODE.to_owned());
+    for operation in operations {
+        let name = operation["name"].as_str().expect("a name").to_owned();
+        let (own, is_decode) = (table(operation), name == "decode");
+        let takes_images = ["geometry", "pixels", "picture", "choice"]
+            .contains(&operation["place"].as_str().expect("a place"));
+        if takes_images && is_accepted(folder, &format!("{chain}{own}{RESIZE}{FLOATS}")) {
+            chain.push_str(&own);
+            names.push(name);
+            if names.len() == OPERATIONS_MAX {
+                recipes.push((std::mem::take(&mut names), format!("{chain}{RESIZE}")));
+                DECODE.clone_into(&mut chain);
+            }
+            continue;
+        }
+        let alone = [
+            format!("{own}{}", if is_decode { RESIZE } else { "" }),
+            format!("{DECODE}{RESIZE}{FLOATS}{own}"),
+            format!("{DECODE}{RESIZE}{own}"),
+            format!("{DECODE}{own}{RESIZE}"),
+            format!("{DECODE}{own}{RESIZE}{BOXES}"),
+        ];
+        let accepted = alone.into_iter().find(|recipe| is_accepted(folder, recipe));
+        let accepted = accepted.unwrap_or_else(|| panic!("no recipe holds {name}:\n{own}"));
+        recipes.push((vec![name], accepted));
+    }
+    recipes.push((names, format!("{chain}{RESIZE}")));
+    let held: usize = recipes.iter().map(|(names, _)| names.len()).sum();
+    assert_eq!(held, operations.len(), "every operation is part of a recipe");
+    recipes
+}
+
+#[test]
+fn every_operation_is_prepared_with_the_same_bits_at_both_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    with_boxes(folder);
+    for (names, recipe) in recipes(folder) {
+        let plain = job("host-only", 1, "");
+        let (before, rest) = plain.split_once("[[recipe.operation]]").expect("a recipe");
+        let (_, after) = rest.split_once("[device]").expect("a device");
+        let job = format!("{before}{recipe}\n[device]{after}").replace("20ms", "1ms");
+        for (strategy, at_device) in [("host-only", 0), ("device-only", BATCHES)] {
+            let report = report(folder, &job, &["--strategy", strategy]);
+            let run = &report["runs"][0];
+            check_run(run);
+            assert_eq!(number(run, "/totals/device_batches"), at_device, "{names:?}: {run}");
+        }
+    }
+}
