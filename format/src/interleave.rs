@@ -56,6 +56,9 @@ struct Group {
     phase: u32,
 }
 
+/// Batches among which one is searched for without memory of its own.
+const NEAR_FEW: usize = 64;
+
 /// A batch of a group: its number and its ordinal.
 type Member = (usize, u64);
 
@@ -179,17 +182,35 @@ impl Interleave {
         let (from, to) = (batch.saturating_sub(spread), batch + spread + 1);
         let scaled = |group: &Group, t: u64| (u128::from(t) * u128::from(group.len())) << 32;
         let len = u128::from(self.len);
-        let mut before = 0;
-        let mut near: Vec<Member> = Vec::with_capacity(4 * self.groups.len() + 2);
-        for (number, group) in self.groups.iter().enumerate() {
-            // Rounded so that a batch at the very edge is looked at.
+        // Rounded so that a batch at the very edge is looked at.
+        let near = |group: &Group| {
             let first = group.below(scaled(group, from) / len);
-            let last = group.below(scaled(group, to).div_ceil(len));
-            before += first;
-            near.extend((first..last).map(|j| (number, j)));
+            (first, group.below(scaled(group, to).div_ceil(len)))
+        };
+        let (before, count) = self.groups.iter().fold((0, 0), |(before, count), group| {
+            let (first, last) = near(group);
+            (before + first, count + (last - first))
+        });
+        // Without memory of its own, unless there are many groups.
+        let mut few = [(0, 0); NEAR_FEW];
+        let mut many = Vec::new();
+        let count = usize::try_from(count).expect("few are near");
+        let found = match few.get_mut(..count) {
+            Some(few) => few,
+            None => {
+                many.resize(count, (0, 0));
+                &mut many[..]
+            }
+        };
+        let members = (0..).zip(&self.groups).flat_map(|(number, group)| {
+            let (first, last) = near(group);
+            (first..last).map(move |j| (number, j))
+        });
+        for (found, member) in found.iter_mut().zip(members) {
+            *found = member;
         }
         let wanted = usize::try_from(batch - before).expect("few are near");
-        let (_, found, _) = near.select_nth_unstable_by(wanted, |a, b| self.compare(*a, *b));
+        let (_, found, _) = found.select_nth_unstable_by(wanted, |a, b| self.compare(*a, *b));
         *found
     }
 
