@@ -3,7 +3,7 @@
 //!
 //! Batches are prepared as in a run: read, checked, decoded, cropped from the padded picture, flipped
 //! and normalised to float32, in shuffled order. Rounds alternate; medians count. The limit is a copy
-//! of what a sample reads and writes.
+//! of what a sample reads and writes. A row of its own has the recipe without reading.
 
 use anyhow::Context;
 use meetpoint_benches::{Options, Report, Row, Target, median};
@@ -13,7 +13,7 @@ use meetpoint_datasets::{PackOptions, pack};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::find_shipped;
 use meetpoint_format::sampler::Sampling;
-use meetpoint_kernels::Cpu;
+use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_prepare::{BatchMemory, CpuPreparer, Dataset, Job, MemoryKind, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
 use rustix::time::{ClockId, clock_gettime};
@@ -55,6 +55,9 @@ fn main() -> anyhow::Result<()> {
     let raw = packed(&source, folder.path(), PixelStore::Raw)?;
     let png = packed(&source, folder.path(), PixelStore::Encoded)?;
     let (mut of_raw, mut of_png, mut of_copy) = (Vec::new(), Vec::new(), Vec::new());
+    let mut of_recipe = Vec::new();
+    let files: Vec<Vec<u8>> =
+        (0..raw.len()).map(|sample| raw.read_file(sample)).collect::<Result<_, _>>()?;
     let (mut from_raw, mut from_png) = (preparer(&raw)?, preparer(&png)?);
     for round in 0..=rounds {
         let rates = [epoch(&mut from_raw, samples, round)?, epoch(&mut from_png, samples, round)?];
@@ -63,11 +66,17 @@ fn main() -> anyhow::Result<()> {
             of_raw.push(rates[0]);
             of_png.push(rates[1]);
             of_copy.push(copies(samples));
+            of_recipe.push(recipe_alone(&files)?);
         }
     }
     report.row(
         Row::alone("cifar from raw pixels", median(&of_raw), "samples/s")
             .against("a copy of as many bytes", median(&of_copy))
+            .target(Target::ValueAtLeast(SAMPLES_LEAST)),
+    );
+    report.row(
+        Row::alone("the recipe alone, on raw pixels in memory", median(&of_recipe), "samples/s")
+            .against("with reading", median(&of_raw))
             .target(Target::ValueAtLeast(SAMPLES_LEAST)),
     );
     report.row(
@@ -122,6 +131,19 @@ fn epoch(preparer: &mut CpuPreparer, samples: usize, epoch: u32) -> anyhow::Resu
         std::hint::black_box(&memory.0);
     }
     Ok(samples as f64 / (cpu_seconds() - started))
+}
+
+/// The same of the recipe, on files in memory.
+fn recipe_alone(files: &[Vec<u8>]) -> anyhow::Result<f64> {
+    let mut preparer = SamplePreparer::new(&find_shipped("cifar@1")?.recipe(), Cpu::detect());
+    let mut out = vec![0; SAMPLE_BYTES];
+    let started = cpu_seconds();
+    for (sample, file) in files.iter().enumerate() {
+        let id = SampleId { seed: 1, epoch: 0, sample: sample as u64 };
+        preparer.prepare(file.into(), id, &mut out, &mut || ())?;
+        std::hint::black_box(&out);
+    }
+    Ok(files.len() as f64 / (cpu_seconds() - started))
 }
 
 /// The same of a copy of the bytes that a sample reads and writes.

@@ -29,7 +29,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 import numpy
 import torch
 import torchvision
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 from torch import nn
 from torchvision import transforms as v1
 from torchvision.transforms import v2
@@ -103,6 +103,11 @@ def make_pictures(folder: Path, count: int, seed: int, side: int = SIDE) -> None
         draw(name, chance, side).save(folder / name / f"{number:05}.jpg", quality=90)
 
 
+def posterize(picture: Image.Image, bits: int) -> Image.Image:
+    """timm asks for 0 bits at magnitude 10, which Pillow 13 refuses; before, the result was black."""
+    return picture.point([value & ~(2 ** (8 - bits) - 1) for value in range(256)] * 3)
+
+
 def train_transforms(recipe: str) -> Any:
     """The original's transforms."""
     mean, std = NORMALS[recipe]
@@ -112,6 +117,7 @@ def train_transforms(recipe: str) -> Any:
     if recipe == "deit":
         import timm.data
 
+        ImageOps.posterize = posterize
         return timm.data.create_transform(
             CROP, is_training=True, color_jitter=0.3, auto_augment="rand-m9-mstd0.5-inc1",
             interpolation="bicubic", re_prob=0.25, re_mode="pixel", re_count=1,

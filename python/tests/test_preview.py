@@ -138,7 +138,7 @@ def test_a_sheet_holds_all_pictures_of_a_sample(
 
 def test_a_sheet_is_saved_and_shown_by_notebooks(dataset: str, tmp_path: Path) -> None:
     with meetpoint.open(dataset) as opened:
-        sheet = T.preview(opened, 2, recipe="deit", draws=1)
+        sheet = T.preview(opened, 2, recipe="mae", draws=1)
     sheet.save(tmp_path / "sheet.png")
     assert (tmp_path / "sheet.png").read_bytes() == sheet.png == sheet._repr_png_()
     assert repr(sheet) == f"Preview(2 samples, epochs [0], size={sheet.size})"

@@ -352,7 +352,7 @@ def test_the_nearest_operation_is_used_where_the_class_is_named() -> None:
     names = [type(it).__name__ for it in made]
     expected = T.Compose(
         [
-            T.GaussianBlur((3, 5), (0.1, 2.0)),
+            T.GaussianBlur((5, 3), (0.1, 2.0)),
             T.ElasticTransform((9, 8), (3, 3), "nearest", 7),
             T.GaussianNoise(0, 0.2, clip=False),
             T.AugMix(2, 3, 0, 0.5, False, "bilinear"),

@@ -41,8 +41,8 @@ fn expected(recipe: &Recipe, epoch: u32, samples: &[u64]) -> BTreeMap<String, Ve
         let mut preparer = SamplePreparer::new(recipe, Cpu::Portable);
         let id = SampleId { seed: SEED, epoch, sample };
         let prepared = preparer.prepare_tensors((&picture(sample)).into(), id).unwrap();
-        for (view, pictures) in recipe.views().iter().zip(prepared) {
-            let column = columns.entry(view.column.clone()).or_default();
+        for (images, pictures) in recipe.images().iter().zip(prepared) {
+            let column = columns.entry(images.column.clone()).or_default();
             pictures.iter().for_each(|picture| column.extend(&picture.data));
         }
     }
@@ -85,6 +85,21 @@ fn each_view_of_a_batch_holds_the_pictures_of_its_samples() {
         &["label"],
     ] {
         assert_eq!(check(&viewing(&dataset, columns), false), 23, "{columns:?}");
+    }
+}
+
+#[test]
+fn crops_of_a_picture_are_in_the_column_of_the_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let text = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"resize\"\n\
+                size = [9, 8]\n[[operation]]\nname = \"five_crop\"\nsize = 4\n";
+    let recipe = Arc::new(Recipe::from_toml(text).unwrap());
+    for columns in [&["image", "label"][..], &["key", "image"], &["label"]] {
+        let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        let recipe = Arc::clone(&recipe);
+        let job = Job { recipe, columns: columns.into(), ..job(&dataset, 5) };
+        assert_eq!(check(&job, false), 23);
     }
 }
 

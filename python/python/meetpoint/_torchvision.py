@@ -160,7 +160,8 @@ class _Translation:
         from . import transforms as ours
 
         if name == "GaussianBlur":
-            self.made.append(ours.GaussianBlur(it.kernel_size, it.sigma))
+            # Torchvision's kernel is width and height.
+            self.made.append(ours.GaussianBlur(it.kernel_size[::-1], it.sigma))
         elif name == "ElasticTransform":
             keys = (it.alpha, it.sigma, it.interpolation, fill_of(it))
             self.made.append(ours.ElasticTransform(*keys))
