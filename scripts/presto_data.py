@@ -65,7 +65,7 @@ def recording(path: pathlib.Path, generator: np.random.Generator, rate: int, mea
 
 
 def window(path: pathlib.Path, generator: np.random.Generator) -> None:
-    """Ten seconds of voltage and current at 6,400 samples a second, with a load that switches on."""
+    """Ten seconds of voltage and current, 6,400 samples a second; a load switches on."""
     time = np.arange(64_000) / 6400
     voltage = 325 * np.sin(2 * np.pi * 50 * time) + generator.standard_normal(64_000)
     load = 1 + 4 * (time > generator.uniform(1, 9))

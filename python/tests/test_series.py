@@ -69,8 +69,9 @@ def test_random_parts_differ_by_epoch_and_spectrograms_have_the_declared_shape(
         ]
     )
     output = recipe.output
-    assert output is not None and output.shape == (1, 40, 11)
-    with meetpoint.Loader(sounds, recipe=recipe, batch_size=12, seed=3, columns=["audio"]) as loader:
+    assert output is not None and list(output["shape"]) == [1, 40, 11]
+    settings: Any = {"batch_size": 12, "seed": 3, "columns": ["audio"]}
+    with meetpoint.Loader(sounds, recipe=recipe, **settings) as loader:
         epochs = [numpy.array(batch["audio"]) for _ in range(2) for batch in loader]
     assert [it.shape for it in epochs] == [(12, 1, 40, 11)] * 2
     assert not numpy.array_equal(*epochs)

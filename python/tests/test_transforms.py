@@ -533,7 +533,12 @@ def test_a_class_has_the_keys_and_defaults_that_its_operation_declares(name: str
 @pytest.mark.parametrize("name", SCHEMA)
 def test_a_class_made_from_the_declaration_is_as_good_as_a_written_one(name: str) -> None:
     keys = {key["name"]: key["example"] for key in SCHEMA[name]["keys"] if "example" in key}
-    before = [T.Decode()] if name != "decode" else []
+    decoders: Dict[str, List[Any]] = {
+        "encoded": [],
+        "audio": [T.DecodeAudio(sample_rate=16_000)],
+        "signal": [T.DecodeSignal(num_channels=2)],
+    }
+    before = list(decoders.get(SCHEMA[name]["takes"][0]["kind"], [T.Decode()]))
     before += [T.ToDtype("float32")] if name == "normalize" else []
     made = _registry.of_declaration(SCHEMA[name])
     assert made.__name__ == class_of(name).__name__
