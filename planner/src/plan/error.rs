@@ -1,6 +1,5 @@
 //! Why there is no plan.
 
-use super::Pins;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, known};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 
@@ -24,6 +23,8 @@ pub enum PlanError {
     UnknownPin {
         /// As it was given.
         key: String,
+        /// The keys that can be fixed.
+        known: &'static [&'static str],
     },
     /// A value of the wrong form.
     #[error("{key} is fixed to {value:?}")]
@@ -50,7 +51,10 @@ pub enum PlanError {
         strategy: String,
     },
     /// A fixed cache for a recipe of which nothing can be cached.
-    #[error("a cache of {} is fixed, and no operation of the recipe can be cached", show_bytes(*bytes))]
+    #[error(
+        "a cache of {} is fixed, and no operation of the recipe can be cached",
+        show_bytes(*bytes)
+    )]
     NothingToCache {
         /// Bytes of the cache.
         bytes: u64,
@@ -120,7 +124,7 @@ impl Diagnose for PlanError {
             Self::NoEpochs => Remedy::set(Setting::Epochs, Change::AtLeast("1".to_owned())),
             Self::Confidence(_) => Remedy::set(Setting::Confidence, Change::To("0.95".to_owned())),
             Self::PinSyntax { .. } => "write KEY=VALUE, such as workers=2".into(),
-            Self::UnknownPin { key } => known(key, Pins::KEYS).into(),
+            Self::UnknownPin { key, known: keys } => known(key, keys).into(),
             Self::PinValue { key, expected, .. } => format!("set {key} to {expected}").into(),
             Self::NotMeasured { measured, .. } => {
                 format!("choose one of {}, or profile it", measured.join(", ")).into()

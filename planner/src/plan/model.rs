@@ -187,8 +187,8 @@ pub fn outlook(
     })
 }
 
-/// Share of the time of a thread in which it waits for reads, by cold runs beside those from the page
-/// cache.
+/// Share of the time of a thread in which it waits for reads, by cold runs beside those from the
+/// page cache.
 fn wait_share(results: &[Measured], alternative: &Alternative) -> f64 {
     let Alternative { point, codec, workers, .. } = alternative;
     let of = |cache| rate(results, (point, *codec, cache), *workers).map(|rate| rate.per_second);

@@ -72,7 +72,7 @@ impl Pins {
                 let parsed = parsed.map_err(|_| wrong(format!("one of {names}")))?;
                 self.strategy = Some(parsed);
             }
-            _ => return Err(PlanError::UnknownPin { key: key.to_owned() }),
+            _ => return Err(PlanError::UnknownPin { key: key.to_owned(), known: Self::KEYS }),
         }
         Ok(())
     }
@@ -102,7 +102,9 @@ mod tests {
         assert_eq!(pins.cache, Some(0));
         let refused = |text: &str| Pins::default().set(text).unwrap_err();
         assert!(matches!(refused("workers"), PlanError::PinSyntax { .. }));
-        assert!(matches!(refused("worker=2"), PlanError::UnknownPin { key } if key == "worker"));
+        assert!(
+            matches!(refused("worker=2"), PlanError::UnknownPin { key, .. } if key == "worker")
+        );
         for text in
             ["workers=-1", "workers=2000", "prefetch=0", "codec=gzip", "cache=2", "strategy=x"]
         {

@@ -14,17 +14,16 @@ use crate::buffers::BufferPool;
 use crate::cache::SampleCache;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
+use crate::job::Job;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::resume::Resumer;
 use crate::shape::collated_shape;
-use crate::{BatchMemory, Dataset, DecodeMemory, Error, Mended, NoMemory, OnError, Reserved};
+use crate::{BatchMemory, DecodeMemory, Error, Mended, NoMemory, Reserved};
 use cached::{CachedSamples, use_of};
-use meetpoint_format::batching::{Batching, Entry};
-use meetpoint_format::column::{
-    BatchColumns, BatchLayout, ColumnNames, ColumnSource, TargetColumn,
-};
+use meetpoint_format::batching::Entry;
+use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource, TargetColumn};
 use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
-use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_format::recipe::TensorSpec;
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
     BatchId, BatchMixer, BatchTensors, Cpu, Encoded, Interrupt, SampleId, SamplePreparer,
@@ -49,43 +48,6 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a wait lasts before the caller is asked whether to go on.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
-
-/// What fixes the content of every batch.
-#[derive(Debug, Clone)]
-pub struct Job {
-    /// Dataset.
-    pub dataset: Arc<Dataset>,
-    /// Recipe.
-    pub recipe: Arc<Recipe>,
-    /// How it is cut into batches.
-    pub batching: Batching,
-    /// What is done about samples that do not read or decode.
-    pub on_error: OnError,
-    /// The columns of a batch.
-    pub columns: ColumnNames,
-}
-
-impl Job {
-    /// What each column of a batch is.
-    pub fn batch_columns(&self) -> Result<BatchColumns, Error> {
-        self.dataset.select(&self.columns, &self.recipe)
-    }
-
-    /// Bytes of the longest value of each of these columns, those of padding included, as
-    /// [`Dataset::value_bytes_max`] finds them.
-    pub fn value_bytes_max(
-        &self,
-        columns: &BatchColumns,
-        interrupt: &Interrupt,
-    ) -> Result<Vec<u64>, Error> {
-        let collate = self.columns.collate();
-        let limit = match collate.takes_sizes() {
-            true => Some(self.dataset.picture_limit(&self.recipe, collate, interrupt)?),
-            false => None,
-        };
-        self.dataset.value_bytes_max(columns, (&self.recipe, limit), interrupt)
-    }
-}
 
 /// Prepares batches with the CPU. Belongs to one thread.
 ///

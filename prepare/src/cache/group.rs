@@ -6,7 +6,7 @@
 
 use super::region::Region;
 use super::{CacheError, Shape};
-use crate::Job;
+use crate::job::Job;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{geteuid, getppid};

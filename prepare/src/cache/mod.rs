@@ -21,7 +21,7 @@ mod uses;
 pub use error::CacheError;
 pub use settings::{CacheSettings, CacheSlot};
 
-use crate::Job;
+use crate::job::Job;
 use meetpoint_format::batching::{Batching, Rank};
 use policy::Policy;
 use region::{BLOCK_CONTENT_BYTES, Region, Segment};

@@ -1,7 +1,7 @@
 //! What an application cache is opened with, and how the loaders of a process share it.
 
 use super::{CacheError, SampleCache};
-use crate::Job;
+use crate::job::Job;
 use meetpoint_storage::MemoryLimit;
 use std::sync::{Arc, Mutex, PoisonError};
 

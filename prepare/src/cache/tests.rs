@@ -164,8 +164,11 @@ fn the_share_of_hits_is_that_of_the_samples_in_any_order() {
     for order in [Order::sequential, |len| Order::shuffled(len, 3, 1)] {
         for room in [0, 1, 13, 39, 40] {
             let of_epoch = |epoch: u64| {
-                let order =
-                    if epoch % 2 == 0 { order(samples) } else { Order::sequential(samples) };
+                let order = if epoch.is_multiple_of(2) {
+                    order(samples)
+                } else {
+                    Order::sequential(samples)
+                };
                 (0..samples).map(move |position| order.sample_at(position))
             };
             let accesses: Vec<u64> = (0..epochs).flat_map(of_epoch).collect();
