@@ -145,6 +145,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_format::dataset::DatasetError,
         meetpoint_planner::Error,
         meetpoint_planner::decide::DecideError,
+        meetpoint_planner::plan::PlanError,
         meetpoint_planner::results::CsvError,
         meetpoint_lab::Error,
         meetpoint_sim::Error,

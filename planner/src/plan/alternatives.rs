@@ -153,8 +153,9 @@ pub fn alternatives(
     let mut all = Vec::new();
     for (point, codec, is_as_it_is) in chosen {
         for cache in caches(results, request, point)? {
-            for workers in workers(results, request) {
-                for &strategy in &strategies {
+            // A plan without the device comes before one with it, whatever their workers.
+            for &strategy in &strategies {
+                for workers in workers(results, request) {
                     let prefetch = pins.prefetch.unwrap_or(PREFETCH);
                     let (point, codec, is_as_it_is) = (point.clone(), *codec, *is_as_it_is);
                     let cache = cache.clone();

@@ -2,6 +2,7 @@
 
 use super::alternatives::Alternative;
 use super::choose::{Change, Chosen, Weighed};
+use super::model::EpochOutlook;
 use super::{Aim, Request};
 use crate::vocabulary::{Codec, Form};
 use meetpoint_format::units::show_bytes;
@@ -127,12 +128,15 @@ fn strategy(request: &Request, chosen: &Chosen) -> String {
             ),
         };
     }
-    let share = best.outlook.later.device_batches
-        / (best.outlook.later.device_batches + best.outlook.later.host_batches).max(1.0);
+    let share = |epoch: &EpochOutlook| {
+        epoch.device_batches / (epoch.device_batches + epoch.host_batches).max(1.0)
+    };
+    let (first, later) = (share(&best.outlook.first), share(&best.outlook.later));
     format!(
-        "The device prepares {:.0} % of the batches; in the simulation no other strategy finishes \
-         earlier.",
-        100.0 * share
+        "The device prepares {} of the batches of the first epoch and {} of those of each later \
+         one; in the simulation no other strategy finishes earlier.",
+        percent(first),
+        percent(later)
     )
 }
 
