@@ -3,8 +3,8 @@
     python3 python/studies/plan_errors.py meetpoint PHOTOS.set WORK
 
 Profiles two recipes once each, plans at least twelve settings from these measurements, with the
-stored form, workers, cache, device and step fixed, runs each plan for two epochs and compares its
-later epoch with the prediction. Prints a table, the median of the absolute errors, and the load
+stored form, workers, cache, device and step fixed, runs each plan for six epochs and compares its
+later epochs with the prediction. Prints a table, the median of the absolute errors, and the load
 average before and after. Only the standard library.
 """
 
@@ -81,12 +81,12 @@ def main(program: str, dataset: str, work: Path) -> None:
     for name, text in RECIPES.items():
         (work / f"{name}.toml").write_text(text)
         call(program, "profile", str(work / f"{name}.toml"), dataset, "--runs=3",
-             f"--threads={threads}", "--samples=48", "--codecs=none", f"--csv={work / name}.csv",
+             f"--threads={threads}", "--samples=96", "--codecs=none", f"--csv={work / name}.csv",
              f"--temporary={work}")
     errors = []
     for number, (name, pins, options) in enumerate(SETTINGS):
         plan = work / f"plan-{number}.toml"
-        words = [program, "plan", str(work / f"{name}.toml"), dataset, "--epochs=2",
+        words = [program, "plan", str(work / f"{name}.toml"), dataset, "--epochs=6",
                  "--batch-size=8", f"--profile={work / name}.csv", "--force", "-o", str(plan)]
         call(*words, *options, *[f"--pin={pin}" for pin in pins])
         command = next((line for line in plan.read_text().splitlines()
