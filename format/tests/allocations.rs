@@ -4,8 +4,9 @@
 
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::sampler::{
-    ClassBalanced, ColumnType, DECLARATIONS, Expression, Filter, Indices, Mixture, Repeated,
-    SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted, Weights,
+    AspectRatio, ClassBalanced, ColumnType, DECLARATIONS, Expression, Filter, Indices, Mixture,
+    Repeated, SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted,
+    Weights,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -61,6 +62,10 @@ impl SampleColumns for Labelled {
         Ok(Vec::new())
     }
 
+    fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, SamplerError> {
+        Ok((0..SAMPLES as u32).map(|sample| Some((100 + sample % 7, 100 + sample % 11))).collect())
+    }
+
     fn select(&self, _: &Expression) -> Result<Vec<u64>, SamplerError> {
         Ok((0..SAMPLES).step_by(3).collect())
     }
@@ -89,6 +94,8 @@ fn samplers() -> Vec<Sampler> {
         Repeated { repeats: 3, length: None }.into(),
         mixture(Stop::AllExhausted).into(),
         mixture(Stop::FirstExhausted).into(),
+        AspectRatio { factor: 3, columns: None, shuffle: false }.into(),
+        AspectRatio { factor: 3, columns: None, shuffle: true }.into(),
     ]
 }
 

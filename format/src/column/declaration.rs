@@ -134,6 +134,7 @@ impl ColumnKind {
     }
 
     /// The form in a batch of values that are pictures or masks, in place of this one.
+    #[cfg(feature = "dataset")]
     pub(super) fn collated(self, collate: Collate) -> Self {
         match (collate, self) {
             (Collate::Pad(_), Self::Tensor { element, shape }) => {

@@ -86,8 +86,7 @@ impl RealFft {
         for (index, (cos, sin)) in self.split.iter().enumerate() {
             let this = &self.from[if index == half { 0 } else { index }];
             let other = &self.from[if index == 0 { 0 } else { half - index }];
-            let mut square = [0.0; LANES];
-            for lane in 0..LANES {
+            let square = std::array::from_fn(|lane| {
                 let (a, b) = (this.re[lane], this.im[lane]);
                 let (c, d) = (other.re[lane], other.im[lane]);
                 // Of the even samples, and of the odd ones: halves of the sum and the difference.
@@ -95,8 +94,8 @@ impl RealFft {
                 let (odd_re, odd_im) = (0.5 * (b + d), 0.5 * (c - a));
                 let re = even_re + (cos * odd_re - sin * odd_im);
                 let im = even_im + (cos * odd_im + sin * odd_re);
-                square[lane] = re * re + im * im;
-            }
+                re * re + im * im
+            });
             found(index, &square);
         }
     }

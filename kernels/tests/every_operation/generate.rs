@@ -129,7 +129,12 @@ fn value(key: &Key, chance: &mut Chance) -> Option<Value> {
 fn contained(chance: &mut Chance) -> Described {
     let is_on_pictures = |it: &&&Declaration| match it.place {
         Place::Geometry | Place::Pixels | Place::Picture => after(it).is_empty(),
-        Place::Decode | Place::Elements | Place::Tensor | Place::Choice | Place::Batch => false,
+        Place::Decode
+        | Place::Series
+        | Place::Elements
+        | Place::Tensor
+        | Place::Choice
+        | Place::Batch => false,
     };
     let all: Vec<&Declaration> = DECLARATIONS.iter().filter(is_on_pictures).copied().collect();
     let declaration = chance.of(&all);

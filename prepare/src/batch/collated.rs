@@ -83,10 +83,7 @@ impl Collated {
     pub(super) fn axes(&self, column: &Column, (height, width): (u32, u32)) -> Vec<u32> {
         let is_of_pictures = column.kind.is_padded() || column.kind.rank_of_shapes() > 0;
         match column.source {
-            ColumnSource::Image => {
-                let [_, axes @ ..] = TensorSpec { height, width, ..self.spec }.batch_shape(1);
-                axes.to_vec()
-            }
+            ColumnSource::Image => TensorSpec { height, width, ..self.spec }.axes(),
             ColumnSource::Target(_) | ColumnSource::PaddingMask if is_of_pictures => {
                 vec![height, width]
             }

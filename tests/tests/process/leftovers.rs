@@ -15,10 +15,7 @@ fn long_run(folder: &Path, strategy: &str, runtime: &Path) -> Child {
     let mut host = command(folder, &["run", "job.toml"]);
     let host = host.env("XDG_RUNTIME_DIR", runtime).spawn().expect("the program starts");
     let mark = runtime.display().to_string();
-    assert!(
-        until(PATIENCE, || !processes_with(&mark).is_empty()),
-        "the device comes up"
-    );
+    assert!(until(PATIENCE, || !processes_with(&mark).is_empty()), "the device comes up");
     host
 }
 
@@ -94,8 +91,7 @@ fn a_killed_pack_leaves_nothing_that_looks_like_a_dataset() {
             .any(|entry| entry.file_name().to_string_lossy().contains("partial"))
     };
     // A pack that is over before it was seen is no failure of what is tested here.
-    let seen =
-        until(PATIENCE, || has_begun() || folder.path().join("killed.set").exists());
+    let seen = until(PATIENCE, || has_begun() || folder.path().join("killed.set").exists());
     assert!(seen, "the pack begins");
     packing.kill().unwrap();
     wait(&mut packing, PATIENCE).expect("a killed process ends");
