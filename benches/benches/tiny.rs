@@ -1,9 +1,9 @@
 //! The recipe `cifar` on pictures of 32 by 32: samples a second of CPU time of one core, from a
 //! dataset of raw pixels and from one of PNGs.
 //!
-//! Batches are prepared as in a run: read, checked, decoded, cropped from the padded picture, flipped
-//! and normalised to float32, in shuffled order. Rounds alternate; medians count. The limit is a copy
-//! of what a sample reads and writes. A row of its own has the recipe without reading.
+//! Batches are prepared as in a run: read, checked, decoded, cropped from the padded picture,
+//! flipped and normalised to float32, in shuffled order. Rounds alternate; medians count. The limit
+//! is a copy of what a sample reads and writes. A row of its own has the recipe without reading.
 
 use anyhow::Context;
 use meetpoint_benches::{Options, Report, Row, Target, median};

@@ -7,9 +7,9 @@
 //! (pixels around a picture), `warp` (positions of any kind), `points` (what moves with pixels),
 //! `targets` (masks, boxes and keypoints), `colour` (changes of its colours), `random` (random
 //! parameters and noise), `finished` (a whole tensor), `vector` (one source for all instruction
-//! sets), `series` (values over time) with `audio` and `signal`, `operations` (the execution of each
-//! operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend` (samples of
-//! a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
+//! sets), `series` (values over time) with `audio` and `signal`, `operations` (the execution of
+//! each operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend`
+//! (samples of a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
 
 mod audio;
 mod batch;

@@ -21,8 +21,9 @@ use std::time::SystemTime;
 ///
 /// A source is a folder of pictures, or one of the kinds that --from lists; the kind is detected.
 /// Content, keys, labels and any further columns are packed. Pictures are JPEG, PNG, WebP, BMP, GIF
-/// (first frame), TIFF or binary PGM and PPM. They are stored byte for byte, except progressive JPEGs, which are
-/// converted to baseline (file bytes change, pixels do not) unless --progressive keep is given. In
+/// (first frame), TIFF or binary PGM and PPM. They are stored byte for byte, except progressive
+/// JPEGs, which are converted to baseline (file bytes change, pixels do not) unless --progressive
+/// keep is given. In
 /// a folder, sub-folders of the first level are classes; a folder without sub-folders has no
 /// labels. Keys are relative paths, in natural order (file2 before file10). A URL (s3://, gs://,
 /// az://, http://, https://) is read like a local source. The dataset appears complete or not at

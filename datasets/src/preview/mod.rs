@@ -1,9 +1,9 @@
 //! A contact sheet: what a recipe makes of some samples, as the model will see them.
 //!
 //! Samples are prepared as in a run, operations on batches and targets included. Each row of the
-//! sheet is a sample: the picture as it is stored, then one result for each epoch, which consists of
-//! several pictures where the recipe has views or crops one picture several times. Normalisation is
-//! undone; boxes, points and masks are drawn. In reading order: this file (preparing), `tile` (a
+//! sheet is a sample: the picture as it is stored, then one result for each epoch, which consists
+//! of several pictures where the recipe has views or crops one picture several times. Normalisation
+//! is undone; boxes, points and masks are drawn. In reading order: this file (preparing), `tile` (a
 //! tensor as a picture), `marks` (targets), `arrangement` (several pictures of a sample), `sheet`
 //! (tiles on a canvas).
 

@@ -2,8 +2,8 @@
 //!
 //! Two zero bytes, a type, the number of dimensions, each of them in four bytes big-endian, then
 //! the values, the last dimension fastest (<http://yann.lecun.com/exdb/mnist/>). Pictures become
-//! raw grey pixels or grey PNG, which lose nothing; arrays of other types are refused by name. Memory: one record batch of
-//! samples.
+//! raw grey pixels or grey PNG, which lose nothing; arrays of other types are refused by name.
+//! Memory: one record batch of samples.
 
 use super::budget::{HeldBytes, MemoryBudget};
 use super::columns::{Cell, Gather, Shape};

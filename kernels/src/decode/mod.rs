@@ -229,7 +229,7 @@ impl Decoder {
         let file = (encoded.bytes, &self.interrupt);
         let decoded = match info.format {
             ImageFormat::Tiff => self.tiff.decode(file, &mut self.jpeg, options.colour, out),
-            ImageFormat::Pnm => pnm::decode(encoded.bytes, out),
+            ImageFormat::Pnm => pnm::decode(encoded.bytes, out, &self.interrupt),
             format => other::decode(format, file, &mut self.scratch, out),
         };
         // What the decoder made of the failed read is not the picture's fault.

@@ -6,7 +6,7 @@
 //! lies behind the pixels is ignored. A largest value other than 255 is an error.
 
 use super::{ImageFormat, Picture};
-use crate::Error;
+use crate::{Error, Interrupt};
 use meetpoint_format::recipe::DecodeMode;
 
 /// Digits of a number in a header.
@@ -41,14 +41,23 @@ pub(super) fn decode_bytes(encoded: &[u8]) -> Result<u64, Error> {
 }
 
 /// Decodes the whole picture to RGB.
-pub(super) fn decode(encoded: &[u8], out: &mut Picture) -> Result<(), Error> {
+pub(super) fn decode(
+    encoded: &[u8],
+    out: &mut Picture,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
     let (header, pixels) = read(encoded)?;
     out.set_size(header.width, header.height);
-    if header.channels == 3 {
-        out.pixels.copy_from_slice(pixels);
-    } else {
-        for (out, grey) in out.pixels.as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
-            *out = [*grey; 3];
+    let width = (header.width as usize).max(1);
+    let rows = pixels.chunks_exact(width * header.channels);
+    for (out, row) in out.pixels.chunks_exact_mut(3 * width).zip(rows) {
+        interrupt.check()?;
+        if header.channels == 3 {
+            out.copy_from_slice(row);
+        } else {
+            for (out, grey) in out.as_chunks_mut::<3>().0.iter_mut().zip(row) {
+                *out = [*grey; 3];
+            }
         }
     }
     Ok(())

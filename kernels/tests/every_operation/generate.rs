@@ -1,7 +1,7 @@
 //! Recipes that end with an operation, made from its declaration with random values of its keys.
 
 use meetpoint_format::recipe::{
-    Bounds, DECLARATIONS, Declaration, Described, Key, Kind, Place, Presence, Recipe, Value,
+    Bounds, DECLARATIONS, Declaration, Described, Key, Kind, Place, Presence, Recipe, Takes, Value,
     ValueKind,
 };
 
@@ -66,8 +66,8 @@ pub(crate) struct Case {
     pub(crate) recipe: Recipe,
     /// As a file.
     pub(crate) text: String,
-    /// Whether it decodes pictures with alpha.
-    pub(crate) has_alpha: bool,
+    /// What it decodes.
+    pub(crate) content: Content,
     /// Whether its keys are random, not those of the declaration.
     pub(crate) has_random_keys: bool,
 }
@@ -183,21 +183,54 @@ pub(crate) fn after(declaration: &Declaration) -> &'static str {
     }
 }
 
+/// What is in the file that a recipe decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A picture, with alpha or without.
+    Picture { has_alpha: bool },
+    /// A recording of one channel.
+    Sound,
+    /// Measurements in two channels.
+    Signal,
+}
+
+/// The operations before one that takes sound, a spectrogram or a signal, and what they decode;
+/// those before a decoder are none.
+fn before_series(declaration: &Declaration, takes: ValueKind) -> Option<(&'static str, Content)> {
+    let sound = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n";
+    let spectrogram = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n\
+                       [[operation]]\nname = \"spectrogram\"\nn_fft = 64\nhop_length = 16\n";
+    let signal = "[[operation]]\nname = \"decode_signal\"\nnum_channels = 2\n";
+    match (takes, declaration.gives.kind) {
+        (ValueKind::Encoded, ValueKind::Audio) => Some(("", Content::Sound)),
+        (ValueKind::Encoded, ValueKind::Signal) => Some(("", Content::Signal)),
+        (ValueKind::Audio, _) => Some((sound, Content::Sound)),
+        (ValueKind::Spectrogram, _) => Some((spectrogram, Content::Sound)),
+        (ValueKind::Signal, _) => Some((signal, Content::Signal)),
+        _ => None,
+    }
+}
+
 /// A recipe with an operation. Others come before it, as its input asks for, and may come after it.
 pub(crate) fn case(declaration: &Declaration, chance: &mut Chance) -> Case {
-    let takes = &declaration.takes[0];
+    let all: Vec<&Takes> = declaration.takes.iter().collect();
     for attempt in (0..=ATTEMPTS).rev() {
         let has_random_keys = attempt > 0;
+        let takes = if has_random_keys { chance.of(&all) } else { all[0] };
         let mut text = String::new();
-        let mut has_alpha = false;
-        if takes.kind != ValueKind::Encoded {
+        let mut content = Content::Picture { has_alpha: false };
+        let before = before_series(declaration, takes.kind);
+        if let Some((operations, of_series)) = before {
+            text.push_str(operations);
+            content = of_series;
+        } else if takes.kind != ValueKind::Encoded {
             let mode = match chance.up_to(5) {
                 _ if !has_random_keys => "rgb",
                 0 if takes.channels.contains(&1) => "gray",
                 1 if takes.channels.contains(&4) => "rgba",
                 _ => "rgb",
             };
-            has_alpha = mode == "rgba";
+            content = Content::Picture { has_alpha: mode == "rgba" };
             text.push_str(&format!("[[operation]]\nname = \"decode\"\nmode = \"{mode}\"\n"));
         }
         if declaration.place == Place::Batch {
@@ -230,7 +263,7 @@ pub(crate) fn case(declaration: &Declaration, chance: &mut Chance) -> Case {
         }
         text.push_str(after(declaration));
         match Recipe::from_toml(&text) {
-            Ok(recipe) => return Case { recipe, text, has_alpha, has_random_keys },
+            Ok(recipe) => return Case { recipe, text, content, has_random_keys },
             Err(error) if attempt == 0 => panic!("{error}\n{text}"),
             Err(_) => (),
         }

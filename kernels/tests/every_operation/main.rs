@@ -6,7 +6,7 @@
 
 mod generate;
 
-use generate::{Chance, after, case};
+use generate::{Chance, Content, after, case};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 use meetpoint_format::column::{ColumnKind, ElementType};
@@ -47,6 +47,38 @@ fn picture((width, height): (u32, u32), has_alpha: bool, chance: &mut Chance) ->
     PngEncoder::new_with_quality(&mut file, CompressionType::Fast, FilterType::NoFilter)
         .write_image(&pixels, width, height, kind)
         .expect("a PNG in memory");
+    file
+}
+
+/// A WAV file of one channel at 8000 Hz: a tone and noise.
+fn sound(samples: u32, chance: &mut Chance) -> Vec<u8> {
+    let period = 3.0 + f64::from(chance.up_to(40));
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + 2 * samples).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    file.extend(8000_u32.to_le_bytes());
+    file.extend(16000_u32.to_le_bytes());
+    file.extend(b"\x02\0\x10\0data");
+    file.extend((2 * samples).to_le_bytes());
+    for at in 0..samples {
+        let tone = (f64::from(at) / period).sin() * 9000.0;
+        file.extend(((tone + f64::from(chance.up_to(4000))) as i16).to_le_bytes());
+    }
+    file
+}
+
+/// A NumPy file of two channels of float64.
+fn signal(samples: u32, chance: &mut Chance) -> Vec<u8> {
+    let dictionary =
+        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': (2, {samples}), }}");
+    let header = format!("{dictionary:<117}\n");
+    let mut file = b"\x93NUMPY\x01\0".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    for at in 0..2 * samples {
+        let value = (f64::from(at) * 0.049).sin() * 325.0 + f64::from(chance.up_to(1000)) / 500.0;
+        file.extend(value.to_le_bytes());
+    }
     file
 }
 
@@ -135,7 +167,11 @@ fn compare(name: &str, seed: u64, cpus: &[Cpu]) -> Result<bool, TestCaseError> {
         index if index < SIZES.len() => SIZES[index],
         _ => (1 + chance.up_to(159), 1 + chance.up_to(119)),
     };
-    let file = picture(size, case.has_alpha, &mut chance);
+    let file = match case.content {
+        Content::Picture { has_alpha } => picture(size, has_alpha, &mut chance),
+        Content::Sound => sound(size.0 * size.1, &mut chance),
+        Content::Signal => signal(size.0 * size.1, &mut chance),
+    };
     let id = SampleId { seed, epoch: 2, sample: u64::from(chance.up_to(1000)) };
     let recipe = &case.recipe;
     let may_move = declaration.targets != OnTargets::Refuses && recipe.gives_one_picture();

@@ -4,6 +4,7 @@
 //! here, or fails the test.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
+use super::series::{npy, wav};
 use super::support::{packed, run};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -17,6 +18,20 @@ const RESIZE: &str = "[[recipe.operation]]\nname = \"resize\"\nsize = [24, 24]\n
 const FLOATS: &str =
     "[[recipe.operation]]\nname = \"to_dtype\"\ndtype = \"float32\"\nscale = true\n";
 const BOXES: &str = "[recipe.targets.boxes]\nkind = \"boxes\"\nformat = \"xyxy\"\n";
+
+const SOUND: &str = "[[recipe.operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n";
+const SIGNAL: &str = "[[recipe.operation]]\nname = \"decode_signal\"\nnum_channels = 2\n";
+const LENGTH: &str = "[[recipe.operation]]\nname = \"fix_length\"\nlength = 9\n";
+
+/// Packs files of one kind in folders of two labels.
+fn with_series(folder: &Path, name: &str, extension: &str, file: impl Fn(u32) -> Vec<u8>) {
+    for seed in 0..SAMPLES {
+        let label = folder.join(name).join(["low", "high"][seed as usize % 2]);
+        std::fs::create_dir_all(&label).expect("a folder");
+        std::fs::write(label.join(format!("{seed}.{extension}")), file(seed)).expect("a file");
+    }
+    run(folder, &["pack", name, &format!("{name}.set")]).success();
+}
 
 /// Pictures with a label and boxes.
 fn with_boxes(folder: &Path) {
@@ -110,6 +125,9 @@ fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
             format!("{DECODE}{RESIZE}{own}"),
             format!("{DECODE}{own}{RESIZE}"),
             format!("{DECODE}{own}{RESIZE}{BOXES}"),
+            format!("{own}{LENGTH}"),
+            format!("{SOUND}{own}{LENGTH}"),
+            format!("{SIGNAL}{own}{LENGTH}"),
         ];
         let accepted = alone.into_iter().find(|recipe| is_accepted(folder, recipe));
         let accepted = accepted.unwrap_or_else(|| panic!("no recipe holds {name}:\n{own}"));
@@ -126,11 +144,19 @@ fn every_operation_is_prepared_with_the_same_bits_at_both_ends() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     with_boxes(folder);
+    with_series(folder, "sound", "wav", |seed| wav(seed, 8000, 4000 + 100 * seed));
+    with_series(folder, "signal", "npy", |seed| npy(seed, 2000 + 128 * seed));
     for (names, recipe) in recipes(folder) {
         let plain = job("host-only", 1, "");
         let (before, rest) = plain.split_once("[[recipe.operation]]").expect("a recipe");
         let (_, after) = rest.split_once("[device]").expect("a device");
         let job = format!("{before}{recipe}\n[device]{after}").replace("20ms", "1ms");
+        let dataset = match &recipe {
+            recipe if recipe.contains("decode_audio") => "sound.set",
+            recipe if recipe.contains("decode_signal") => "signal.set",
+            _ => "small.set",
+        };
+        let job = job.replace("small.set", dataset);
         for (strategy, at_device) in [("host-only", 0), ("device-only", BATCHES)] {
             let report = report(folder, &job, &["--strategy", strategy]);
             let run = &report["runs"][0];

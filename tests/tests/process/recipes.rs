@@ -90,7 +90,8 @@ fn show_without_a_sample_draws_a_contact_sheet() {
     let file = std::fs::read(folder.path().join("sheet.png")).unwrap();
     // The header of a PNG: width and height are the first fields of IHDR.
     assert_eq!(file[12..24], [&b"IHDR"[..], &[0, 0, 1, 144, 0, 0, 1, 144]].concat()[..]);
-    // Two large pictures and eight small ones in two rows; the stored picture is as wide as a large.
+    // Two large pictures and eight small ones in two rows; the stored picture is as wide as a large
+    // one.
     let views = ["show", "small.set", "--recipe", "dinov2", "--samples", "1", "--draws", "1"];
     let done = run(folder.path(), &[&views[..], &["-o", "views.png", "--json"]].concat());
     let document: Value = serde_json::from_str(&done.success().stdout).unwrap();

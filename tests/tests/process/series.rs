@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// A WAV of 16 bits and one channel.
-fn wav(seed: u32, sample_rate: u32, samples: u32) -> Vec<u8> {
+pub(crate) fn wav(seed: u32, sample_rate: u32, samples: u32) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let values: Vec<u8> = (0..samples)
         .flat_map(|at| {
@@ -29,7 +29,7 @@ fn wav(seed: u32, sample_rate: u32, samples: u32) -> Vec<u8> {
 }
 
 /// A NumPy file of two channels of float64.
-fn npy(seed: u32, samples: u32) -> Vec<u8> {
+pub(crate) fn npy(seed: u32, samples: u32) -> Vec<u8> {
     let header = format!(
         "{{'descr': '<f8', 'fortran_order': False, 'shape': (2, {samples}), }}{:>30}\n",
         ""

@@ -1,5 +1,5 @@
-//! A recipe with other values of some keys: `num_classes=10`, `resize.size=288`, or those of a view,
-//! `local.count=6` and `local.random_resized_crop.size=64`.
+//! A recipe with other values of some keys: `num_classes=10`, `resize.size=288`, or those of a
+//! view, `local.count=6` and `local.random_resized_crop.size=64`.
 
 use crate::recipe::declaration::Declaration;
 use crate::recipe::error::RecipeError;
