@@ -107,9 +107,15 @@ fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
     let (mut names, mut chain) = (Vec::new(), DECODE.to_owned());
     for operation in operations {
         let name = operation["name"].as_str().expect("a name").to_owned();
-        let (own, is_decode) = (table(operation), name == "decode");
-        let takes_images = ["geometry", "pixels", "picture", "choice"]
-            .contains(&operation["place"].as_str().expect("a place"));
+        let own = table(operation);
+        let place = operation["place"].as_str().expect("a place");
+        // Of pictures, and of sound and signals.
+        let size = match (place, name.as_str()) {
+            ("decode", "decode") => RESIZE,
+            ("decode", _) => LENGTH,
+            _ => "",
+        };
+        let takes_images = ["geometry", "pixels", "picture", "choice"].contains(&place);
         if takes_images && is_accepted(folder, &format!("{chain}{own}{RESIZE}{FLOATS}")) {
             chain.push_str(&own);
             names.push(name);
@@ -120,12 +126,11 @@ fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
             continue;
         }
         let alone = [
-            format!("{own}{}", if is_decode { RESIZE } else { "" }),
+            format!("{own}{size}"),
             format!("{DECODE}{RESIZE}{FLOATS}{own}"),
             format!("{DECODE}{RESIZE}{own}"),
             format!("{DECODE}{own}{RESIZE}"),
             format!("{DECODE}{own}{RESIZE}{BOXES}"),
-            format!("{own}{LENGTH}"),
             format!("{SOUND}{own}{LENGTH}"),
             format!("{SIGNAL}{own}{LENGTH}"),
         ];
