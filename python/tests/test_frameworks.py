@@ -133,7 +133,7 @@ def test_a_dataset_of_a_loader_is_pickled_as_one(dataset: str) -> None:
 def test_every_argument_is_known_to_completion_and_to_type_checkers() -> None:
     parameters = inspect.signature(meetpoint.Loader.__init__).parameters.values()
     keywords = {it.name for it in parameters if it.kind is it.KEYWORD_ONLY}
-    of_types = {"recipe", "output", "columns", "batch_transform"}
+    of_types = {"recipe", "output", "columns", "collate", "plan", "batch_transform"}
     # Those of torch that may only be given without a value.
     refused = {
         "batch_sampler",

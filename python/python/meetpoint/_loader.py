@@ -16,6 +16,7 @@ from typing import (
     Tuple,
     TypeVar,
     Union,
+    cast,
     overload,
 )
 
@@ -398,7 +399,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         if given["plan"] is not None:
             from ._plan import fill
 
-            fill(given, Loader.__init__.__kwdefaults__ or {})
+            init = cast(Any, Loader.__init__)
+            fill(given, init.__kwdefaults__)
         for name in ("dataset", "recipe"):
             if given[name] is None:
                 raise TypeError(f"Loader() needs {name}, or a plan, which names it")

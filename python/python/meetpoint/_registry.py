@@ -62,6 +62,17 @@ from ._policies import (
     TimmRandAugment,
     TrivialAugmentWide,
 )
+from ._series import (
+    DecodeAudio,
+    DecodeSignal,
+    FixLength,
+    Log,
+    MelSpectrogram,
+    PowerFeatures,
+    RandomTimeCrop,
+    SelectChannels,
+    Spectrogram,
+)
 from ._tensors import Layout, Normalize, ToDtype
 from ._transform import Transform
 
@@ -114,6 +125,15 @@ CLASSES: Dict[str, Type[Transform]] = {
         RandomApply,
         RandomChoice,
         RandomOrder,
+        DecodeAudio,
+        DecodeSignal,
+        FixLength,
+        Log,
+        MelSpectrogram,
+        PowerFeatures,
+        RandomTimeCrop,
+        SelectChannels,
+        Spectrogram,
         ToDtype,
         Normalize,
         Layout,
