@@ -399,7 +399,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         if given["plan"] is not None:
             from ._plan import fill
 
-            init = cast(Any, Loader.__init__)
+            init = cast(Any, Loader.__init__)  # pyright: ignore[reportUnknownMemberType]
             fill(given, init.__kwdefaults__)
         for name in ("dataset", "recipe"):
             if given[name] is None:
