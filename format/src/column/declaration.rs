@@ -335,7 +335,7 @@ impl Column {
         Self { name, kind, source: ColumnSource::Key }
     }
 
-    /// Height and width of each image, without padding: int64 [2].
+    /// Height and width of each image, without padding: int64 of shape `[2]`.
     pub fn image_size() -> Self {
         let kind = ColumnKind::Tensor { element: ElementType::Int64, shape: vec![2] };
         Self { name: Self::IMAGE_SIZE.to_owned(), kind, source: ColumnSource::ImageSize }

@@ -5,7 +5,10 @@
 //! compiler turns into vector instructions; the results are those of the network on each value
 //! alone. Nothing overflows; arithmetic wraps so that checks do not keep the loops scalar.
 
-#![expect(unsafe_code, reason = "calls a function that is compiled for AVX2 where there is AVX2")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "calls a function that is compiled for AVX2 where there is AVX2")
+)]
 
 use super::ROUNDS;
 use crate::random::{MULTIPLIERS, PHILOX_ROUNDS, WEYL, halves};

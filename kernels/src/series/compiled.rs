@@ -1,5 +1,5 @@
 //! Code that is compiled for several instruction sets from one text.
-#![expect(unsafe_code, reason = "calls behind a CPU check")]
+#![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calls behind a CPU check"))]
 
 use crate::Cpu;
 

@@ -6,7 +6,7 @@
 //! limits of storage and memory. Its results are facts; [`explain`] turns them into sentences.
 //!
 //! In reading order: this file (what is asked for), [`Pins`] (values that the user fixed),
-//! [`alternatives`] (what is considered), [`model`] (what each comes to), [`choose`] (the choice,
+//! [`alternatives`] (what is considered), [`model`] (what each would take), [`mod@choose`] (the choice,
 //! the runner-up, and what would change it), [`explain`] (sentences), [`mod@write`] (the file),
 //! [`PlanError`].
 
