@@ -6,9 +6,9 @@
 //! limits of storage and memory. Its results are facts; [`explain`] turns them into sentences.
 //!
 //! In reading order: this file (what is asked for), [`Pins`] (values that the user fixed),
-//! [`alternatives`] (what is considered), [`model`] (what each would take), [`mod@choose`] (the choice,
-//! the runner-up, and what would change it), [`explain`] (sentences), [`mod@write`] (the file),
-//! [`PlanError`].
+//! [`alternatives`] (what is considered), [`model`] (what each would take), [`mod@choose`] (the
+//! choice, the runner-up, and what would change it), [`explain`] (sentences), [`mod@write`] (the
+//! file), [`PlanError`].
 
 pub mod alternatives;
 pub mod choose;

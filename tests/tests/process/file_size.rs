@@ -36,8 +36,7 @@ fn threads_that_do_not_start_are_an_error_and_leave_nothing() {
         let arguments = [command, "pictures", "to", "--threads", "1024"];
         // Each thread takes 2 MiB of address space for its stack, and then, on its own, some
         // pages for the handler of stack overflows. If the stack of another took the last of the
-        // space, the standard library aborts the process (std, stack_overflow.rs), so that this
-        // limit says nothing.
+        // space, the standard library aborts the process, so that this limit says nothing.
         let outcome = (0..8)
             .map(|step| format!("-v {}", 1_500_000 + 300 * step))
             .map(|limit| limited_by(folder.path(), &limit, &arguments))
