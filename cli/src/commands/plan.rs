@@ -223,6 +223,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let power = crate::power::model(arguments.power.as_deref())?;
     let recipe = super::recipe::read(&arguments.recipe, &[])?;
     let dataset = Arc::new(Dataset::open(&arguments.dataset)?);
+    let (batch_size, samples) = (arguments.batch_size, dataset.manifest().samples);
+    if u64::from(batch_size) > samples {
+        return Err(PlanError::BatchTooLarge { batch_size, samples }.into());
+    }
     let stored_as = form_of(&dataset).ok_or_else(|| PlanError::Prepared {
         operations: dataset.manifest().prepared().map_or(0, |it| it.operations),
     })?;

@@ -9,6 +9,14 @@ pub enum PlanError {
     /// No epochs.
     #[error("0 epochs: there is nothing to plan")]
     NoEpochs,
+    /// Larger batches than there are samples.
+    #[error("a batch of {batch_size} is more than the {samples} samples of the dataset")]
+    BatchTooLarge {
+        /// Samples of a batch.
+        batch_size: u32,
+        /// Samples of the dataset.
+        samples: u64,
+    },
     /// A confidence outside of its range.
     #[error("the confidence is {0}, which is not above 0 and below 1")]
     Confidence(f64),
@@ -106,6 +114,7 @@ impl Diagnose for PlanError {
     fn cause(&self) -> &'static str {
         match self {
             Self::NoEpochs => "no_epochs",
+            Self::BatchTooLarge { .. } => "batch_too_large",
             Self::Confidence(_) => "confidence",
             Self::PinSyntax { .. } | Self::UnknownPin { .. } | Self::PinValue { .. } => "pin",
             Self::NotMeasured { .. } => "not_measured",
@@ -122,6 +131,9 @@ impl Diagnose for PlanError {
     fn remedy(&self) -> Option<Remedy> {
         Some(match self {
             Self::NoEpochs => Remedy::set(Setting::Epochs, Change::AtLeast("1".to_owned())),
+            Self::BatchTooLarge { samples, .. } => {
+                Remedy::set(Setting::BatchSize, Change::AtMost(samples.to_string()))
+            }
             Self::Confidence(_) => Remedy::set(Setting::Confidence, Change::To("0.95".to_owned())),
             Self::PinSyntax { .. } => "write KEY=VALUE, such as workers=2".into(),
             Self::UnknownPin { key, known: keys } => known(key, keys).into(),

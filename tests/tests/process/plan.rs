@@ -99,6 +99,8 @@ fn what_does_not_fit_or_does_not_exist_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     prepare(folder);
+    let large = ["plan", "recipe.toml", "small.set", "--batch-size", "13"];
+    run(folder, &large).refused(&["a batch of 13", "12 samples", "batch_size to 12"]);
     planned(folder, &["--memory-limit", "1kB"]).refused(&["nothing fits the limits"]);
     planned(folder, &["--pin", "stored=9-blur"]).refused(&["no measurement of 9-blur"]);
     assert_eq!(planned(folder, &["--pin", "worker=2"]).code(), Some(2));
