@@ -182,7 +182,7 @@ impl Interleave {
         let (from, to) = (batch.saturating_sub(spread), batch + spread + 1);
         let scaled = |group: &Group, t: u64| (u128::from(t) * u128::from(group.len())) << 32;
         let len = u128::from(self.len);
-        // Rounded so that a batch at the very edge is looked at.
+        // Rounded outwards, so that the search includes a batch at the edge of the range.
         let near = |group: &Group| {
             let first = group.below(scaled(group, from) / len);
             (first, group.below(scaled(group, to).div_ceil(len)))

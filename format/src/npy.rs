@@ -8,7 +8,7 @@ use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"\x93NUMPY\x01\x00";
 const ALIGNMENT: usize = 64;
-/// NumPy leaves room for the first axis to grow to so many digits in place.
+/// Digits that NumPy reserves in the header for the first axis, so that it can grow in place.
 const GROWTH_DIGITS: usize = 21;
 
 /// Type code in the header: little-endian where the element has an order of bytes.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Slots of the default spool are at most so many bytes.
+/// Maximum total bytes of the slots in the default spool.
 const SPOOL_BYTES: u64 = 256 << 20;
 
 /// Plan what to prepare once, and who runs the rest: host, device, workers, cache.

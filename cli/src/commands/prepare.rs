@@ -33,8 +33,8 @@ pub(crate) struct Arguments {
     dataset: PathBuf,
     /// Folder of the dataset to create.
     destination: PathBuf,
-    /// Where to cut: after so many operations, or after the one of this name; no operation up to
-    /// there may be random. The names that `meetpoint profile` lists are valid too.
+    /// Last operation to execute in advance: its number, counted from 1, its name, or the name that
+    /// `meetpoint profile` lists. No operation up to it may have random parameters.
     #[arg(long, value_name = "N|NAME")]
     cut: String,
     /// Compression of each sample: zstd is smallest, lz4 fast, none needs no time.

@@ -5,7 +5,7 @@ use image::imageops::{FilterType, overlay, resize};
 use image::{ImageFormat, Rgb, RgbImage};
 use std::io::Cursor;
 
-/// Results are enlarged to at least so many pixels, so that those of 32 can be seen.
+/// Minimum longest side of a tile, in pixels; smaller results, such as CIFAR's, are enlarged.
 const TILE_LEAST: u32 = 128;
 /// Pixels between tiles of one picture, and of several, which are closer to each other.
 const GAP: u32 = 4;

@@ -176,11 +176,11 @@ impl Takes {
     pub const SIGNAL: Self = Self { kind: ValueKind::Signal, ..Self::AUDIO };
     /// Sound, a spectrogram or a signal.
     pub const SERIES: &'static [Self] = &[Self::AUDIO, Self::SPECTROGRAM, Self::SIGNAL];
-    /// Sound with as many channels as a picture may have, or two.
+    /// Sound with 1 to 4 channels.
     pub const FEW_AUDIO: Self = Self { channels: &[1, 2, 3, 4], ..Self::AUDIO };
-    /// A spectrogram of so many channels.
+    /// A spectrogram with 1 to 4 channels.
     pub const FEW_SPECTROGRAM: Self = Self { channels: &[1, 2, 3, 4], ..Self::SPECTROGRAM };
-    /// A signal of so many channels.
+    /// A signal with 1 to 4 channels.
     pub const FEW_SIGNAL: Self = Self { channels: &[1, 2, 3, 4], ..Self::SIGNAL };
     /// A batch of any element type.
     pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::TENSOR };

@@ -36,7 +36,7 @@ pub enum Stop {
     FirstExhausted,
     /// When every sample of every dataset has occurred; the others begin again.
     AllExhausted,
-    /// After so many positions.
+    /// After the given number of positions.
     Size(u64),
 }
 

@@ -235,7 +235,11 @@ impl EpochOrder {
         sample[0]
     }
 
-    /// The samples at so many positions of a device from one on. Panics beyond its last.
+    /// The samples at `count` consecutive positions of a device, starting at `first`.
+    ///
+    /// # Panics
+    ///
+    /// If the range ends beyond the last position of the device.
     pub(crate) fn samples_from(&self, device: u16, first: u64, count: u32) -> Samples<'_> {
         let (left, chunk) = (count.into(), [0; CHUNK]);
         Samples { order: self, device, next: first, left, chunk, taken: 0, filled: 0 }

@@ -103,7 +103,7 @@ impl Stft {
         if self.center { self.n_fft / 2 } else { 0 }
     }
 
-    /// Frames of so many samples; `None` where they are too few for one.
+    /// Number of frames in `length` samples; `None` if they are fewer than a frame needs.
     pub fn frames(&self, length: u32) -> Option<u32> {
         let padded = u64::from(length) + 2 * u64::from(self.padding());
         let rest = padded.checked_sub(u64::from(self.n_fft))?;
