@@ -4,7 +4,7 @@
 use crate::choice::Choice;
 use meetpoint_diagnose::{Setting, Surface};
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
-use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
+use meetpoint_format::dataset::{EntryPointSpacing, Form, NotConverted};
 use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::jpeg::{self, HuffmanTables, Process, Restarts, Rewrite, Spacing};
 use meetpoint_kernels::{Cpu, Error, ImageFormat, Interrupt, Picture};
@@ -120,7 +120,7 @@ pub(crate) struct Fate {
     /// It was re-written from progressive to baseline.
     pub(crate) is_transcoded: bool,
     /// Why something that was asked for was not done.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<NotConverted>,
 }
 
 /// A file as it is to be stored.
@@ -179,7 +179,7 @@ impl Converter {
     ) -> Result<Converted, Interrupted> {
         let mut fate = Fate::default();
         if ImageFormat::of(&file) != Some(ImageFormat::Jpeg) {
-            fate.kept = Some(Kept::NotJpeg);
+            fate.kept = Some(NotConverted::NotJpeg);
             return Ok(Converted { stored: file, entry_points: None, fate });
         }
         // Where the coefficient form brings the file itself back, there is no reason to re-write
@@ -200,7 +200,7 @@ impl Converter {
                     fate.is_transcoded = transcodes;
                     stored = rewritten;
                 }
-                None => fate.kept = Some(Kept::NotRewritable),
+                None => fate.kept = Some(NotConverted::NotRewritable),
             }
             if let Some(form) = self.to_form(&stored, options.form, decoded.is_some())? {
                 fate.is_converted = true;
@@ -208,7 +208,7 @@ impl Converter {
             }
         }
         if options.form != Form::Jpeg {
-            fate.kept = Some(Kept::NotReproducible);
+            fate.kept = Some(NotConverted::NotReproducible);
         }
         let entry_points = match options.entry_points {
             Some(spacing) => entry_points_until(&stored, spacing, &self.interrupt)?,

@@ -30,6 +30,7 @@
 //! ```
 
 mod choice;
+mod destination;
 mod diagnose;
 mod error;
 pub mod index;
@@ -43,7 +44,6 @@ pub mod options;
 mod over_budget;
 pub mod pack;
 mod pattern;
-mod place;
 mod preview;
 mod printable;
 pub mod sink;
@@ -70,7 +70,7 @@ pub use unpack::{
     ConvertProgress, ConvertSummary, UnpackOptions, UnpackProgress, UnpackSummary, convert, unpack,
 };
 pub use verify::{
-    DeepReport, Place, Problem, VerifyOptions, VerifyProgress, VerifyReport, verify, verify_deep,
-    verify_with,
+    DamageLocation, DeepReport, Problem, VerifyOptions, VerifyProgress, VerifyReport, verify,
+    verify_deep, verify_with,
 };
 pub use writer::{Writer, WriterOptions, Written};

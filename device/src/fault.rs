@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The faults of one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Plan {
+pub(crate) struct BatchFaults {
     pub(crate) die: bool,
     pub(crate) drop_link: bool,
     /// The inner `None` means for ever.
@@ -16,7 +16,7 @@ pub(crate) struct Plan {
     pub(crate) spool_full: bool,
 }
 
-impl Plan {
+impl BatchFaults {
     /// The faults of the `n`-th batch that is begun.
     pub(crate) fn at(faults: &[Fault], n: u64) -> Self {
         let mut plan = Self::default();
@@ -51,12 +51,15 @@ mod tests {
             .iter()
             .map(|text| text.parse().unwrap())
             .collect();
-        assert_eq!(Plan::at(&faults, 1), Plan::default());
-        let second = Plan { corrupt: true, stall: Some(None), ..Plan::default() };
-        assert_eq!(Plan::at(&faults, 2), second);
+        assert_eq!(BatchFaults::at(&faults, 1), BatchFaults::default());
+        let second = BatchFaults { corrupt: true, stall: Some(None), ..BatchFaults::default() };
+        assert_eq!(BatchFaults::at(&faults, 2), second);
         assert!(second.has_trap());
-        let third = Plan { slow: Some(2.0), spool_full: true, ..Plan::default() };
-        assert_eq!(Plan::at(&faults, 3), third);
-        assert_eq!(Plan::at(&faults, 4), Plan { spool_full: true, ..Plan::default() });
+        let third = BatchFaults { slow: Some(2.0), spool_full: true, ..BatchFaults::default() };
+        assert_eq!(BatchFaults::at(&faults, 3), third);
+        assert_eq!(
+            BatchFaults::at(&faults, 4),
+            BatchFaults { spool_full: true, ..BatchFaults::default() }
+        );
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum Next {
 
 /// The result of taking a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SlotGrant {
     /// This one; it is the worker's until it is published or given back.
     Slot(u32),
     /// All are taken: poll again.
@@ -226,18 +226,18 @@ impl Queue {
     }
 
     /// Takes a free slot for a batch, waiting for one at most `timeout`.
-    pub(crate) fn take_slot(&self, fence: u64, timeout: Duration) -> Place {
+    pub(crate) fn take_slot(&self, fence: u64, timeout: Duration) -> SlotGrant {
         let mut state = self.lock();
         let free = |state: &State| state.slots.iter().position(|slot| *slot == Slot::Free);
         if free(&state).is_none() && !self.is_void(fence) {
             state = self.wait(state, timeout);
         }
         if self.is_void(fence) {
-            return Place::Void;
+            return SlotGrant::Void;
         }
-        let Some(slot) = free(&state) else { return Place::Full };
+        let Some(slot) = free(&state) else { return SlotGrant::Full };
         state.slots[slot] = Slot::Writing;
-        Place::Slot(u32::try_from(slot).expect("a spool has fewer slots than 2^32"))
+        SlotGrant::Slot(u32::try_from(slot).expect("a spool has fewer slots than 2^32"))
     }
 
     /// Passes a written slot to the host.
@@ -304,7 +304,7 @@ mod tests {
         queue.revoke(3, 2);
         assert!(queue.is_void(old.fence));
         assert_eq!(queue.next(NOW), Next::Nothing);
-        assert_eq!(queue.take_slot(old.fence, NOW), Place::Void);
+        assert_eq!(queue.take_slot(old.fence, NOW), SlotGrant::Void);
         // Sent before the revoke, but come after it.
         queue.work((3, 1), 50, 2, true).unwrap();
         assert_eq!(queue.next(NOW), Next::Nothing);
@@ -318,21 +318,21 @@ mod tests {
         let queue = Queue::new(10, 2);
         queue.start_epoch(0, 1);
         let fence = 1;
-        assert_eq!(queue.take_slot(fence, NOW), Place::Slot(0));
-        assert_eq!(queue.take_slot(fence, NOW), Place::Slot(1));
+        assert_eq!(queue.take_slot(fence, NOW), SlotGrant::Slot(0));
+        assert_eq!(queue.take_slot(fence, NOW), SlotGrant::Slot(1));
         queue.publish(0);
         queue.give_back(1);
-        assert_eq!(queue.take_slot(fence, NOW), Place::Slot(1));
+        assert_eq!(queue.take_slot(fence, NOW), SlotGrant::Slot(1));
         queue.publish(1);
-        assert_eq!(queue.take_slot(fence, NOW), Place::Full);
+        assert_eq!(queue.take_slot(fence, NOW), SlotGrant::Full);
         queue.start_epoch(1, 2);
-        assert_eq!(queue.take_slot(2, NOW), Place::Full);
+        assert_eq!(queue.take_slot(2, NOW), SlotGrant::Full);
         queue.release(0).unwrap();
         queue.release(0).unwrap();
-        assert_eq!(queue.take_slot(2, NOW), Place::Slot(0));
+        assert_eq!(queue.take_slot(2, NOW), SlotGrant::Slot(0));
         // The worker writes to it: a late second release does not take it away.
         queue.release(0).unwrap();
-        assert_eq!(queue.take_slot(2, NOW), Place::Full);
+        assert_eq!(queue.take_slot(2, NOW), SlotGrant::Full);
     }
 
     #[test]
@@ -372,12 +372,12 @@ mod tests {
     #[test]
     fn a_worker_that_waits_is_woken_by_a_release() {
         let queue = Queue::new(10, 1);
-        assert_eq!(queue.take_slot(0, NOW), Place::Slot(0));
+        assert_eq!(queue.take_slot(0, NOW), SlotGrant::Slot(0));
         queue.publish(0);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| queue.take_slot(0, Duration::from_secs(60)));
             queue.release(0).unwrap();
-            assert_eq!(waiting.join().unwrap(), Place::Slot(0));
+            assert_eq!(waiting.join().unwrap(), SlotGrant::Slot(0));
         });
     }
 }

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_lies_behind_its_header_in_memory_and_in_a_file() {
+    fn a_payload_follows_its_header_in_memory_and_in_a_file() {
         let seals = SealFlags::SHRINK | SealFlags::GROW;
         let file = tempfile::tempfile().unwrap();
         file.set_len(4 * SLOT).unwrap();

@@ -5,7 +5,7 @@
 //! spool is full: neither a slow host nor a dead one delays the others. A worker that returns with
 //! a prepared batch to write goes to the head of the queue.
 
-use crate::fault::Plan;
+use crate::fault::BatchFaults;
 use crate::meters::{Signs, Watch};
 use meetpoint_link::Fault;
 use std::collections::VecDeque;
@@ -128,10 +128,10 @@ pub(crate) struct Turn(Arc<Turns>);
 
 impl Turn {
     /// Begins a batch: returns its faults and the current slow-down.
-    pub(crate) fn begin(&self, faults: &[Fault]) -> (Plan, f64) {
+    pub(crate) fn begin(&self, faults: &[Fault]) -> (BatchFaults, f64) {
         let mut state = self.0.lock();
         state.begun += 1;
-        let plan = Plan::at(faults, state.begun);
+        let plan = BatchFaults::at(faults, state.begun);
         state.stretch = plan.slow.unwrap_or(state.stretch);
         (plan, state.stretch)
     }
@@ -164,14 +164,14 @@ mod tests {
         let (turns, signs) = turns();
         let own = turns.join();
         let turn = own.wait(Line::Tail, &signs, &mut || true).unwrap();
-        let (told, order) = channel();
+        let (started, order) = channel();
         std::thread::scope(|scope| {
             for (place, name) in [(Line::Tail, 2), (Line::Tail, 3), (Line::Head, 1)] {
                 let waiting = turns.lock().line.len();
-                let (turns, signs, told) = (&turns, &signs, told.clone());
+                let (turns, signs, started) = (&turns, &signs, started.clone());
                 scope.spawn(move || {
                     let turn = turns.join().wait(place, signs, &mut || true).unwrap();
-                    told.send(name).unwrap();
+                    started.send(name).unwrap();
                     drop(turn);
                 });
                 stands_in_line(turns, waiting + 1);
@@ -225,10 +225,13 @@ mod tests {
             let begin = |member: &Member| {
                 member.wait(Line::Tail, &signs, &mut || true).unwrap().begin(&faults)
             };
-            assert_eq!(begin(&one), (Plan::default(), 1.0));
-            assert_eq!(begin(&other), (Plan { slow: Some(4.0), ..Plan::default() }, 4.0));
+            assert_eq!(begin(&one), (BatchFaults::default(), 1.0));
+            assert_eq!(
+                begin(&other),
+                (BatchFaults { slow: Some(4.0), ..BatchFaults::default() }, 4.0)
+            );
             drop(other);
-            assert_eq!(begin(&one), (Plan { corrupt: true, ..Plan::default() }, 4.0));
+            assert_eq!(begin(&one), (BatchFaults { corrupt: true, ..BatchFaults::default() }, 4.0));
         }
     }
 }

@@ -5,12 +5,12 @@
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::cores;
-use crate::fault::Plan;
+use crate::fault::BatchFaults;
 use crate::governor::Brake;
 use crate::memory::own_memory_bytes;
 use crate::meters::{Signs, Totals};
 use crate::owner::Cut;
-use crate::queue::{Assignment, Next, Place, Queue};
+use crate::queue::{Assignment, Next, Queue, SlotGrant};
 use crate::session::Job;
 use crate::spool::SpoolError;
 use crate::turns::{Line, Member, Turn, Turns};
@@ -155,7 +155,7 @@ impl Worker {
     fn batch(&mut self, at: Assignment) -> bool {
         let (holder, _) = self.job.batching.holder(at.batch);
         if holder != self.job.device {
-            return self.tell_failed(at, &self.not_held(at.batch, holder), Cause::Device);
+            return self.send_failed(at, &self.not_held(at.batch, holder), Cause::Device);
         }
         self.around.signs.begin((at.epoch, at.batch, at.generation));
         let Ok(turn) = self.wait_for_turn(at, Line::Tail) else {
@@ -166,7 +166,7 @@ impl Worker {
         let mut clock = self.start_clock(stretch);
         let done = self.prepare_and_write(at, &plan, &mut clock, turn);
         let busy = self.enter(&clock, done.is_ok());
-        let told = match done {
+        let was_sent = match done {
             Ok(slot) => {
                 self.around.queue.publish(slot);
                 self.send(Message::Published(Published {
@@ -180,15 +180,15 @@ impl Worker {
                 })) && self.send_meters()
             }
             Err(Lost::Void) => true,
-            Err(Lost::Failed(reason)) => self.tell_failed(at, &reason, Cause::Device),
-            Err(Lost::Damaged(reason)) => self.tell_failed(at, &reason, Cause::Sample),
-            Err(Lost::TooLarge(reason)) => self.tell_failed(at, &reason, Cause::Size),
+            Err(Lost::Failed(reason)) => self.send_failed(at, &reason, Cause::Device),
+            Err(Lost::Damaged(reason)) => self.send_failed(at, &reason, Cause::Sample),
+            Err(Lost::TooLarge(reason)) => self.send_failed(at, &reason, Cause::Size),
         };
         self.around.signs.end();
-        told
+        was_sent
     }
 
-    fn tell_failed(&self, at: Assignment, reason: &str, cause: Cause) -> bool {
+    fn send_failed(&self, at: Assignment, reason: &str, cause: Cause) -> bool {
         self.send(Message::Failed(Failed {
             epoch: at.epoch,
             batch: at.batch,
@@ -231,7 +231,7 @@ impl Worker {
     fn prepare_and_write(
         &mut self,
         at: Assignment,
-        plan: &Plan,
+        plan: &BatchFaults,
         clock: &mut Clock,
         turn: Turn,
     ) -> Result<u32, Lost> {
@@ -263,7 +263,7 @@ impl Worker {
         &mut self,
         at: Assignment,
         samples: u32,
-        plan: &Plan,
+        plan: &BatchFaults,
         clock: &mut Clock,
     ) -> Result<BatchLayout, Lost> {
         self.fence.store(at.fence, Ordering::Relaxed);
@@ -348,17 +348,17 @@ impl Worker {
         turn: Turn,
     ) -> Result<(u32, Turn), Lost> {
         match self.around.queue.take_slot(at.fence, Duration::ZERO) {
-            Place::Slot(slot) => return Ok((slot, turn)),
-            Place::Void => return Err(Lost::Void),
-            Place::Full => drop(turn),
+            SlotGrant::Slot(slot) => return Ok((slot, turn)),
+            SlotGrant::Void => return Err(Lost::Void),
+            SlotGrant::Full => drop(turn),
         }
         let started = Instant::now();
         let slot = loop {
             match self.around.queue.take_slot(at.fence, WAIT_SLICE) {
-                Place::Slot(slot) => break Ok(slot),
-                Place::Void => break Err(Lost::Void),
+                SlotGrant::Slot(slot) => break Ok(slot),
+                SlotGrant::Void => break Err(Lost::Void),
                 // The host is slow, not the device: report all samples as done and wait.
-                Place::Full => self.around.signs.give(),
+                SlotGrant::Full => self.around.signs.give(),
             }
         };
         let waited = slot.and_then(|slot| match self.wait_for_turn(at, Line::Head) {
@@ -413,7 +413,7 @@ impl Worker {
 }
 
 /// Executes the faults half-way through a batch.
-fn spring(plan: &Plan, queue: &Queue, cut: &Cut) {
+fn spring(plan: &BatchFaults, queue: &Queue, cut: &Cut) {
     if plan.die {
         let own = rustix::process::getpid();
         // It cannot fail: a process may always kill itself.

@@ -91,11 +91,11 @@ pub struct Batching {
     sampling: Arc<Sampling>,
     rank: Rank,
     holders: Holders,
-    plan: Arc<Plan>,
+    plan: Arc<EpochLayout>,
 }
 
 #[derive(Debug)]
-struct Plan {
+struct EpochLayout {
     positions: Positions,
     /// Batches of all ranks and devices; none is repeated and none left out among them.
     total: u64,
@@ -123,7 +123,7 @@ struct Share {
 
 /// Where a batch comes from.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct BatchOrigin {
     device: u16,
     /// Which of the device's batches, over all ranks.
     of_device: u64,
@@ -159,7 +159,7 @@ impl Batching {
                 return Err(BatchingError::Samples { held, samples });
             }
         }
-        let plan = Arc::new(Plan::new(&cut, &sampling, rank, &holders)?);
+        let plan = Arc::new(EpochLayout::new(&cut, &sampling, rank, &holders)?);
         Ok(Self { cut, sampling, rank, holders, plan })
     }
 
@@ -330,7 +330,7 @@ impl Batching {
         candidates(seed, epoch, damaged, of_dataset).chain(others)
     }
 
-    fn len_of(&self, place: Place) -> u32 {
+    fn len_of(&self, place: BatchOrigin) -> u32 {
         let size = u64::from(self.cut.batch_size);
         let share = &self.plan.shares[usize::from(place.device)];
         // The product is below the positions, as every batch has at least one.
@@ -349,13 +349,13 @@ impl Batching {
         u64::from(batch) * u64::from(self.rank.ranks) + u64::from(self.rank.rank)
     }
 
-    fn place(&self, batch: u32) -> Option<Place> {
+    fn place(&self, batch: u32) -> Option<BatchOrigin> {
         if u64::from(batch) >= self.batches() {
             return None;
         }
         let Some(interleave) = &self.plan.interleave else {
             let number = self.place_of(batch) % self.plan.total;
-            return Some(Place { device: 0, of_device: number, number });
+            return Some(BatchOrigin { device: 0, of_device: number, number });
         };
         let (device, n) = interleave.holder(batch.into());
         let share = &self.plan.shares[usize::from(device)];
@@ -363,11 +363,11 @@ impl Batching {
             Some(repeated) if n == share.own => repeated,
             _ => share.first + n * u64::from(self.rank.ranks),
         };
-        Some(Place { device, of_device: in_row - share.begin, number: in_row })
+        Some(BatchOrigin { device, of_device: in_row - share.begin, number: in_row })
     }
 }
 
-impl Plan {
+impl EpochLayout {
     fn new(
         cut: &Cut,
         sampling: &Sampling,

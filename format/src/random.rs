@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "cannot draw")]
-    fn the_place_of_the_order_is_no_operation() {
+    fn the_stream_of_the_order_is_not_that_of_an_operation() {
         Draws::new(DrawKey { operation: OPERATIONS_MAX, ..KEY });
     }
 

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_never_takes_its_own_place_and_all_others_have_a_chance() {
+    fn a_sample_never_replaces_itself_and_all_others_can() {
         for samples in [2_u64, 3, 10] {
             for sample in 0..samples {
                 let mut times = vec![0; samples as usize];

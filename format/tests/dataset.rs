@@ -418,7 +418,7 @@ fn a_manifest_without_a_member_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_manifest_that_lies_is_an_error_that_says_where() {
+fn a_false_manifest_is_an_error_with_its_position() {
     let (_, manifest) = small();
     let error = |change: &dyn Fn(&mut Manifest)| {
         let mut lying = manifest.clone();
@@ -495,7 +495,7 @@ fn the_spacing_of_entry_points_is_a_word_or_a_number_above_zero() {
 }
 
 #[test]
-fn entry_points_are_kept_on_demand_and_within_what_is_granted() {
+fn entry_points_are_retained_on_demand_and_within_their_limit() {
     let rows: Vec<Row> = (0..700).map(row).collect();
     let (bytes, entry) = encode(&rows);
     let (manifest, parts) = (manifest(vec![entry], &rows), Memory(vec![bytes]));

@@ -28,7 +28,7 @@ const KEYS: [&str; 5] = ["a", "b/c.jpg", "b/d.jpg", "é", "long-long-long-long-l
 
 /// Where inputs are written: one folder per process, in memory where possible. `scripts/fuzz.sh`
 /// names the parent folder and removes it, since a target that is killed cannot.
-static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = Path::new("/dev/shm");
     let root = match std::env::var_os("FUZZ_FOLDER") {
         Some(folder) => PathBuf::from(folder),
@@ -242,7 +242,7 @@ fn put(names: &[&str], data: &[u8]) -> Option<PathBuf> {
         }
         files.push(bytes);
     }
-    let folder = PLACE.join(INSIDE);
+    let folder = FOLDER.join(INSIDE);
     fs::create_dir_all(&folder).expect("a folder in memory");
     for (name, bytes) in names.iter().zip(files) {
         fs::write(folder.join(name), bytes).expect("memory takes the input");
@@ -252,12 +252,12 @@ fn put(names: &[&str], data: &[u8]) -> Option<PathBuf> {
 
 /// Panics where something lies beside the input that was not put there, and removes the input.
 fn check_nothing_else(names: &[&str]) {
-    let folder = PLACE.join(INSIDE);
+    let folder = FOLDER.join(INSIDE);
     for entry in fs::read_dir(&folder).expect("it was made").flatten() {
         let name = entry.file_name();
         assert!(names.iter().any(|known| name == *known), "{name:?} was written");
     }
-    for entry in fs::read_dir(&*PLACE).expect("it was made").flatten() {
+    for entry in fs::read_dir(&*FOLDER).expect("it was made").flatten() {
         assert!(entry.file_name() == INSIDE, "{:?} was written outside", entry.file_name());
     }
     names.iter().for_each(|name| drop(fs::remove_file(folder.join(name))));
@@ -311,7 +311,7 @@ fn read_content(content: &Content) {
     match content {
         Content::Bytes(_) => {}
         Content::File { path, .. } => {
-            assert!(path.path().starts_with(PLACE.join(INSIDE)), "{path:?}");
+            assert!(path.path().starts_with(FOLDER.join(INSIDE)), "{path:?}");
         }
         Content::Range { file, offset, bytes } => {
             let mut read = vec![0; (*bytes).min(READ_BYTES_MAX) as usize];

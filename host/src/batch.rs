@@ -1,12 +1,12 @@
 //! A prepared batch, and the memory that it owns until its last user drops it.
 
 use crate::device_link::SlotLease;
-use crate::ring::Place;
+use crate::ring::RingSlot;
 use meetpoint_format::checksum::crc32c_of;
 use meetpoint_format::column::{BatchColumns, BatchLayout, Column, ColumnBytes};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
-use meetpoint_prepare::{BatchMemory, MemoryKind, Mended};
+use meetpoint_prepare::{BatchMemory, MemoryKind, Replacement};
 use meetpoint_scheduler::Source;
 use meetpoint_storage::AlignedBuffer;
 use std::ops::Range;
@@ -96,7 +96,7 @@ pub(crate) struct Contents {
     /// CRC-32C of each sample's values, where asked for.
     pub(crate) crc32c: Option<Vec<u32>>,
     /// Its damaged samples, by position.
-    pub(crate) mended: Vec<Mended>,
+    pub(crate) replacements: Vec<Replacement>,
 }
 
 impl Contents {
@@ -105,9 +105,11 @@ impl Contents {
     pub(crate) fn places(&self) -> Vec<u64> {
         let mut places = self.samples.clone();
         let mut left_out = 0;
-        for mended in &self.mended {
-            match mended.replaced_by {
-                Some(_) => places[mended.position as usize - left_out] = mended.damage.sample,
+        for replacement in &self.replacements {
+            match replacement.replaced_by {
+                Some(_) => {
+                    places[replacement.position as usize - left_out] = replacement.damage.sample;
+                }
                 None => left_out += 1,
             }
         }
@@ -116,8 +118,9 @@ impl Contents {
 
     /// Damaged samples that were left out.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = u64> {
-        let left_out = self.mended.iter().filter(|mended| mended.replaced_by.is_none());
-        left_out.map(|mended| mended.damage.sample)
+        let left_out =
+            self.replacements.iter().filter(|replacement| replacement.replaced_by.is_none());
+        left_out.map(|replacement| replacement.damage.sample)
     }
 }
 
@@ -125,7 +128,7 @@ impl Contents {
 #[derive(Debug)]
 pub(crate) enum Memory {
     /// At the beginning of a place of the ring.
-    Place(Place),
+    Ring(RingSlot),
     /// In a place of the ring that a spool file was read into, behind the slot's header.
     Fetched {
         /// The place.
@@ -142,7 +145,7 @@ pub(crate) enum Memory {
 impl Memory {
     pub(crate) fn kind(&self) -> MemoryKind {
         match self {
-            Self::Place(place) => place.kind(),
+            Self::Ring(place) => place.kind(),
             Self::Own(own) => own.kind(),
             Self::Fetched { buffer, .. } => buffer.kind(),
             Self::Slot(_) => MemoryKind::Shared,
@@ -151,7 +154,7 @@ impl Memory {
 
     pub(crate) fn payload(&self, bytes: usize) -> &[u8] {
         match self {
-            Self::Place(place) => &place[..bytes],
+            Self::Ring(place) => &place[..bytes],
             Self::Own(own) => &own.as_slice()[..bytes],
             Self::Fetched { buffer, start } => {
                 let start = start + HEADER_BYTES;
@@ -166,7 +169,7 @@ impl Memory {
 
     fn payload_mut(&mut self, bytes: usize) -> &mut [u8] {
         match self {
-            Self::Place(place) => &mut place[..bytes],
+            Self::Ring(place) => &mut place[..bytes],
             Self::Own(own) => &mut own.as_mut_slice()[..bytes],
             Self::Fetched { buffer, start } => {
                 let start = *start + HEADER_BYTES;
@@ -266,8 +269,8 @@ impl Batch {
     }
 
     /// The damaged samples that were to be in it, by their positions.
-    pub fn mended(&self) -> &[Mended] {
-        &self.contents.mended
+    pub fn replacements(&self) -> &[Replacement] {
+        &self.contents.replacements
     }
 
     /// The label of each sample as an index into the dataset's label names; `None` where the

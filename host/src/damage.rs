@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::events::EventKind;
-use meetpoint_prepare::{Action, Damage, Dataset, Mended};
+use meetpoint_prepare::{Action, Damage, Dataset, Replacement};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -33,12 +33,12 @@ pub struct DamageRecord {
 }
 
 impl DamageRecord {
-    fn new(batch: u32, mended: &Mended) -> Self {
-        let action = match mended.replaced_by {
+    fn new(batch: u32, replacement: &Replacement) -> Self {
+        let action = match replacement.replaced_by {
             Some(_) => Action::Replace,
             None => Action::Skip,
         };
-        let (damage, replaced_by) = (mended.damage.clone(), mended.replaced_by);
+        let (damage, replaced_by) = (replacement.damage.clone(), replacement.replaced_by);
         Self { damage, batch, action, replaced_by }
     }
 }
@@ -81,14 +81,14 @@ pub(crate) struct DamageBook(DamageStats);
 
 impl DamageBook {
     /// Enters those of a batch that is consumed.
-    pub(crate) fn enter(&mut self, batch: u32, mended: &[Mended]) {
-        for mended in mended {
-            match mended.replaced_by {
+    pub(crate) fn enter(&mut self, batch: u32, replacements: &[Replacement]) {
+        for replacement in replacements {
+            match replacement.replaced_by {
                 Some(_) => self.0.replaced += 1,
                 None => self.0.left_out += 1,
             }
             if self.0.records.len() < DAMAGE_RECORDS_MAX {
-                self.0.records.push(DamageRecord::new(batch, mended));
+                self.0.records.push(DamageRecord::new(batch, replacement));
             }
         }
     }
@@ -159,15 +159,15 @@ impl Quarantine {
     }
 
     /// Adds the damaged samples of a batch that are not in it.
-    pub(crate) fn add(&mut self, batch: u32, mended: &[Mended]) -> Result<(), Error> {
-        for mended in mended {
-            if !self.known.insert(mended.damage.sample) {
+    pub(crate) fn add(&mut self, batch: u32, replacements: &[Replacement]) -> Result<(), Error> {
+        for replacement in replacements {
+            if !self.known.insert(replacement.damage.sample) {
                 continue;
             }
             let line = Line {
                 dataset: self.dataset.clone(),
                 manifest_sha256: self.manifest.clone(),
-                record: DamageRecord::new(batch, mended),
+                record: DamageRecord::new(batch, replacement),
             };
             let mut text = serde_json::to_vec(&line).expect("numbers and texts are always JSON");
             text.push(b'\n');

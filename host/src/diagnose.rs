@@ -74,9 +74,9 @@ impl Diagnose for Error {
             Self::TooManyBatches { .. } => Remedy::set(Setting::BatchSize, Change::Raise),
             Self::NoDevice { .. } => Remedy::advice("add a device")
                 .or_set(Setting::Strategy, Change::To("host-only".to_owned())),
-            Self::BudgetTooSmall { place_bytes, least, .. } => smaller_batches(Remedy::set(
+            Self::BudgetTooSmall { ring_slot_bytes, least, .. } => smaller_batches(Remedy::set(
                 Setting::MemoryBudget,
-                Change::AtLeast(show_bytes_at_least(least * place_bytes)),
+                Change::AtLeast(show_bytes_at_least(least * ring_slot_bytes)),
             )),
             Self::BudgetTooLarge { limit, .. } => {
                 Remedy::set(Setting::MemoryBudget, Change::AtMost(show_bytes(limit.bytes)))

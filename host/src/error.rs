@@ -174,13 +174,13 @@ pub enum Error {
     #[error(
         "the memory budget of {} is too small: it must hold {least} batches, each of which takes \
          {} in whole huge pages",
-        show_bytes(*budget_bytes), show_bytes(*place_bytes)
+        show_bytes(*budget_bytes), show_bytes(*ring_slot_bytes)
     )]
     BudgetTooSmall {
         /// As given.
         budget_bytes: u64,
         /// Bytes of a batch, rounded up to huge pages.
-        place_bytes: u64,
+        ring_slot_bytes: u64,
         /// Batches that must fit.
         least: u64,
     },

@@ -1,6 +1,6 @@
-//! Recycled memory for batches: a fixed number of places cut from one mapping.
+//! Recycled memory for batches: a fixed number of slots cut from one mapping.
 //!
-//! Fresh memory for every batch costs a page fault per 4 KiB; a place is faulted in once, with huge
+//! Fresh memory for every batch costs a page fault per 4 KiB; a slot is faulted in once, with huge
 //! pages where the kernel has them, and used again. The last one used is the first to be lent
 //! again, so no more memory becomes resident than is ever in use at one time.
 #![expect(unsafe_code, reason = "lends disjoint parts of one mapping")]
@@ -13,13 +13,13 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What places are rounded to, in bytes: a huge page of x86-64 and of aarch64 with 4 KiB pages.
+/// What slots are rounded to, in bytes: a huge page of x86-64 and of aarch64 with 4 KiB pages.
 pub(crate) const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// Most places, whatever the budget.
-const PLACES_MAX: u64 = 1 << 16;
+/// Most slots, whatever the budget.
+const RING_SLOTS_MAX: u64 = 1 << 16;
 
-/// The places of one loader. Clones share them.
+/// The slots of one loader. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Ring {
     memory: Arc<Memory>,
@@ -28,60 +28,64 @@ pub struct Ring {
 /// The mapping and who has which part of it.
 #[derive(Debug)]
 struct Memory {
-    /// All places, one after the other.
+    /// All slots, one after the other.
     mapped: HugeMemory,
-    place_bytes: usize,
+    ring_slot_bytes: usize,
     batch_bytes: usize,
-    places: usize,
+    slots: usize,
     lent: Mutex<Lent>,
     given_back: Condvar,
 }
 
 #[derive(Debug)]
 struct Lent {
-    /// Free places; the last is lent next.
+    /// Free slots; the last is lent next.
     free: Vec<usize>,
-    /// Whether a place was ever lent.
+    /// Whether a slot was ever lent.
     is_faulted: Vec<bool>,
 }
 
 impl Ring {
-    /// Reserves as many places for batches of `batch_bytes` as `budget_bytes` holds.
+    /// Reserves as many slots for batches of `batch_bytes` as `budget_bytes` holds.
     ///
     /// It is an error if fewer than `least` fit. Nothing is resident before it is used.
     pub fn new(batch_bytes: u64, budget_bytes: u64, least: u64) -> Result<Self, Error> {
-        let place_bytes = place_bytes(batch_bytes);
-        let places = (budget_bytes / place_bytes).min(PLACES_MAX);
-        if places < least.max(1) {
-            return Err(Error::BudgetTooSmall { budget_bytes, place_bytes, least: least.max(1) });
+        let ring_slot_bytes = ring_slot_bytes(batch_bytes);
+        let slots = (budget_bytes / ring_slot_bytes).min(RING_SLOTS_MAX);
+        if slots < least.max(1) {
+            return Err(Error::BudgetTooSmall {
+                budget_bytes,
+                ring_slot_bytes,
+                least: least.max(1),
+            });
         }
-        let refused = |source| Error::RingMemory { bytes: places * place_bytes, source };
+        let refused = |source| Error::RingMemory { bytes: slots * ring_slot_bytes, source };
         let too_large = || refused(std::io::ErrorKind::OutOfMemory.into());
-        let place_bytes = usize::try_from(place_bytes).map_err(|_| too_large())?;
-        let places = usize::try_from(places).expect("at most PLACES_MAX");
-        let bytes = places.checked_mul(place_bytes).ok_or_else(too_large)?;
+        let ring_slot_bytes = usize::try_from(ring_slot_bytes).map_err(|_| too_large())?;
+        let slots = usize::try_from(slots).expect("at most RING_SLOTS_MAX");
+        let bytes = slots.checked_mul(ring_slot_bytes).ok_or_else(too_large)?;
         let mapped = HugeMemory::reserved(bytes).map_err(refused)?;
-        let lent = Lent { free: (0..places).rev().collect(), is_faulted: vec![false; places] };
+        let lent = Lent { free: (0..slots).rev().collect(), is_faulted: vec![false; slots] };
         Ok(Self {
             memory: Arc::new(Memory {
                 mapped,
-                place_bytes,
-                batch_bytes: usize::try_from(batch_bytes).expect("no larger than its place"),
-                places,
+                ring_slot_bytes,
+                batch_bytes: usize::try_from(batch_bytes).expect("no larger than its slot"),
+                slots,
                 lent: Mutex::new(lent),
                 given_back: Condvar::new(),
             }),
         })
     }
 
-    /// Number of places.
-    pub fn places(&self) -> usize {
-        self.memory.places
+    /// Number of slots.
+    pub fn slots(&self) -> usize {
+        self.memory.slots
     }
 
-    /// Bytes of a place, a multiple of 2 MiB.
-    pub fn place_bytes(&self) -> usize {
-        self.memory.place_bytes
+    /// Bytes of a slot, a multiple of 2 MiB.
+    pub fn ring_slot_bytes(&self) -> usize {
+        self.memory.ring_slot_bytes
     }
 
     /// Places that nobody has.
@@ -89,25 +93,25 @@ impl Ring {
         self.memory.lent().free.len()
     }
 
-    /// A place, if one is free. What is in it is arbitrary.
-    pub fn take(&self) -> Option<Place> {
+    /// A slot, if one is free. What is in it is arbitrary.
+    pub fn take(&self) -> Option<RingSlot> {
         let mut lent = self.memory.lent();
         let index = lent.free.pop()?;
         let is_first_use = !std::mem::replace(&mut lent.is_faulted[index], true);
         drop(lent);
-        let mut place = Place { memory: Arc::clone(&self.memory), index };
+        let mut slot = RingSlot { memory: Arc::clone(&self.memory), index };
         if is_first_use {
-            place.fault_in();
+            slot.fault_in();
         }
-        Some(place)
+        Some(slot)
     }
 
-    /// A place, waiting at most `limit` for one to be given back.
-    pub fn wait(&self, limit: Duration) -> Option<Place> {
+    /// A slot, waiting at most `limit` for one to be given back.
+    pub fn wait(&self, limit: Duration) -> Option<RingSlot> {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(place) = self.take() {
-                return Some(place);
+            if let Some(slot) = self.take() {
+                return Some(slot);
             }
             let left = deadline.checked_duration_since(Instant::now())?;
             let lent = self.memory.lent();
@@ -126,53 +130,55 @@ impl Memory {
     }
 }
 
-/// One place: memory for a batch, given back to the ring when dropped.
+/// One slot: memory for a batch, given back to the ring when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct RingSlot {
     memory: Arc<Memory>,
     index: usize,
 }
 
-impl Place {
+impl RingSlot {
     fn start(&self) -> NonNull<u8> {
-        let Memory { mapped, place_bytes, .. } = &*self.memory;
-        mapped.range(self.index * place_bytes, *place_bytes).cast()
+        let Memory { mapped, ring_slot_bytes, .. } = &*self.memory;
+        mapped.range(self.index * ring_slot_bytes, *ring_slot_bytes).cast()
     }
 
     /// Lets the kernel fault the memory of a batch in with one call.
     fn fault_in(&mut self) {
-        let Memory { mapped, place_bytes, batch_bytes, .. } = &*self.memory;
+        let Memory { mapped, ring_slot_bytes, batch_bytes, .. } = &*self.memory;
         let bytes = batch_bytes.next_multiple_of(meetpoint_storage::BLOCK_BYTES);
-        mapped.populate(self.index * place_bytes, bytes);
+        mapped.populate(self.index * ring_slot_bytes, bytes);
     }
 
-    /// The place as a buffer that a storage engine can fill; dropping that gives the place back.
+    /// The slot as a buffer that a storage engine can fill; dropping that gives the slot back.
     pub fn into_buffer(self) -> AlignedBuffer {
-        let (start, bytes) = (self.start(), self.memory.place_bytes);
-        // SAFETY: the place owns these bytes, aligned to a huge page and mapped (so initialised),
-        // wherever it moves to, and the boxed place lends them to nobody.
+        let (start, bytes) = (self.start(), self.memory.ring_slot_bytes);
+        // SAFETY: the slot owns these bytes, aligned to a huge page and mapped (so initialised),
+        // wherever it moves to, and the boxed slot lends them to nobody.
         unsafe { AlignedBuffer::from_owner(start, bytes, Box::new(self)) }
     }
 }
 
-impl Deref for Place {
+impl Deref for RingSlot {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: these `place_bytes` of the mapping are this place's alone; a mapping is
+        // SAFETY: these `ring_slot_bytes` of the mapping are this slot's alone; a mapping is
         // initialised memory.
-        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.memory.place_bytes) }
+        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.memory.ring_slot_bytes) }
     }
 }
 
-impl DerefMut for Place {
+impl DerefMut for RingSlot {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and the exclusive borrow keeps everybody else out.
-        unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr(), self.memory.place_bytes) }
+        unsafe {
+            std::slice::from_raw_parts_mut(self.start().as_ptr(), self.memory.ring_slot_bytes)
+        }
     }
 }
 
-impl BatchMemory for Place {
+impl BatchMemory for RingSlot {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
@@ -182,15 +188,15 @@ impl BatchMemory for Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RingSlot {
     fn drop(&mut self) {
         self.memory.lent().free.push(self.index);
         self.memory.given_back.notify_one();
     }
 }
 
-/// Bytes of a place for batches of `batch_bytes`.
-pub(crate) fn place_bytes(batch_bytes: u64) -> u64 {
+/// Bytes of a slot for batches of `batch_bytes`.
+pub(crate) fn ring_slot_bytes(batch_bytes: u64) -> u64 {
     batch_bytes.max(1).checked_next_multiple_of(HUGE_PAGE_BYTES).unwrap_or(u64::MAX)
 }
 
@@ -202,10 +208,10 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn the_budget_bounds_the_places() {
+    fn the_budget_bounds_the_slots() {
         let ring = Ring::new(3 * MIB, 17 * MIB, 1).unwrap();
-        assert_eq!((ring.places(), ring.place_bytes() as u64), (4, 4 * MIB));
-        let taken: Vec<Place> = std::iter::from_fn(|| ring.take()).collect();
+        assert_eq!((ring.slots(), ring.ring_slot_bytes() as u64), (4, 4 * MIB));
+        let taken: Vec<RingSlot> = std::iter::from_fn(|| ring.take()).collect();
         assert_eq!((taken.len(), ring.free()), (4, 0));
         assert!(ring.wait(Duration::from_millis(1)).is_none());
     }
@@ -219,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_used_last_is_lent_first() {
+    fn the_slot_used_last_is_lent_first() {
         let ring = Ring::new(MIB, 8 * MIB, 1).unwrap();
         let (first, second) = (ring.take().unwrap(), ring.take().unwrap());
         let address = first.as_ptr();
@@ -229,21 +235,21 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_place_is_never_lent_again_and_outlives_the_ring() {
+    fn a_retained_slot_is_never_lent_again_and_outlives_the_ring() {
         let ring = Ring::new(MIB, 6 * MIB, 1).unwrap();
         let mut kept = ring.take().unwrap();
         kept.fill(7);
         for round in 0..20 {
-            let mut others: Vec<Place> = std::iter::from_fn(|| ring.take()).collect();
+            let mut others: Vec<RingSlot> = std::iter::from_fn(|| ring.take()).collect();
             assert_eq!(others.len(), 2);
-            others.iter_mut().for_each(|place| place.fill(round));
+            others.iter_mut().for_each(|slot| slot.fill(round));
         }
         drop(ring);
         assert!(kept.iter().all(|&byte| byte == 7));
     }
 
     #[test]
-    fn a_place_that_became_a_buffer_goes_back_when_that_is_dropped() {
+    fn a_slot_that_became_a_buffer_is_returned_when_that_is_dropped() {
         let ring = Ring::new(MIB, 2 * MIB, 1).unwrap();
         let mut buffer = ring.take().unwrap().into_buffer();
         assert_eq!((buffer.capacity() as u64, ring.free()), (2 * MIB, 0));
@@ -253,25 +259,25 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_thread_gets_the_place_that_another_gives_back() {
+    fn a_waiting_thread_gets_the_slot_that_another_returns() {
         let ring = Ring::new(MIB, 2 * MIB, 1).unwrap();
-        let place = ring.take().unwrap();
+        let slot = ring.take().unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| ring.wait(Duration::from_secs(60)).is_some());
-            drop(place);
+            drop(slot);
             assert!(waiting.join().unwrap());
         });
     }
 
     #[test]
-    fn places_do_not_overlap() {
+    fn slots_do_not_overlap() {
         let ring = Ring::new(5 * MIB / 2, 12 * MIB, 1).unwrap();
-        let mut places: Vec<Place> = std::iter::from_fn(|| ring.take()).collect();
-        for (number, place) in (0u8..).zip(&mut places) {
-            place.fill(number);
+        let mut slots: Vec<RingSlot> = std::iter::from_fn(|| ring.take()).collect();
+        for (number, slot) in (0u8..).zip(&mut slots) {
+            slot.fill(number);
         }
-        for (number, place) in (0u8..).zip(&places) {
-            assert!(place.iter().all(|&byte| byte == number));
+        for (number, slot) in (0u8..).zip(&slots) {
+            assert!(slot.iter().all(|&byte| byte == number));
         }
     }
 }

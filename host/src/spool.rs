@@ -10,8 +10,8 @@
 
 use crate::config::{SpoolConfig, SpoolKind};
 use crate::job::free_bytes;
+use crate::limits::SpoolLimits;
 use crate::notice::Notice;
-use crate::places::SpoolLimits;
 use crate::{Error, clock};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::units::show_bytes;

@@ -104,9 +104,9 @@ fn microseconds(nanoseconds: u64) -> f64 {
 
 /// Rows for things that may overlap: each goes to the first row that is free.
 #[derive(Debug, Default)]
-struct Rows(Vec<u64>);
+struct Lanes(Vec<u64>);
 
-impl Rows {
+impl Lanes {
     fn place(&mut self, (from, to): (u64, u64)) -> u32 {
         let free = self.0.iter().position(|end| *end <= from).unwrap_or(self.0.len());
         if free == self.0.len() {
@@ -131,7 +131,7 @@ fn write_process<W: Write>(
     let batches: usize = process.epochs.iter().map(|epoch| epoch.records.len()).sum();
     let mut left_out = batches.saturating_sub(kept);
     let total_left_out = left_out as u64;
-    let mut rows: BTreeMap<u32, Rows> = BTreeMap::new();
+    let mut rows: BTreeMap<u32, Lanes> = BTreeMap::new();
     for epoch in &process.epochs {
         let skipped = left_out.min(epoch.records.len());
         left_out -= skipped;
@@ -202,7 +202,7 @@ fn write_consumer<W: Write>(
 fn write_preparation<W: Write>(
     events: &mut Events<W>,
     process: u32,
-    rows: &mut BTreeMap<u32, Rows>,
+    rows: &mut BTreeMap<u32, Lanes>,
     records: &[BatchRecord],
     begun: u64,
 ) -> io::Result<()> {

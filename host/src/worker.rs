@@ -4,14 +4,14 @@ use crate::batch::{Contents, Memory, Table};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, HostTask, Prepared};
-use crate::ring::{Place, Ring};
+use crate::ring::{Ring, RingSlot};
 use crate::{Error, cores};
 use meetpoint_format::column::ColumnSource;
 use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
-    BatchMemory, DecodeMemory, Error as PrepareError, Job, MemoryKind, Mended, PreparedBatch,
-    Preparer, Resources,
+    BatchMemory, DecodeMemory, Error as PrepareError, Job, MemoryKind, PreparedBatch, Preparer,
+    Replacement, Resources,
 };
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{AlignedBuffer, Counters, open_engine};
@@ -34,7 +34,7 @@ pub(crate) struct HostPreparer {
 
 /// A place of the ring; or memory of its own, where a batch turns out to be larger.
 struct HostMemory {
-    place: Place,
+    place: RingSlot,
     own: Option<AlignedBuffer>,
     /// Most bytes of that.
     limit: u64,
@@ -67,7 +67,7 @@ impl BatchMemory for HostMemory {
 
 impl From<HostMemory> for Memory {
     fn from(memory: HostMemory) -> Self {
-        memory.own.map_or(Self::Place(memory.place), Self::Own)
+        memory.own.map_or(Self::Ring(memory.place), Self::Own)
     }
 }
 
@@ -86,13 +86,13 @@ impl ContentsReader {
         table: &Table,
         payload: &[u8],
         samples: Vec<u64>,
-        mended: Vec<Mended>,
+        replacements: Vec<Replacement>,
     ) -> Result<(Contents, u64), LabelError> {
         let labels = self.labels(table, payload)?;
         let start_ns = thread_cpu_ns();
         let crc32c = self.verifies.then(|| table.sample_checksums(payload));
         let verify_ns = thread_cpu_ns() - start_ns;
-        Ok((Contents { samples, labels, crc32c, mended }, verify_ns))
+        Ok((Contents { samples, labels, crc32c, replacements }, verify_ns))
     }
 
     /// Labels, where the batch has the column.
@@ -185,7 +185,7 @@ impl HostPreparer {
         at_work: &mut dyn FnMut(),
     ) -> Result<Option<Prepared>, Error> {
         let HostTask { serial, epoch, batch: BatchIndex(batch) } = task;
-        let Some(place) = driver.wait_for_place(&self.ring, serial) else {
+        let Some(place) = driver.wait_for_slot(&self.ring, serial) else {
             return Ok(None);
         };
         let start_ns = monotonic_ns();
@@ -196,7 +196,7 @@ impl HostPreparer {
         self.serial.store(serial, Ordering::Relaxed);
         let mut memory = HostMemory { place, own: None, limit: self.own_bytes_max };
         let prepared = self.preparer.prepare(epoch, batch, &mut memory, &mut is_wanted);
-        let PreparedBatch { layout, samples, mended, stats } = match prepared {
+        let PreparedBatch { layout, samples, replacements, stats } = match prepared {
             Err(PrepareError::Interrupted) => return Ok(None),
             prepared => prepared?,
         };
@@ -205,7 +205,7 @@ impl HostPreparer {
         let memory = Memory::from(memory);
         let (contents, verify_ns) = self
             .contents
-            .read(&table, memory.payload(table.bytes()), samples, mended)
+            .read(&table, memory.payload(table.bytes()), samples, replacements)
             .expect("the dataset's index has checked its labels");
         let stats = Some(stats);
         let bring_ns = 0;

@@ -3,7 +3,7 @@
 
 use crate::planes::{Planes, ROW_SLACK, Row};
 use crate::stage::Stage;
-use crate::tensor::{Place, TensorWriter};
+use crate::tensor::{RowPosition, TensorWriter};
 
 /// What is filled.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Filling<'_> {
         let y = if canvas.flipped { height - 1 - y } else { y };
         match &mut self.target {
             Target::Tensor(writer, out) => {
-                let place = Place { y, height, mirrored: canvas.mirrored };
+                let place = RowPosition { y, height, mirrored: canvas.mirrored };
                 writer.write_row(row, place, out);
             }
             Target::Picture(picture) => {

@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_random_region_lies_inside(
+        fn a_random_region_is_inside_the_picture(
             seed: u64, width in 1..70_000u32, height in 1..70_000u32,
             scale in (1e-9..1.0f64, 1e-9..1.0f64), ratio in (1e-6..1e6f64, 1e-6..1e6f64),
         ) {

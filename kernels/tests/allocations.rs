@@ -9,7 +9,7 @@ use meetpoint_format::recipe::{
 };
 use meetpoint_jpeg::{Form, Spacing, entry_points, to_form};
 use meetpoint_kernels::resize::{Filter, Resize, Resizer};
-use meetpoint_kernels::tensor::{ElementTable, Place, TensorWriter};
+use meetpoint_kernels::tensor::{ElementTable, RowPosition, TensorWriter};
 use meetpoint_kernels::{Cpu, Encoded, Region, SampleId, SamplePreparer, Stripe};
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
@@ -92,7 +92,7 @@ fn a_resizer_and_a_writer_allocate_nothing_for_sizes_that_they_have_seen() {
                         let width = needed.width as usize;
                         let stripe = Stripe { planes, stride, width, rows };
                         resizer.feed(stripe, &mut || (), &mut |y, row| {
-                            let place = Place { y, height: 200, mirrored: true };
+                            let place = RowPosition { y, height: 200, mirrored: true };
                             writer.write_row(row, place, &mut out);
                         });
                         fed += rows;

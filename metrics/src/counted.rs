@@ -25,7 +25,7 @@ pub struct Handed {
 impl Handed {
     /// A batch of the runtime, after its consumer waited for it.
     pub fn of(batch: &Batch, waited: Duration) -> Self {
-        let replaced = batch.mended().iter().filter(|it| it.replaced_by.is_some()).count();
+        let replaced = batch.replacements().iter().filter(|it| it.replaced_by.is_some()).count();
         Self {
             source: match batch.source() {
                 Source::Host => "host",
@@ -34,7 +34,7 @@ impl Handed {
             samples: batch.samples().len() as u64,
             bytes: batch.bytes().len() as u64,
             replaced: replaced as u64,
-            skipped: (batch.mended().len() - replaced) as u64,
+            skipped: (batch.replacements().len() - replaced) as u64,
             waited,
         }
     }

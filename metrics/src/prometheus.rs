@@ -15,7 +15,7 @@ struct Prepared {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Mended {
+struct DamageAction {
     action: &'static str,
 }
 
@@ -26,7 +26,7 @@ pub struct Prometheus {
     batches: Family<Prepared, Counter>,
     samples: Counter,
     bytes: Counter,
-    damaged: Family<Mended, Counter>,
+    damaged: Family<DamageAction, Counter>,
     epochs: Counter,
     revoked: Counter,
     stalls: Counter,
@@ -86,7 +86,7 @@ impl Prometheus {
         self.samples.inc_by(handed.samples);
         self.bytes.inc_by(handed.bytes);
         for (action, samples) in handed.damaged() {
-            self.damaged.get_or_create(&Mended { action }).inc_by(samples);
+            self.damaged.get_or_create(&DamageAction { action }).inc_by(samples);
         }
         self.wait.observe(handed.waited.as_secs_f64());
     }

@@ -128,7 +128,7 @@ fn flush(exporter: &Exporter) -> Result<(), String> {
 }
 
 #[test]
-fn a_collector_is_told_what_was_counted() {
+fn a_collector_receives_the_counters() {
     let (address, requests) = collector(Says::Thanks);
     let exporter = exporter(address);
     exporter.batch(&batch("host"));
@@ -231,7 +231,7 @@ fn it_sends_by_itself() {
 }
 
 #[test]
-fn one_that_is_not_there_is_told_of_once() {
+fn an_unreachable_collector_is_reported_once() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let exporter = exporter(address);
     exporter.batch(&batch("host"));

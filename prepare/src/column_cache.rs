@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const BYTES_MAX: usize = 128 << 20;
 
 /// Index of a record batch, and of a further column.
-type Place = (usize, usize);
+type ColumnKey = (usize, usize);
 
 /// What was read again because the cache was too small for the columns asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +33,11 @@ pub(crate) struct ColumnCache(Mutex<Cached>);
 
 #[derive(Debug)]
 struct Cached {
-    arrays: HashMap<Place, Entry>,
+    arrays: HashMap<ColumnKey, Entry>,
     bytes: usize,
     bytes_max: usize,
     /// What was read or in the cache since the reads are counted.
-    seen: HashSet<Place>,
+    seen: HashSet<ColumnKey>,
     seen_bytes: usize,
     reads_again: u64,
     read_again_bytes: usize,
@@ -82,8 +82,8 @@ impl ColumnCache {
     }
 
     /// Counts reads from 0.
-    pub(crate) fn count_anew(&self) {
-        self.lock().count_anew();
+    pub(crate) fn reset_counts(&self) {
+        self.lock().reset_counts();
     }
 
     /// What was read again since reads are counted, if that is more than what was asked for, and
@@ -96,7 +96,7 @@ impl ColumnCache {
             needed_bytes: cached.seen_bytes as u64,
             cache_bytes: cached.bytes_max as u64,
         };
-        cached.count_anew();
+        cached.reset_counts();
         let is_first = again.bytes > again.needed_bytes && !cached.is_reported;
         cached.is_reported |= is_first;
         is_first.then_some(again)
@@ -105,7 +105,7 @@ impl ColumnCache {
     /// A column of a record batch, read by `read` where it is not in the cache.
     pub(crate) fn of<E>(
         &self,
-        place: Place,
+        place: ColumnKey,
         read: impl FnOnce() -> Result<ArrayRef, E>,
     ) -> Result<ArrayRef, E> {
         {
@@ -125,7 +125,7 @@ impl ColumnCache {
 }
 
 impl Cached {
-    fn add(&mut self, place: Place, array: &ArrayRef) {
+    fn add(&mut self, place: ColumnKey, array: &ArrayRef) {
         let bytes = array.get_array_memory_size();
         if self.arrays.contains_key(&place) {
             return;
@@ -155,7 +155,7 @@ impl Cached {
         }
     }
 
-    fn count_anew(&mut self) {
+    fn reset_counts(&mut self) {
         self.seen = self.arrays.keys().copied().collect();
         self.seen_bytes = self.bytes;
         (self.reads_again, self.read_again_bytes) = (0, 0);
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use arrow_array::UInt8Array;
 
-    fn ask(cache: &ColumnCache, place: Place, bytes: usize) -> bool {
+    fn ask(cache: &ColumnCache, place: ColumnKey, bytes: usize) -> bool {
         let mut was_read = false;
         let read = || {
             was_read = true;
@@ -201,7 +201,7 @@ mod tests {
         // One after another, each is read once.
         assert_eq!(read(&[0, 0, 0, 1, 1, 2, 2, 3, 3]), 4);
         assert_eq!(cache.take_read_again(), None);
-        cache.count_anew();
+        cache.reset_counts();
         let shuffled = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0];
         assert_eq!(read(&shuffled), 10);
         // Column 2 was in the cache when counting began, and so was 3.

@@ -117,7 +117,7 @@ impl Damage {
         (sample, location): (u64, &SampleLocation),
         error: &Error,
     ) -> Self {
-        let (file, _, key) = dataset.place_in_words(sample, location);
+        let (file, _, key) = dataset.location_in_words(sample, location);
         let (what, remedy) = (error.what(), error.remedy());
         Self { epoch, sample, key, file, offset: location.offset, what, remedy }
     }
@@ -125,7 +125,7 @@ impl Damage {
 
 /// A damaged sample of a batch that was prepared all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
+pub struct Replacement {
     /// Where in the batch it was to stand, from 0.
     pub position: u32,
     /// What is wrong with it.
@@ -135,10 +135,10 @@ pub struct Mended {
 }
 
 /// The samples that a batch holds in the end, in order, where `wanted` are those of its places.
-pub fn samples_held(wanted: impl Iterator<Item = u64>, mended: &[Mended]) -> Vec<u64> {
-    let at = |position: usize| mended.iter().find(|it| it.position as usize == position);
+pub fn samples_held(wanted: impl Iterator<Item = u64>, replacements: &[Replacement]) -> Vec<u64> {
+    let at = |position: usize| replacements.iter().find(|it| it.position as usize == position);
     let held = wanted.enumerate().filter_map(|(position, sample)| match at(position) {
-        Some(mended) => mended.replaced_by,
+        Some(replacement) => replacement.replaced_by,
         None => Some(sample),
     });
     held.collect()

@@ -417,7 +417,7 @@ impl Dataset {
                 *longest = longest.saturating_mul(pixels);
             }
         }
-        self.column_cache.count_anew();
+        self.column_cache.reset_counts();
         Ok(longest)
     }
 
@@ -486,7 +486,7 @@ impl Dataset {
         stored: &'a [u8],
     ) -> Result<Cow<'a, [u8]>, Error> {
         original(stored).map_err(|source| {
-            let (part, row, key) = self.place_in_words(sample, location);
+            let (part, row, key) = self.location_in_words(sample, location);
             Error::Sample { part, row, key, source }
         })
     }
@@ -523,7 +523,7 @@ impl Dataset {
         }
         let (member, own) = self.of_part(part);
         self.members[member].read_part(own, offset, into).map_err(|source| {
-            let (_, row, key) = self.place_in_words(sample, location);
+            let (_, row, key) = self.location_in_words(sample, location);
             Error::Read { row, key, source }
         })
     }
@@ -534,7 +534,7 @@ impl Dataset {
         if !matches!(error, Content { .. } | ContentChanged { .. } | ContentChecksum { .. }) {
             return error;
         }
-        let (_, row, key) = self.place_in_words(sample, location);
+        let (_, row, key) = self.location_in_words(sample, location);
         Error::InPlace { row, key, source: Box::new(error) }
     }
 
@@ -556,12 +556,12 @@ impl Dataset {
             let error = Error::ContentChecksum { path, offset, bytes, got, expected };
             return Err(self.in_place(sample, location, error));
         }
-        let (part, row, key) = self.place_in_words(sample, location);
+        let (part, row, key) = self.location_in_words(sample, location);
         Err(Error::ChecksumMismatch { part, row, key, got, expected })
     }
 
     /// Part file, row and key of a sample, for an error.
-    pub(crate) fn place_in_words(
+    pub(crate) fn location_in_words(
         &self,
         sample: u64,
         location: &SampleLocation,

@@ -1,6 +1,6 @@
 //! The seam between who wants a batch and who makes it.
 
-use crate::{BatchMemory, Error, Mended};
+use crate::{BatchMemory, Error, Replacement};
 use meetpoint_format::column::{BatchColumns, BatchLayout};
 use meetpoint_kernels::Interrupt;
 use meetpoint_storage::Counters;
@@ -29,7 +29,7 @@ pub trait Preparer: Send {
     /// any more; a batch that was given up ends with [`Error::Interrupted`].
     ///
     /// Damaged samples are what [`Job::on_error`](crate::Job::on_error) makes of them: an error, or
-    /// [`PreparedBatch::mended`]. The rows behind one that is left out move up.
+    /// [`PreparedBatch::replacements`]. The rows behind one that is left out move up.
     fn prepare(
         &mut self,
         epoch: u32,
@@ -50,7 +50,7 @@ pub struct PreparedBatch {
     /// Its samples in batch order: replacements among them, and without those left out.
     pub samples: Vec<u64>,
     /// Damaged samples, by their positions.
-    pub mended: Vec<Mended>,
+    pub replacements: Vec<Replacement>,
     /// What preparing it took.
     pub stats: PrepareStats,
 }

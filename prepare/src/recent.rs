@@ -6,15 +6,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most bytes of keys that are kept; a record batch with more is not.
+/// Most bytes of keys that are recent; a record batch with more is not.
 const BYTES_MAX: usize = 4 << 20;
 
 /// Record batches with their keys, the one that was asked for last first.
 #[derive(Debug, Default)]
-pub(crate) struct RecentKeys(Mutex<Kept>);
+pub(crate) struct RecentKeys(Mutex<RecentBatches>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RecentBatches {
     batches: VecDeque<(usize, Arc<[String]>)>,
     bytes: usize,
 }
@@ -25,13 +25,13 @@ fn bytes_of(keys: &[String]) -> usize {
 }
 
 impl RecentKeys {
-    /// The keys of a record batch, read by `read` where they are not kept.
+    /// The keys of a record batch, read by `read` where they are not recent.
     pub(crate) fn of<E>(
         &self,
         record_batch: usize,
         read: impl FnOnce() -> Result<Vec<String>, E>,
     ) -> Result<Arc<[String]>, E> {
-        if let Some(keys) = self.kept(record_batch) {
+        if let Some(keys) = self.cached(record_batch) {
             return Ok(keys);
         }
         // Two threads may read the same; what they read is equal.
@@ -40,28 +40,28 @@ impl RecentKeys {
         Ok(keys)
     }
 
-    fn kept(&self, record_batch: usize) -> Option<Arc<[String]>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.batches.iter().position(|(number, _)| *number == record_batch)?;
+    fn cached(&self, record_batch: usize) -> Option<Arc<[String]>> {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = recent.batches.iter().position(|(number, _)| *number == record_batch)?;
         if at > 0 {
-            let found = kept.batches.remove(at).expect("it was found there");
-            kept.batches.push_front(found);
+            let found = recent.batches.remove(at).expect("it was found there");
+            recent.batches.push_front(found);
         }
-        Some(Arc::clone(&kept.batches[0].1))
+        Some(Arc::clone(&recent.batches[0].1))
     }
 
     fn keep(&self, record_batch: usize, keys: &Arc<[String]>) {
         let bytes = bytes_of(keys);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_there = kept.batches.iter().any(|(number, _)| *number == record_batch);
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_there = recent.batches.iter().any(|(number, _)| *number == record_batch);
         if is_there || bytes > BYTES_MAX {
             return;
         }
-        kept.batches.push_front((record_batch, Arc::clone(keys)));
-        kept.bytes += bytes;
-        while kept.bytes > BYTES_MAX {
-            let (_, oldest) = kept.batches.pop_back().expect("what is kept has bytes");
-            kept.bytes -= bytes_of(&oldest);
+        recent.batches.push_front((record_batch, Arc::clone(keys)));
+        recent.bytes += bytes;
+        while recent.bytes > BYTES_MAX {
+            let (_, oldest) = recent.batches.pop_back().expect("what is recent has bytes");
+            recent.bytes -= bytes_of(&oldest);
         }
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_last_is_kept_and_the_rest_goes() {
+    fn the_most_recently_used_entry_is_retained_and_the_rest_is_evicted() {
         let keys = RecentKeys::default();
         let third = BYTES_MAX / 3 - 100;
         for batch in 0..3 {

@@ -73,7 +73,7 @@ impl Dataset {
         (sample, location): (u64, &meetpoint_format::dataset::SampleLocation),
         why: Unprepared,
     ) -> Error {
-        let place = || self.place_in_words(sample, location);
+        let place = || self.location_in_words(sample, location);
         match why {
             Unprepared::Picture(PictureError::Interrupted) => Error::Interrupted,
             Unprepared::Picture(PictureError::DoesNotFit(source)) => {

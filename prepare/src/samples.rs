@@ -256,7 +256,7 @@ impl SampleReader {
             Err(source) => {
                 self.pool.give(buffer);
                 let (sample, location) = &group.samples[0];
-                let (_, row, key) = self.dataset.place_in_words(*sample, location);
+                let (_, row, key) = self.dataset.location_in_words(*sample, location);
                 Err(Error::Read { row, key, source })
             }
         });

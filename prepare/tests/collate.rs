@@ -580,7 +580,7 @@ proptest::proptest! {
 
     /// No picture is larger, or smaller, than the recipe says before it is decoded.
     #[test]
-    fn pictures_lie_within_the_sizes_of_their_recipe(
+    fn pictures_are_within_the_sizes_of_their_recipe(
         height in 1..60_u32, width in 1..60_u32, seed: u64, which in 0..9_usize,
     ) {
         let operations = [

@@ -316,7 +316,7 @@ fn a_null_is_damage_of_its_sample_and_removes_or_replaces_all_of_its_columns() {
     let replacing = Job { on_error: OnError::Always(Action::Replace), ..raising.clone() };
     let mut replacer = preparer(&replacing);
     let prepared = replacer.prepare(0, batch, &mut out, &mut |_| true).unwrap();
-    let by = prepared.mended[0].replaced_by.unwrap();
+    let by = prepared.replacements[0].replaced_by.unwrap();
     let mut replaced = samples.clone();
     replaced[position] = by;
     assert_columns(&replacer, &prepared, &out, &replaced);
@@ -325,7 +325,7 @@ fn a_null_is_damage_of_its_sample_and_removes_or_replaces_all_of_its_columns() {
     let unaware = job(&dataset, &["image", "caption"]);
     let mut preparer = preparer(&unaware);
     let prepared = preparer.prepare(0, batch, &mut memory(&unaware), &mut |_| true).unwrap();
-    assert_eq!((&prepared.mended[..], &prepared.samples[..]), (&[][..], &samples[..]));
+    assert_eq!((&prepared.replacements[..], &prepared.samples[..]), (&[][..], &samples[..]));
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn a_column_that_is_corrupt_on_disk_is_damage_of_the_samples_of_its_record_batch
     let mut left_out = Vec::new();
     for batch in 0..5 {
         let prepared = preparer.prepare(0, batch, &mut vec![0; 4096], &mut |_| true).unwrap();
-        left_out.extend(prepared.mended.iter().map(|mended| mended.damage.sample));
+        left_out.extend(prepared.replacements.iter().map(|replacement| replacement.damage.sample));
     }
     left_out.sort_unstable();
     assert_eq!(left_out, (0..9).collect::<Vec<_>>(), "the first part has one record batch");

@@ -128,7 +128,7 @@ fn a_part_that_is_gone_or_became_a_pipe_after_opening_is_an_error_and_no_wait() 
 }
 
 #[test]
-fn what_lies_side_by_side_is_read_at_once() {
+fn adjacent_samples_are_read_at_once() {
     let (_folder, dataset) = dataset();
     let bytes = dataset.manifest().image_bytes;
     let mut reader = SampleReader::new(dataset, engine(8), OnDamage::Fail).unwrap();
@@ -205,7 +205,7 @@ fn many_parts_open_in_their_order_and_a_damaged_one_is_named() {
 }
 
 #[test]
-fn a_part_that_was_shortened_is_told_with_its_sample_and_remedy() {
+fn a_truncated_part_is_reported_with_its_sample_and_remedy() {
     let (folder, dataset) = dataset();
     let last = dataset.locate(299).unwrap();
     assert_eq!(dataset.key(299).unwrap(), "299");

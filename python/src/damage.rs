@@ -1,7 +1,7 @@
 //! Damaged samples: Python's policy, and what is reported of them.
 
 use meetpoint_diagnose::Surface;
-use meetpoint_host::{Action, Damage, Judge, Mended, OnError};
+use meetpoint_host::{Action, Damage, Judge, OnError, Replacement};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,15 +79,15 @@ fn fields<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>>
 pub(crate) fn record<'py>(
     py: Python<'py>,
     batch: u32,
-    mended: &Mended,
+    replacement: &Replacement,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let fields = fields(py, &mended.damage)?;
-    let action = match mended.replaced_by {
+    let fields = fields(py, &replacement.damage)?;
+    let action = match replacement.replaced_by {
         Some(_) => Action::Replace,
         None => Action::Skip,
     };
     fields.set_item("batch", batch)?;
     fields.set_item("action", action.as_str())?;
-    fields.set_item("replaced_by", mended.replaced_by)?;
+    fields.set_item("replaced_by", replacement.replaced_by)?;
     Ok(fields)
 }

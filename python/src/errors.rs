@@ -2,12 +2,12 @@
 
 pub(crate) use crate::exceptions::plain;
 
-use crate::exceptions::{Place, Said, at, raise};
+use crate::exceptions::{ErrorLocation, Said, at, raise};
 use crate::panics;
 use meetpoint_datasets::Error as DatasetsError;
 use meetpoint_datasets::operations::OperationError;
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::recipe::{OperationPlace, RecipeError, Subject};
+use meetpoint_format::recipe::{OperationPosition, RecipeError, Subject};
 use meetpoint_host::Error as HostError;
 use meetpoint_planner::Error as PlannerError;
 use meetpoint_prepare::cache::CacheError;
@@ -41,7 +41,8 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
             raise(py, "DatasetError", said, at(dataset))
         }
         HostError::TooManyErrors { key, file, .. } => {
-            let place = Place { file: Some(file.clone()), row: None, key: Some(key.clone()) };
+            let place =
+                ErrorLocation { file: Some(file.clone()), row: None, key: Some(key.clone()) };
             raise(py, "DamageLimitError", said, place)
         }
         HostError::Quarantine { .. } => plain(py, "StorageError", said),
@@ -115,7 +116,7 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
 }
 
 /// Where a damaged sample lies.
-fn place_of(error: &PrepareError) -> Place {
+fn place_of(error: &PrepareError) -> ErrorLocation {
     match error {
         PrepareError::ChecksumMismatch { part, row, key, .. }
         | PrepareError::DecodeMemory { part, row, key, .. }
@@ -126,19 +127,19 @@ fn place_of(error: &PrepareError) -> Place {
         | PrepareError::RowsOfBoxes { part, row, key, .. }
         | PrepareError::PreparedSample { part, row, key, .. }
         | PrepareError::Sample { part, row, key, .. } => {
-            Place { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
+            ErrorLocation { file: Some(part.clone()), row: Some(*row), key: Some(key.clone()) }
         }
         PrepareError::Read { row, key, source } => {
             let file = source.path().map(|path| path.display().to_string());
-            Place { file, row: Some(*row), key: Some(key.clone()) }
+            ErrorLocation { file, row: Some(*row), key: Some(key.clone()) }
         }
         PrepareError::InPlace { row, key, source } => {
-            Place { row: Some(*row), key: Some(key.clone()), ..place_of(source) }
+            ErrorLocation { row: Some(*row), key: Some(key.clone()), ..place_of(source) }
         }
         PrepareError::Content { path, .. }
         | PrepareError::ContentChanged { path, .. }
         | PrepareError::ContentChecksum { path, .. } => at(path),
-        _ => Place::default(),
+        _ => ErrorLocation::default(),
     }
 }
 
@@ -158,7 +159,7 @@ pub(crate) fn of_transforms(
     error: &RecipeError,
     transforms: &[(usize, String)],
 ) -> PyErr {
-    let OperationPlace { path, names, view } = match &error.subject {
+    let OperationPosition { path, names, view } = match &error.subject {
         Subject::Operation(place) => &**place,
         Subject::Recipe | Subject::View { .. } | Subject::Target { .. } => {
             return plain(py, "RecipeError", Said::new(error.located(), error));

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// What an exception of the package says beside its sentence.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct ErrorLocation {
     /// Dataset, part or recipe.
     pub(crate) file: Option<String>,
     /// Row in the part.
@@ -58,7 +58,7 @@ impl<M: Into<String>, R: Into<String>> From<(M, R)> for Said {
 }
 
 /// An exception of `meetpoint.errors` by the name of its class.
-pub(crate) fn raise(py: Python<'_>, class: &str, said: Said, place: Place) -> PyErr {
+pub(crate) fn raise(py: Python<'_>, class: &str, said: Said, place: ErrorLocation) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let class = py.import("meetpoint.errors")?.getattr(class)?;
         let details = PyDict::new(py);
@@ -74,10 +74,10 @@ pub(crate) fn raise(py: Python<'_>, class: &str, said: Said, place: Place) -> Py
 
 /// An exception without a place; a message alone, or one with its remedy.
 pub(crate) fn plain(py: Python<'_>, class: &str, said: impl Into<Said>) -> PyErr {
-    raise(py, class, said.into(), Place::default())
+    raise(py, class, said.into(), ErrorLocation::default())
 }
 
 /// A file or folder as a place.
-pub(crate) fn at(path: &Path) -> Place {
-    Place { file: Some(path.display().to_string()), ..Place::default() }
+pub(crate) fn at(path: &Path) -> ErrorLocation {
+    ErrorLocation { file: Some(path.display().to_string()), ..ErrorLocation::default() }
 }

@@ -54,7 +54,9 @@ mod _native {
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]
-    use super::operations::{Rows, diff, merge, repair, sample, select, shuffle, split, stats};
+    use super::operations::{
+        RowReader, diff, merge, repair, sample, select, shuffle, split, stats,
+    };
     #[pymodule_export]
     use super::plan::read_plan;
     #[pymodule_export]

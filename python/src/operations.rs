@@ -251,7 +251,7 @@ pub(crate) fn repair(
     run(py, &stop, progress, |report| operations::repair(&dataset, &to, &copy, report))
 }
 
-/// What the thread of [`Rows`] sends.
+/// What the thread of [`RowReader`] sends.
 enum Sent {
     /// A row as JSON.
     Row(String),
@@ -261,7 +261,7 @@ enum Sent {
 
 /// Rows of a dataset, read on a thread of their own a little ahead of the consumer.
 #[pyclass(frozen, module = "meetpoint._native")]
-pub(crate) struct Rows {
+pub(crate) struct RowReader {
     /// `None` once all were handed out, or one could not be read.
     reading: Mutex<Option<Reading>>,
 }
@@ -273,7 +273,7 @@ struct Reading {
 
 #[guarded]
 #[pymethods]
-impl Rows {
+impl RowReader {
     #[new]
     fn new(
         py: Python<'_>,

@@ -1,7 +1,7 @@
 //! Where ranks that are processes meet, as the package hands it over.
 
 use crate::{errors, guarded};
-use meetpoint_host::collective::{Listener, Meeting, Place, TOKEN_BYTES, Token};
+use meetpoint_host::collective::{Listener, Meeting, RendezvousAddress, TOKEN_BYTES, Token};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,8 @@ pub(crate) struct RankListener {
 impl RankListener {
     #[new]
     fn new(py: Python<'_>, place: &str) -> PyResult<Self> {
-        let bound = py.detach(|| Place::parse(place).and_then(|place| Listener::bind(&place)));
+        let bound =
+            py.detach(|| RendezvousAddress::parse(place).and_then(|place| Listener::bind(&place)));
         let listener = bound.map_err(|error| errors::of_host(py, &error.into()))?;
         let port = listener.port();
         Ok(Self { listener: Mutex::new(Some(listener)), port })
@@ -51,7 +52,7 @@ impl MeetingSettings {
         ranks: u32,
         limit: Duration,
     ) -> PyResult<Meeting> {
-        let place = Place::parse(&self.place);
+        let place = RendezvousAddress::parse(&self.place);
         let place = place.map_err(|error| errors::of_host(py, &error.into()))?;
         let token: [u8; TOKEN_BYTES] = self.token.try_into().map_err(|_| {
             errors::plain(py, "SettingError", format!("a token has {TOKEN_BYTES} bytes"))

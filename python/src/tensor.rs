@@ -5,7 +5,7 @@ use crate::{damage, guarded};
 use meetpoint_format::column::{
     Column, ColumnBytes, ColumnKind, ColumnSource, ElementType, Extent,
 };
-use meetpoint_host::{Batch as HostBatch, MemoryKind, Mended};
+use meetpoint_host::{Batch as HostBatch, MemoryKind, Replacement};
 use meetpoint_scheduler::Source;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyBufferError, PyKeyError};
@@ -179,11 +179,11 @@ impl Tensor {
 /// The values of a column.
 #[derive(Debug)]
 enum Values {
-    Tensor(Place),
+    Tensor(TensorLayout),
     /// Values of all samples, and the offsets between samples.
-    Ragged(Place, Place),
+    Ragged(TensorLayout, TensorLayout),
     /// Elements of all samples, the offsets between samples, and the shape of each.
-    Shaped(Place, Place, Place),
+    Shaped(TensorLayout, TensorLayout, TensorLayout),
     /// Read before libraries may write to the memory.
     Bytes(Vec<Vec<u8>>),
     Text(Vec<String>),
@@ -191,7 +191,7 @@ enum Values {
 
 /// Where a tensor lies in the memory of a batch.
 #[derive(Debug, Clone)]
-struct Place {
+struct TensorLayout {
     offset: usize,
     axes: Vec<i64>,
     element: ElementType,
@@ -206,7 +206,11 @@ impl Values {
         let (samples, element) = (column.samples(), kind.element());
         let place = |offset: usize, rows: usize| {
             let axes = lengths.iter().map(|length| i64::from(*length));
-            Place { offset, axes: std::iter::once(axis(rows)).chain(axes).collect(), element }
+            TensorLayout {
+                offset,
+                axes: std::iter::once(axis(rows)).chain(axes).collect(),
+                element,
+            }
         };
         let values = || (0..samples).map(|sample| column.value(sample).unwrap_or_default());
         match kind {
@@ -214,17 +218,19 @@ impl Values {
                 Self::Tensor(place(offset, samples))
             }
             ColumnKind::Ragged { .. } | ColumnKind::PaddedRagged { .. } => {
-                let offsets = Place { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
+                let offsets =
+                    TensorLayout { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
                 Self::Ragged(place(offset + 8 * (samples + 1), column.rows()), offsets)
             }
             ColumnKind::Shaped { .. } => {
                 let rank = kind.rank_of_shapes();
-                let offsets = Place { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
+                let offsets =
+                    TensorLayout { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
                 let offset = offset + 8 * (samples + 1);
                 let axes = vec![axis(samples), axis(rank)];
-                let shapes = Place { offset, axes, element: OFFSETS };
+                let shapes = TensorLayout { offset, axes, element: OFFSETS };
                 let offset = offset + 8 * samples * rank;
-                let values = Place { offset, axes: vec![axis(column.rows())], element };
+                let values = TensorLayout { offset, axes: vec![axis(column.rows())], element };
                 Self::Shaped(values, offsets, shapes)
             }
             ColumnKind::Bytes => Self::Bytes(values().map(<[u8]>::to_vec).collect()),
@@ -254,13 +260,13 @@ pub(crate) struct Batch {
     /// `None` where the dataset has none, or where batches have no column with labels.
     labels: Option<Vec<i32>>,
     /// Where labels are rows of float32.
-    soft_labels: Option<Place>,
-    mended: Vec<Mended>,
+    soft_labels: Option<TensorLayout>,
+    replacements: Vec<Replacement>,
 }
 
 impl Batch {
-    fn tensor(&self, place: &Place) -> Tensor {
-        let Place { offset, axes, element } = place.clone();
+    fn tensor(&self, place: &TensorLayout) -> Tensor {
+        let TensorLayout { offset, axes, element } = place.clone();
         Tensor { memory: Arc::clone(&self.memory), offset, axes, element }
     }
 }
@@ -293,7 +299,7 @@ impl From<HostBatch> for Batch {
             },
             samples: batch.samples().to_vec(),
             labels: has_labels.then(|| batch.labels().iter().copied().collect()).flatten(),
-            mended: batch.mended().to_vec(),
+            replacements: batch.replacements().to_vec(),
             memory: Memory::new(Elements::Batch(Box::new(batch))),
         }
     }
@@ -371,7 +377,10 @@ impl Batch {
 
     #[getter]
     fn damaged<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        self.mended.iter().map(|mended| damage::record(py, self.index, mended)).collect()
+        self.replacements
+            .iter()
+            .map(|replacement| damage::record(py, self.index, replacement))
+            .collect()
     }
 
     #[getter]

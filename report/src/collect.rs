@@ -1,8 +1,8 @@
 //! From what the runtime measured to what a report holds: units, sums and peaks.
 
 use super::{
-    Batch, Device, Displacement, Epoch, Knob, Learned, Picked, Quantiles, RunEvent, Source, Totals,
-    profile,
+    AutoChoice, Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, RunEvent, Source,
+    Totals, profile,
 };
 use meetpoint_host::Targets;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
@@ -35,9 +35,9 @@ pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch
             None => stats.schedule.record.as_ref().map(ToString::to_string),
             Some(_) => None,
         },
-        picked: stats.schedule.picked.map(|picked| Picked {
-            strategy: picked.strategy.name().as_str().to_owned(),
-            why: picked.why,
+        picked: stats.schedule.selection.map(|selection| AutoChoice {
+            strategy: selection.strategy.name().as_str().to_owned(),
+            why: selection.why,
         }),
         learned: learned(&stats.schedule.learned),
         ahead_batches: stats.ahead_batches,

@@ -30,7 +30,7 @@ pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 pub use meetpoint_host::Notice;
 pub use meetpoint_host::verify::{Fact, Finding};
 pub use predict::Form;
-pub use setup::{Accelerator, Choice, DeviceSetup, EnergyMeters, Picked, Processor, Spool};
+pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Processor, Spool};
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::MemoryKind;
@@ -265,7 +265,7 @@ pub struct Epoch {
     /// alone, or from nothing.
     pub record: Option<String>,
     /// What `auto` picked and why; `None` under any other strategy.
-    pub picked: Option<Picked>,
+    pub picked: Option<AutoChoice>,
     /// What the scheduler knew at the end: the next epoch begins with it.
     pub learned: Learned,
     /// Device batches that were prepared before the epoch began.

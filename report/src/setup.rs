@@ -97,7 +97,7 @@ pub struct EnergyMeters {
 
 /// What `auto` picked for an epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Picked {
+pub struct AutoChoice {
     /// Name of the strategy.
     pub strategy: String,
     /// Why.
@@ -201,7 +201,7 @@ impl fmt::Display for EnergyMeters {
     }
 }
 
-impl fmt::Display for Picked {
+impl fmt::Display for AutoChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.strategy, self.why)
     }

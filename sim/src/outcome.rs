@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// What to keep beyond the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Keep {
+pub struct Recording {
     /// Which batch was consumed from which source, in order, at each rank: memory in proportion to
     /// batches.
     pub sequence: bool,

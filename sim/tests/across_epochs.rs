@@ -2,7 +2,7 @@
 
 use meetpoint_scheduler::{Mte, Source, Split, Tail};
 use meetpoint_sim::scenario::{ChoiceName, Device, Distribution, Scenario, Span, StrategyName};
-use meetpoint_sim::{Doing, Keep, Outcome, run, run_keeping};
+use meetpoint_sim::{Doing, Outcome, Recording, run, run_keeping};
 
 const MS: u64 = 1_000_000;
 
@@ -56,7 +56,7 @@ fn a_device_runs_ahead_as_far_as_its_slots_go() {
 
 /// Kept batches are neither read nor prepared again: the device does E·n_s - (E-1)·k.
 #[test]
-fn kept_batches_are_not_prepared_again() {
+fn retained_batches_are_not_prepared_again() {
     let mut scenario = fixed(100, 30, 1_500, 4);
     scenario.reuse = true;
     scenario.devices[0].spool_slots = Some(44);
@@ -79,7 +79,7 @@ fn devices_are_given_what_saves_the_host_most() {
     let mut scenario = fixed(batches, split, 1_500, 1);
     scenario.host.by_size = 1.0;
     scenario.storage.size_sigma = 0.6;
-    let keep = Keep { sequence: true, timeline: true };
+    let keep = Recording { sequence: true, timeline: true };
     let alone = Scenario { strategy: StrategyName::HostOnly, ..scenario.clone() };
     let alone = run_keeping(&alone, 3, keep).unwrap();
     let timeline = alone.epochs[0].ranks[0].timeline.as_ref().unwrap();

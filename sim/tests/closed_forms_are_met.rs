@@ -5,7 +5,7 @@ use meetpoint_scheduler::{
 };
 use meetpoint_sim::closed_forms::Inputs;
 use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span};
-use meetpoint_sim::{Keep, Outcome, RankOutcome, run, run_keeping};
+use meetpoint_sim::{Outcome, RankOutcome, Recording, run, run_keeping};
 use proptest::prelude::{ProptestConfig, proptest};
 
 const BATCHES: u32 = 5_000;
@@ -49,7 +49,7 @@ fn simulated(scenario: &Scenario, chosen: AnyStrategy) -> Outcome {
 
 /// The only rank of the only epoch, with what it consumed.
 fn in_detail(scenario: &Scenario) -> (u64, RankOutcome) {
-    let keep = Keep { sequence: true, ..Keep::default() };
+    let keep = Recording { sequence: true, ..Recording::default() };
     let outcome = run_keeping(scenario, 0, keep).expect("it can be run");
     (outcome.total_ns, outcome.epochs[0].ranks[0].clone())
 }

@@ -10,7 +10,7 @@ use std::panic::catch_unwind;
 
 use meetpoint_scheduler::{BatchIndex, Level, Source};
 use meetpoint_sim::scenario::{ChoiceName, Scenario, StrategyName};
-use meetpoint_sim::{EpochOutcome, Keep, Outcome, run_keeping};
+use meetpoint_sim::{EpochOutcome, Outcome, Recording, run_keeping};
 
 const SEEDS: u64 = 10_000;
 
@@ -22,7 +22,7 @@ const SEEDS_THAT_FAILED: [u64; 42] = [
 ];
 
 fn simulated(scenario: &Scenario, seed: u64) -> Outcome {
-    let keep = Keep { sequence: true, ..Keep::default() };
+    let keep = Recording { sequence: true, ..Recording::default() };
     match run_keeping(scenario, seed, keep) {
         Ok(outcome) => outcome,
         Err(error) => panic!("{error:?}: {scenario:?}"),

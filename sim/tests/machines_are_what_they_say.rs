@@ -3,7 +3,7 @@
 use meetpoint_sim::scenario::{
     Bandwidth, Bytes, Device, Distribution, Scenario, Span, StrategyName,
 };
-use meetpoint_sim::{Keep, LostRank, Outcome, run, run_keeping};
+use meetpoint_sim::{LostRank, Outcome, Recording, run, run_keeping};
 
 const MS: u64 = 1_000_000;
 const BATCHES: u32 = 1_000;
@@ -180,7 +180,7 @@ fn a_damaged_slot_is_redone_by_the_host() {
     let mut device = Device::new(ms(200));
     device.faults = vec!["corrupt@5".parse().unwrap(), "corrupt@9".parse().unwrap()];
     scenario.devices = vec![device];
-    let keep = Keep { sequence: true, ..Keep::default() };
+    let keep = Recording { sequence: true, ..Recording::default() };
     let outcome = run_keeping(&scenario, 0, keep).unwrap();
     let rank = &outcome.epochs[0].ranks[0];
     assert_eq!(rank.redone, 2);

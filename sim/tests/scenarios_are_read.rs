@@ -99,7 +99,7 @@ fn refused(text: &str) -> ScenarioError {
 }
 
 #[test]
-fn what_is_wrong_is_told_without_the_names_of_types() {
+fn errors_do_not_contain_the_names_of_types() {
     let good = "batches = 10\n[host]\npreparation = \"1s\"\n[accelerator]\nstep = \"1s\"\n";
     for (from, to, problem, remedy) in [
         ("batches = 10", "batches = -1", "is -1", "a whole number from 0 to 4294967295"),
@@ -144,7 +144,7 @@ fn little_is_required() {
 }
 
 #[test]
-fn a_fault_names_place_key_and_remedy() {
+fn a_fault_names_position_key_and_remedy() {
     let with =
         |from: &str, to: &str| refused(&SMALL.replace(from, to)).in_full(Surface::CommandLine);
     for (from, to, wanted) in [

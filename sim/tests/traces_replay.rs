@@ -3,7 +3,7 @@
 use meetpoint_sim::scenario::{
     Bandwidth, Bytes, Device, Distribution, Scenario, Span, StrategyName,
 };
-use meetpoint_sim::{Keep, Outcome, Trace, run, run_keeping};
+use meetpoint_sim::{Outcome, Recording, Trace, run, run_keeping};
 
 fn recorded(workers: u32, strategy: StrategyName, seed: u64) -> (Scenario, Outcome) {
     let jitter = |ms: u64| {
@@ -17,7 +17,7 @@ fn recorded(workers: u32, strategy: StrategyName, seed: u64) -> (Scenario, Outco
     scenario.devices = vec![Device::new(jitter(2_000)), Device::new(jitter(3_000))];
     scenario.storage.read_bytes = Bytes(20_000_000);
     scenario.storage.host_read_bandwidth = Some(Bandwidth(100_000_000));
-    let keep = Keep { timeline: true, ..Keep::default() };
+    let keep = Recording { timeline: true, ..Recording::default() };
     let outcome = run_keeping(&scenario, seed, keep).expect("it can be run");
     (scenario, outcome)
 }

@@ -139,17 +139,17 @@ mod tests {
 
     #[test]
     fn a_buffer_in_foreign_memory_drops_its_owner_with_it() {
-        let told = Arc::new(());
+        let dropped = Arc::new(());
         let block = Block::zeroed(BLOCK_BYTES);
         let start = block.start();
-        let owner = Box::new((block, Arc::clone(&told)));
+        let owner = Box::new((block, Arc::clone(&dropped)));
         // SAFETY: the owner holds the block, and nobody else can reach it.
         let mut buffer = unsafe { AlignedBuffer::from_owner(start, BLOCK_BYTES, owner) };
         buffer.as_mut_slice()[17] = 3;
         assert_eq!(buffer.as_slice()[17], 3);
-        assert_eq!(Arc::strong_count(&told), 2);
+        assert_eq!(Arc::strong_count(&dropped), 2);
         drop(buffer);
-        assert_eq!(Arc::strong_count(&told), 1);
+        assert_eq!(Arc::strong_count(&dropped), 1);
     }
 
     #[test]

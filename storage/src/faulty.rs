@@ -43,10 +43,10 @@ impl Fault {
 
 /// Which requests fail how. Requests of each kind are counted from zero as they are taken.
 #[derive(Debug, Clone)]
-pub struct FaultPlan(Plan);
+pub struct FaultPlan(FaultSchedule);
 
 #[derive(Debug, Clone)]
-enum Plan {
+enum FaultSchedule {
     /// By kind and number.
     Listed(BTreeMap<(u8, u64), Fault>),
     /// Any that fits.
@@ -56,13 +56,13 @@ enum Plan {
 impl FaultPlan {
     /// A plan of nothing, to be added to.
     pub fn none() -> Self {
-        Self(Plan::Listed(BTreeMap::new()))
+        Self(FaultSchedule::Listed(BTreeMap::new()))
     }
 
     /// Lets so many of a thousand requests fail, each with any fault that fits; the same ones for
     /// the same seed.
     pub fn seeded(seed: u64, per_mille: u32) -> Self {
-        Self(Plan::Seeded { seed, per_mille })
+        Self(FaultSchedule::Seeded { seed, per_mille })
     }
 
     /// Lets the `nth` request of a kind fail, beside those that the plan already has.
@@ -73,8 +73,8 @@ impl FaultPlan {
     pub fn and(mut self, kind: RequestKind, nth: u64, fault: Fault) -> Self {
         assert!(fault.fits(kind), "a {kind:?} cannot fail with {fault:?}");
         match &mut self.0 {
-            Plan::Listed(list) => list.insert((kind as u8, nth), fault),
-            Plan::Seeded { .. } => panic!("a seeded plan takes no list"),
+            FaultSchedule::Listed(list) => list.insert((kind as u8, nth), fault),
+            FaultSchedule::Seeded { .. } => panic!("a seeded plan takes no list"),
         };
         self
     }
@@ -82,8 +82,8 @@ impl FaultPlan {
     /// The fault of the `nth` request of a kind, which asks for `bytes`.
     fn fault(&self, kind: RequestKind, nth: u64, bytes: usize) -> Option<Fault> {
         let (seed, per_mille) = match &self.0 {
-            Plan::Listed(list) => return list.get(&(kind as u8, nth)).copied(),
-            Plan::Seeded { seed, per_mille } => (*seed, u64::from(*per_mille)),
+            FaultSchedule::Listed(list) => return list.get(&(kind as u8, nth)).copied(),
+            FaultSchedule::Seeded { seed, per_mille } => (*seed, u64::from(*per_mille)),
         };
         let mut random = SplitMix64::new(seed ^ SplitMix64::new(nth * 4 + kind as u64).next_u64());
         (random.below(1000) < per_mille).then(|| match (random.below(4), kind) {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seeded_plan_is_the_same_for_the_same_seed_and_keeps_its_rate() {
+    fn a_seeded_schedule_is_the_same_for_the_same_seed_and_has_its_rate() {
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1), drawn(2));
         let faults = drawn(1).into_iter().flatten().count();

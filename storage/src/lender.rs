@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arena_outlives_whoever_lent_from_it() {
+    fn an_arena_outlives_its_lender() {
         let mut lender = Lender::default();
         let mut buffer = lender.lend(1000, 4, |_, _| 0);
         let arena = Arc::downgrade(lender.arena().unwrap());

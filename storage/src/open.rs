@@ -175,7 +175,7 @@ fn alignment_of(file: impl AsFd) -> Option<usize> {
 /// What STATX_DIOALIGN says of a file: alignment in memory and in the file, zero where direct
 /// transfers are not supported. `None` where the kernel or the file system does not tell.
 pub(crate) fn direct_alignment(file: impl AsFd) -> Option<(u32, u32)> {
-    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, STATX_DIOALIGN).ok()?;
-    (told.stx_mask & STATX_DIOALIGN.bits() != 0)
-        .then_some((told.stx_dio_mem_align, told.stx_dio_offset_align))
+    let status = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, STATX_DIOALIGN).ok()?;
+    (status.stx_mask & STATX_DIOALIGN.bits() != 0)
+        .then_some((status.stx_dio_mem_align, status.stx_dio_offset_align))
 }

@@ -1,5 +1,5 @@
 //! Documents, comments and messages do not use phrases that readers of technical English stumble
-//! over.
+//! over, and items do not have names that could mean anything.
 
 use crate::layers::root;
 use crate::tidy::sources;
@@ -50,6 +50,24 @@ const PHRASES: [(&str, &str); 42] = [
     ("comes twice", "occurs twice, is repeated"),
     ("come twice", "occur twice, are repeated"),
 ];
+
+/// Words that no item's name contains, and what to call it instead.
+const WORDS: [(&str, &str); 10] = [
+    ("told", "reported, received"),
+    ("untold", "unreported"),
+    ("mended", "replaced, repaired"),
+    ("picked", "selected, selection"),
+    ("lie", "falsify, misreport"),
+    ("lies", "is false, is at"),
+    ("lied", "falsified"),
+    ("lying", "false, inconsistent"),
+    ("whoever", "any"),
+    ("anew", "again, reset"),
+];
+
+/// Words that no type's name contains besides; `InPlace` is a standard term.
+const TYPE_WORDS: [(&str, &str); 3] =
+    [("place", "position, location, slot"), ("places", "positions, slots"), ("kept", "retained")];
 
 /// The file that lists the phrases.
 const EXEMPT: &str = "tests/tests/language.rs";
@@ -173,6 +191,72 @@ fn uses(name: &Path, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The items that a Rust source declares: whether it is a type, and its name.
+fn items(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).filter_map(|line| {
+        let keyword = |word: &&str| ["struct", "enum", "trait", "type", "fn", "mod"].contains(word);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.iter().position(|word| keyword(word))?;
+        let is_head = words[..at].iter().all(|word| {
+            word.starts_with("pub") || word.ends_with(')') || ["const", "unsafe"].contains(word)
+        });
+        let name = words.get(at + 1).filter(|_| is_head)?;
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        Some((!["fn", "mod"].contains(&words[at]), &name[..end]))
+    })
+}
+
+/// The words of a name in snake or camel case, in lower case.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().expect("one at least").extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Each item whose name contains a word that it should not.
+fn unspecific(name: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (is_type, item) in items(text).filter(|(_, item)| *item != "InPlace") {
+        let words = words_of(item);
+        let of_types = TYPE_WORDS.iter().filter(|_| is_type);
+        for (word, instead) in WORDS.iter().chain(of_types) {
+            if words.iter().any(|it| it == word) {
+                found.push(format!("{}: `{item}`: write: {instead}", name.display()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn items_have_specific_names() {
+    let mut found = Vec::new();
+    for path in sources() {
+        if path.ends_with(EXEMPT) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source reads");
+        found.extend(unspecific(path.strip_prefix(root()).expect("below the root"), &text));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn unspecific_words_are_found_in_names_of_types_and_functions() {
+    let count = |text: &str| unspecific(Path::new("a.rs"), text).len();
+    assert_eq!(count("pub(crate) struct Told<T> {"), 1);
+    assert_eq!(count("    pub const fn is_mended(&self)\nmod lies;\nenum SamplePlace {"), 3);
+    assert_eq!(count("// struct Told\nstruct InPlace;\nfn place() {}\nlet told = 1;"), 0);
+    assert_eq!(count("fn untolded() {}\nstruct Placement;"), 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::commands::demo::calibrate;
 use crate::commands::demo::workplace::Workplace;
 use crate::commands::pack::pack_with_bar;
 use crate::generate;
-use crate::runner::{self, Plan};
+use crate::runner::{self, RunPlan};
 use crate::surface::progress::Progress;
 use crate::surface::{self, Output, Stop, output};
 use anyhow::Context;
@@ -122,7 +122,7 @@ impl Bench for EmulatedBench {
         let path = self.write(material, knobs)?;
         let job = JobFile::load(&path)?;
         // Nothing but the report is wanted of it.
-        let plan = Plan::of(strategies);
+        let plan = RunPlan::of(strategies);
         runner::run(&job, &plan, &PowerModel::bundled(), &self.stop, Output::new(true))
     }
 

@@ -1,7 +1,7 @@
 //! `meetpoint run`: a job from a file, under one strategy or all.
 
 use crate::runner::replay::Recorded;
-use crate::runner::{self, Plan};
+use crate::runner::{self, RunPlan};
 use crate::surface::fault::Fault;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, units};
@@ -209,17 +209,17 @@ fn sampler(name: &str) -> anyhow::Result<Sampler> {
 }
 
 /// What the job is to be run under.
-fn plan(job: &JobFile, asked: &[Choice]) -> Plan {
+fn plan(job: &JobFile, asked: &[Choice]) -> RunPlan {
     if asked.contains(&Choice::All) {
-        return Plan::all();
+        return RunPlan::all();
     }
     let names = asked.iter().filter_map(|choice| match choice {
         Choice::All => None,
         Choice::One(name) => Some(*name),
     });
     match names.collect::<Vec<_>>() {
-        names if names.is_empty() => Plan::of_job(job),
-        names => Plan::of(&names),
+        names if names.is_empty() => RunPlan::of_job(job),
+        names => RunPlan::of(&names),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `meetpoint simulate`: an epoch in virtual time, decided by the scheduler that ships.
 
-use crate::surface::chart_files::{Kind, check_file, file, kind};
+use crate::surface::chart_files::{ChartFormat, check_file, file, kind};
 use crate::surface::fault::Fault;
 use crate::surface::output::{notice, table_style};
 use crate::surface::progress::Progress;
@@ -123,8 +123,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     if arguments.table {
         let rows = notes::rows()?;
-        return output
-            .result(&Rows { kind: "table", rows: &rows }, || notes::text(&rows, table_style()));
+        return output.result(&RowsDocument { kind: "table", rows: &rows }, || {
+            notes::text(&rows, table_style())
+        });
     }
     if let Some(which) = arguments.study {
         let mut bar = Progress::new("simulating", "scenarios", 0);
@@ -134,8 +135,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     if let Some(path) = &arguments.trace {
         let rows = replay::file(path)?;
-        return output
-            .result(&Rows { kind: "replay", rows: &rows }, || replay::text(&rows, table_style()));
+        return output.result(&RowsDocument { kind: "replay", rows: &rows }, || {
+            replay::text(&rows, table_style())
+        });
     }
     let times = arguments.t_c.zip(arguments.t_g).zip(arguments.t_s);
     let ((t_c, t_g), t_s) = times.expect("the group of arguments requires one, and it all three");
@@ -170,8 +172,8 @@ fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Resul
     if let Some((path, kind)) = plot {
         let picture = picture::of(&loaded, &results, seed).map_err(with_options)?;
         let content = match kind {
-            Kind::Svg => picture.file(),
-            Kind::Html => scenario::page(&loaded, &results, &picture),
+            ChartFormat::Svg => picture.file(),
+            ChartFormat::Html => scenario::page(&loaded, &results, &picture),
         };
         file(path, &content)?;
         notice(&format!("wrote {}", path.display()));
@@ -202,7 +204,7 @@ fn with_workers(t_c: f64, t_g: f64, t_s: f64, workers: u32, batches: u32) -> Con
 }
 
 #[derive(Serialize)]
-struct Rows<'a, T> {
+struct RowsDocument<'a, T> {
     kind: &'static str,
     rows: &'a [T],
 }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_decode_and_lie_where_photographs_do() {
+    fn pictures_decode_and_are_laid_out_as_photographs() {
         let mut total = Generated::default();
         for index in 0..16 {
             let made = picture(1, index).unwrap();

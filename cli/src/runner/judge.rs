@@ -73,7 +73,7 @@ fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
 
 /// The strategy that decided in an epoch: what `auto` picked, else the run's own.
 fn decided(measured: &Measured, stats: &EpochStats) -> AnyStrategy {
-    stats.schedule.picked.map_or(measured.strategy, |picked| picked.strategy)
+    stats.schedule.selection.map_or(measured.strategy, |selection| selection.strategy)
 }
 
 /// Why the closed forms do not describe an epoch.

@@ -16,7 +16,7 @@ mod strategy;
 mod trace;
 
 pub use device::OwnCommand;
-pub(crate) use strategy::Plan;
+pub(crate) use strategy::RunPlan;
 
 use crate::surface::failure::{self, Fault, Interrupted};
 use crate::surface::output::table_style;
@@ -100,7 +100,7 @@ impl Messages {
 /// Runs the job under every strategy of the plan and judges the result.
 pub(crate) fn run(
     job: &JobFile,
-    plan: &Plan,
+    plan: &RunPlan,
     power: &PowerModel,
     stop: &Stop,
     output: Output,
@@ -171,7 +171,7 @@ pub(crate) fn run(
 /// Runs one strategy after another. One that fails costs no other; an interruption ends all.
 fn measure(
     job: &JobFile,
-    plan: &Plan,
+    plan: &RunPlan,
     costs: Costs,
     mut meters: Meters,
     switch: &StopHandle,
@@ -242,7 +242,7 @@ fn run_strategy(
     let mut config = job.loader_config(name, sources, switch.clone());
     config.costs = Some(costs);
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
-    config.notify = Some(told_once(name, &bar));
+    config.notify = Some(report_wait_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
     let conductor = Stage { job, name, bar, metering };
     let ranks = group::run(&config, job.epochs, &conductor);
@@ -260,10 +260,10 @@ fn run_strategy(
 }
 
 /// Says on standard error, once a strategy, that it waits for a device.
-fn told_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
-    let (bar, has_told) = (Arc::clone(bar), AtomicBool::new(false));
+fn report_wait_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
+    let (bar, was_reported) = (Arc::clone(bar), AtomicBool::new(false));
     Notify::new(WAIT_REPORTED_AFTER, move |event| {
-        if !has_told.swap(true, Ordering::SeqCst) {
+        if !was_reported.swap(true, Ordering::SeqCst) {
             let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
             bar.suspend(|| output::notice(&format!("{}: {event}", name.as_str())));
         }

@@ -9,7 +9,7 @@ const ABSURD: f64 = 6.0;
 
 /// What is to be run, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     /// The strategies.
     pub(super) strategies: Vec<StrategyName>,
     /// Whether one may be left out.
@@ -28,7 +28,7 @@ pub(super) struct Times {
     pub(super) batches: u32,
 }
 
-impl Plan {
+impl RunPlan {
     /// These strategies, each once.
     pub(crate) fn of(strategies: &[StrategyName]) -> Self {
         let mut once: Vec<StrategyName> = Vec::new();
@@ -81,7 +81,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, StrategyName, Times};
+    use super::{RunPlan, StrategyName, Times};
 
     fn measured(t_s_ns: u64) -> Vec<Times> {
         let times = |name, t_s_ns| Times { name, epoch_ns: 1_000, t_s_ns, batches: 10 };
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn device_only_is_left_out_of_all_when_it_would_take_absurdly_long() {
-        let all = Plan::all();
+        let all = RunPlan::all();
         assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, &measured(200)), None);
         let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
         assert!(reason.to_string().contains("20 times as long"), "{reason}");
@@ -99,17 +99,17 @@ mod tests {
 
     #[test]
     fn all_are_run_once_and_device_only_last() {
-        let all = Plan::all();
+        let all = RunPlan::all();
         assert_eq!(all.strategies.len(), StrategyName::ALL.len());
         assert_eq!(all.strategies.first(), Some(&StrategyName::HostOnly));
         assert_eq!(all.strategies.last(), Some(&StrategyName::DeviceOnly));
-        let twice = Plan::of(&[StrategyName::Wrr, StrategyName::Auto, StrategyName::Wrr]);
+        let twice = RunPlan::of(&[StrategyName::Wrr, StrategyName::Auto, StrategyName::Wrr]);
         assert_eq!(twice.strategies, [StrategyName::Wrr, StrategyName::Auto]);
     }
 
     #[test]
     fn what_was_asked_for_by_name_is_always_run() {
-        let plan = Plan::of(&[StrategyName::DeviceOnly]);
+        let plan = RunPlan::of(&[StrategyName::DeviceOnly]);
         assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)), None);
     }
 }

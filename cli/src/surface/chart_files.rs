@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// What a file name asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ChartFormat {
     /// One chart.
     Svg,
     /// A page with tables and charts.
@@ -15,10 +15,10 @@ pub(crate) enum Kind {
 }
 
 /// The kind that a file name asks for.
-pub(crate) fn kind(path: &Path) -> anyhow::Result<Kind> {
+pub(crate) fn kind(path: &Path) -> anyhow::Result<ChartFormat> {
     match path.extension().and_then(|ending| ending.to_str()) {
-        Some("svg") => Ok(Kind::Svg),
-        Some("html" | "htm") => Ok(Kind::Html),
+        Some("svg") => Ok(ChartFormat::Svg),
+        Some("html" | "htm") => Ok(ChartFormat::Html),
         _ => {
             let message = format!("cannot determine the format of {}", path.display());
             Err(Fault::new("unknown_format", message, "end the name in .svg or .html").into())
@@ -58,19 +58,19 @@ pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, check_file, file, kind};
+    use super::{ChartFormat, check_file, file, kind};
     use std::path::Path;
 
     #[test]
     fn the_ending_says_what_is_drawn() {
-        assert_eq!(kind(Path::new("a.svg")).unwrap(), Kind::Svg);
-        assert_eq!(kind(Path::new("x/a.html")).unwrap(), Kind::Html);
+        assert_eq!(kind(Path::new("a.svg")).unwrap(), ChartFormat::Svg);
+        assert_eq!(kind(Path::new("x/a.html")).unwrap(), ChartFormat::Html);
         let said = kind(Path::new("a.png")).unwrap_err().to_string();
         assert!(said.contains("a.png"), "{said}");
     }
 
     #[test]
-    fn a_file_is_written_whole_and_a_wrong_place_is_named_before() {
+    fn a_file_is_written_whole_and_an_invalid_path_is_refused_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.html");
         check_file(&path).unwrap();

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_behind_a_context_keeps_its_cause_and_remedy() {
+    fn a_fault_behind_a_context_retains_its_cause_and_remedy() {
         let failed: anyhow::Result<()> = Err(Fault::new("no_record", "no record", "run").into());
         let error = failed.context("a.json cannot be replayed").unwrap_err();
         assert_eq!(as_json(&error)["cause"], "no_record");

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::threads::threads;
-use crate::verify::{Place, Problem};
+use crate::verify::{DamageLocation, Problem};
 use crate::walk::{Sample, Visited, each_sample};
 use meetpoint_format::dataset::{MANIFEST_NAME, SampleLocation};
 use meetpoint_prepare::{Dataset, Error as ReadError};
@@ -63,7 +63,7 @@ pub fn check_contents(
     if problems.is_empty() && sum != said {
         problems.push(Problem {
             file: MANIFEST_NAME.to_owned(),
-            place: Place::File,
+            place: DamageLocation::File,
             problem: format!("image_bytes is {said}, the files have {sum}; index again"),
         });
     }
@@ -94,13 +94,13 @@ impl Damage {
     fn problem(self) -> Problem {
         let Self { file, problem, first, samples } = self;
         match first {
-            None => Problem { file, place: Place::File, problem },
+            None => Problem { file, place: DamageLocation::File, problem },
             Some((_, row, key)) if samples == 1 => {
-                Problem { file, place: Place::Row { row, key }, problem }
+                Problem { file, place: DamageLocation::Row { row, key }, problem }
             }
             Some((_, row, key)) => Problem {
                 file,
-                place: Place::File,
+                place: DamageLocation::File,
                 problem: format!("{problem}; it has {samples} samples, from row {row}, key {key}"),
             },
         }

@@ -9,7 +9,7 @@ use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use meetpoint_diagnose::{Command, Remedy};
-use meetpoint_format::dataset::{ContentFile, ContentPlace};
+use meetpoint_format::dataset::{ContentFile, ContentLocation};
 use meetpoint_prepare::modified_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl InPlace {
                 file
             }
         };
-        let column = ContentPlace { file, offset, bytes }.to_array();
+        let column = ContentLocation { file, offset, bytes }.to_array();
         item.extra = Some((Arc::new(with_column(&self.schema.extra, item, column)?), 0));
         Ok(())
     }

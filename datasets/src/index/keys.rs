@@ -1,7 +1,7 @@
 //! Makes and checks `keys.idx`, the index of a dataset's keys.
 
 use crate::Error;
-use crate::place::partial_keys;
+use crate::destination::partial_keys;
 use meetpoint_format::key_index::{KEY_INDEX_NAME, KeyIndex, KeyIndexBuilder, key_hash};
 use meetpoint_prepare::Dataset;
 use meetpoint_storage::is_of_the_file;

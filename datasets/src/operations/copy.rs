@@ -4,12 +4,12 @@
 //! rebuilt, and every content is compared with its checksum on the way.
 
 use super::copy_options::{CopyOptions, Progress};
-use super::gather::{Input, Picks, each_row};
+use super::gather::{Input, InputSamples, each_row};
 use crate::Error;
 use crate::jpeg::form_of;
 use crate::writer::{Decider, Difference, Recipe, TOOL, Writer, WriterOptions, Written, utc_time};
 use meetpoint_diagnose::Setting;
-use meetpoint_format::dataset::{ContentKind, Form, Kept, Provenance, Row, Stored};
+use meetpoint_format::dataset::{ContentKind, Form, NotConverted, Provenance, Row, Stored};
 use meetpoint_kernels::ImageFormat;
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl Deed<'_> {
     pub(super) fn copy(
         self,
         to: &Path,
-        picks: &mut Picks<'_>,
+        picks: &mut InputSamples<'_>,
         options: &CopyOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<CopySummary, Error> {
@@ -116,7 +116,7 @@ impl Deed<'_> {
             progress(done);
             Ok(())
         });
-        copied.map_err(|error| writer.kept(error))?;
+        copied.map_err(|error| writer.with_remains(error))?;
         let (stored, provenance) = (self.stored(&tally), self.provenance());
         Ok(CopySummary::of(writer.finish(self.labels, stored, provenance)?, parts_resumed))
     }
@@ -206,9 +206,9 @@ impl Deed<'_> {
                 / u128::from(image_bytes.max(1));
             stored.source_bytes = u64::try_from(share).expect("a part of a u64");
         }
-        stored.kept.remove(&Kept::NotJpeg);
+        stored.kept.remove(&NotConverted::NotJpeg);
         if tally.not_jpeg > 0 {
-            stored.kept.insert(Kept::NotJpeg, tally.not_jpeg);
+            stored.kept.insert(NotConverted::NotJpeg, tally.not_jpeg);
         }
         stored
     }

@@ -328,7 +328,7 @@ struct Extras<'a> {
 
 impl<'a> Extras<'a> {
     /// Most record batches of the second dataset whose columns are kept.
-    const KEPT_MAX: usize = 4;
+    const RETAINED_MAX: usize = 4;
 
     fn new(both: &'a Both<'a>) -> Self {
         Self { both, left: None, rights: HashMap::new() }
@@ -350,7 +350,7 @@ impl<'a> Extras<'a> {
         };
         let (other, right_row) = both.right.batch_of(pair.right)?;
         if !self.rights.contains_key(&other) {
-            if self.rights.len() == Self::KEPT_MAX {
+            if self.rights.len() == Self::RETAINED_MAX {
                 self.rights.clear();
             }
             let of_right: Vec<usize> = both.columns.iter().map(|(_, _, at)| *at).collect();

@@ -78,7 +78,7 @@ impl Strata {
         &self,
         dataset: &'a Dataset,
         seed: u64,
-    ) -> impl Iterator<Item = Result<Place, Error>> + use<'a> {
+    ) -> impl Iterator<Item = Result<NewPosition, Error>> + use<'a> {
         let orders: Vec<Order> = (0..)
             .zip(&self.counts)
             .map(|(stratum, count)| Order::shuffled(*count, seed, stratum))
@@ -89,14 +89,14 @@ impl Strata {
             let stratum = if is_by_label { stratum_of(dataset, sample)? } else { 0 };
             let place = orders[stratum].position_of(seen[stratum]);
             seen[stratum] += 1;
-            Ok(Place { sample, stratum, place })
+            Ok(NewPosition { sample, stratum, place })
         })
     }
 }
 
 /// The new position of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NewPosition {
     pub(super) sample: u64,
     pub(super) stratum: usize,
     /// Below the stratum's count.

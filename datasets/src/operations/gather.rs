@@ -68,7 +68,7 @@ impl Input {
 
 /// A sample of one of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pick {
+pub(super) struct InputSample {
     /// Index of the input.
     pub(super) input: usize,
     /// Its sample.
@@ -76,12 +76,12 @@ pub(super) struct Pick {
 }
 
 /// Which samples, in which order.
-pub(super) type Picks<'a> = dyn Iterator<Item = Result<Pick, Error>> + Send + 'a;
+pub(super) type InputSamples<'a> = dyn Iterator<Item = Result<InputSample, Error>> + Send + 'a;
 
 /// Reads the rows that `picks` names and shows them to `receive` in that order.
 pub(super) fn each_row(
     inputs: &[Input],
-    picks: &mut Picks<'_>,
+    picks: &mut InputSamples<'_>,
     options: &CopyOptions,
     receive: &mut dyn FnMut(Row) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -117,9 +117,9 @@ pub(super) fn each_row(
 /// Takes picks until their rows fill the window; at least one.
 fn plan(
     inputs: &[Input],
-    picks: &mut std::iter::Peekable<&mut Picks<'_>>,
+    picks: &mut std::iter::Peekable<&mut InputSamples<'_>>,
     window_bytes: u64,
-) -> Result<Vec<Pick>, Error> {
+) -> Result<Vec<InputSample>, Error> {
     let mut window = Vec::new();
     let mut bytes = 0;
     while window.len() < WINDOW_ROWS_MAX && (window.is_empty() || bytes < window_bytes) {
@@ -141,7 +141,7 @@ struct Unit<'a> {
 }
 
 /// Reads the rows of a window.
-fn read(inputs: &[Input], window: &[Pick], threads: usize) -> Result<Vec<Row>, Error> {
+fn read(inputs: &[Input], window: &[InputSample], threads: usize) -> Result<Vec<Row>, Error> {
     let mut by_batch: BTreeMap<(usize, usize), Vec<(usize, usize)>> = BTreeMap::new();
     for (place, pick) in window.iter().enumerate() {
         let (record_batch, row) = inputs[pick.input].dataset.batch_of(pick.sample)?;

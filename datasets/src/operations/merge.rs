@@ -3,7 +3,7 @@
 use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
 use super::error::OperationError;
-use super::gather::{Input, Pick};
+use super::gather::{Input, InputSample};
 use crate::{Error, natural_order};
 use meetpoint_format::dataset::{Columns, ContentKind, EntryPointSpacing, Form};
 use meetpoint_prepare::Dataset;
@@ -75,15 +75,14 @@ pub fn merge(
     }
 }
 
-fn concat(lengths: &[u64]) -> impl Iterator<Item = Result<Pick, Error>> + Send + '_ {
-    lengths
-        .iter()
-        .enumerate()
-        .flat_map(|(input, length)| (0..*length).map(move |sample| Ok(Pick { input, sample })))
+fn concat(lengths: &[u64]) -> impl Iterator<Item = Result<InputSample, Error>> + Send + '_ {
+    lengths.iter().enumerate().flat_map(|(input, length)| {
+        (0..*length).map(move |sample| Ok(InputSample { input, sample }))
+    })
 }
 
 /// Sample `s` of `n` of a dataset comes at the moment `(2 s + 1) / 2 n`; ties go to the first.
-fn interleave(lengths: Vec<u64>) -> impl Iterator<Item = Result<Pick, Error>> + Send {
+fn interleave(lengths: Vec<u64>) -> impl Iterator<Item = Result<InputSample, Error>> + Send {
     let mut taken = vec![0_u64; lengths.len()];
     std::iter::from_fn(move || {
         let comes_before = |left: usize, right: usize| {
@@ -96,7 +95,7 @@ fn interleave(lengths: Vec<u64>) -> impl Iterator<Item = Result<Pick, Error>> + 
         let input =
             open.reduce(|first, other| if comes_before(other, first) { other } else { first })?;
         taken[input] += 1;
-        Some(Ok(Pick { input, sample: taken[input] - 1 }))
+        Some(Ok(InputSample { input, sample: taken[input] - 1 }))
     })
 }
 

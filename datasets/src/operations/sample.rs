@@ -4,7 +4,7 @@ use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
 use super::draw::{Strata, apportion};
 use super::error::OperationError;
-use super::gather::{Input, Pick};
+use super::gather::{Input, InputSample};
 use super::share::Share;
 use crate::Error;
 use meetpoint_diagnose::Setting;
@@ -48,7 +48,7 @@ pub fn sample(
     let dataset = &inputs[0].dataset;
     let mut picks = strata.places(dataset, seed).filter_map(|place| match place {
         Ok(place) if place.place >= sizes[place.stratum] => None,
-        Ok(place) => Some(Ok(Pick { input: 0, sample: place.sample })),
+        Ok(place) => Some(Ok(InputSample { input: 0, sample: place.sample })),
         Err(error) => Some(Err(error)),
     });
     let said = match amount {

@@ -3,7 +3,7 @@
 use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
 use super::error::OperationError;
-use super::gather::{Input, Pick};
+use super::gather::{Input, InputSample};
 use crate::Error;
 use glob::{MatchOptions, Pattern};
 use meetpoint_diagnose::{Command, Remedy};
@@ -47,7 +47,8 @@ pub fn select(
         let remedy = Remedy::run(Command::Cat);
         return Err(OperationError::Empty { what, remedy }.into());
     }
-    let mut picks = fitting.samples().map(|sample| Ok::<_, Error>(Pick { input: 0, sample }));
+    let mut picks =
+        fitting.samples().map(|sample| Ok::<_, Error>(InputSample { input: 0, sample }));
     let deed = Deed {
         name: "select",
         options: said(selection),

@@ -2,7 +2,7 @@
 
 use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
-use super::gather::{Input, Pick};
+use super::gather::{Input, InputSample};
 use crate::Error;
 use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;
@@ -23,7 +23,8 @@ pub fn shuffle(
     let order = Order::shuffled(dataset.len(), seed, 0);
     let labels = dataset.manifest().labels.clone();
     let samples = dataset.len();
-    let mut picks = (0..samples).map(|place| Ok(Pick { input: 0, sample: order.sample_at(place) }));
+    let mut picks =
+        (0..samples).map(|place| Ok(InputSample { input: 0, sample: order.sample_at(place) }));
     let deed = Deed {
         name: "shuffle",
         options: vec![("seed", seed.to_string())],

@@ -5,7 +5,7 @@ use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
 use super::draw::{Strata, apportion};
 use super::error::OperationError;
-use super::gather::{Input, Pick};
+use super::gather::{Input, InputSample};
 use super::share::Share;
 use crate::Error;
 use meetpoint_diagnose::{Remedy, Setting};
@@ -99,7 +99,8 @@ fn by_shares(
             Ok(place) => {
                 let before: u64 = sizes[place.stratum][..part].iter().sum();
                 let own = before..before + sizes[place.stratum][part];
-                own.contains(&place.place).then_some(Ok(Pick { input: 0, sample: place.sample }))
+                own.contains(&place.place)
+                    .then_some(Ok(InputSample { input: 0, sample: place.sample }))
             }
             Err(error) => Some(Err(error)),
         });
@@ -129,7 +130,9 @@ fn by_column(
     let pick = |part: usize| {
         let wanted = names[part].clone();
         let picks = values.each().filter_map(move |value| match value {
-            Ok((sample, value)) => (value == wanted).then_some(Ok(Pick { input: 0, sample })),
+            Ok((sample, value)) => {
+                (value == wanted).then_some(Ok(InputSample { input: 0, sample }))
+            }
             Err(error) => Some(Err(error)),
         });
         Box::new(picks) as Box<dyn Iterator<Item = _> + Send>
@@ -138,7 +141,7 @@ fn by_column(
 }
 
 type PicksOfPart<'a> =
-    dyn Fn(usize) -> Box<dyn Iterator<Item = Result<Pick, Error>> + Send + 'a> + 'a;
+    dyn Fn(usize) -> Box<dyn Iterator<Item = Result<InputSample, Error>> + Send + 'a> + 'a;
 
 /// Writes the parts one after another.
 fn write<'a>(

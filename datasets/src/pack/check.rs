@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_grows_or_shrinks_while_it_is_read_is_told_apart() {
+    fn files_that_grow_or_shrink_while_they_are_read_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jpg");
         std::fs::write(&path, b"twelve bytes").unwrap();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_read_where_it_lies_and_a_file_cut_short_has_changed() {
+    fn a_range_is_read_in_place_and_a_truncated_file_has_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("all");
         std::fs::write(&path, b"0123456789").unwrap();

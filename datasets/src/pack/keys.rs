@@ -63,7 +63,7 @@ mod tests {
     use super::Keys;
 
     #[test]
-    fn only_a_key_that_was_there_is_told() {
+    fn only_a_key_that_occurred_is_reported() {
         let mut keys = Keys::default();
         assert!((0..10_000).all(|index| keys.insert(&format!("key {index}"))));
         assert!((0..10_000).all(|index| !keys.insert(&format!("key {index}"))));

@@ -28,7 +28,7 @@ use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use meetpoint_format::dataset::{Provenance, Stored};
 use pipeline::Passage;
 pub(crate) use rows::DIGIT_LABELS_MAX;
-use rows::Rows;
+use rows::PackState;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -216,11 +216,11 @@ pub fn pack(
     let mut source = open()?;
     let columns = Arc::new(source.schema().clone());
     refuse_options_without_use(columns.kind, options)?;
-    let options = &as_it_lies(columns.kind, options);
+    let options = &without_rewriting(columns.kind, options);
     let recipe = recipe(from, stamp, options);
     let writer = Writer::create(to, columns, &WriterOptions { recipe, ..writer_options })?;
     let parts_resumed = writer.states().len() as u64;
-    let mut rows = Rows::new(from, source.size(), writer, options, progress)?;
+    let mut rows = PackState::new(from, source.size(), writer, options, progress)?;
     let written = write_rows(from, &place, stamp, &mut *source, &mut rows, options);
     // What follows from an object that was not fetched is not what failed.
     let cause = |error| match error {
@@ -230,7 +230,7 @@ pub fn pack(
     match written.map_err(cause) {
         Ok(ended) => finish(rows, ended, from, parts_resumed, options),
         // What did not fail by itself can be resumed.
-        Err(error) if can_resume(&error) => Err(rows.writer.kept(error)),
+        Err(error) if can_resume(&error) => Err(rows.writer.with_remains(error)),
         Err(error) => {
             rows.writer.discard();
             match error {
@@ -264,7 +264,7 @@ fn write_rows(
     place: &StorePath,
     stamp: SourceStamp,
     source: &mut dyn Source,
-    rows: &mut Rows<'_>,
+    rows: &mut PackState<'_>,
     options: &PackOptions,
 ) -> Result<Ended, Error> {
     let passage = Passage {
@@ -295,13 +295,14 @@ fn write_rows(
 
 /// Lets the dataset appear and says what was packed.
 fn finish(
-    rows: Rows<'_>,
+    rows: PackState<'_>,
     ended: Ended,
     from: &Path,
     parts_resumed: u64,
     options: &PackOptions,
 ) -> Result<PackSummary, Error> {
-    let Rows { writer, mut stored, left_out: mut unreadable, mut found, not_samples, .. } = rows;
+    let PackState { writer, mut stored, left_out: mut unreadable, mut found, not_samples, .. } =
+        rows;
     unreadable.append(&mut found);
     let kind = writer.columns().kind;
     let is_image = kind == ContentKind::Image;
@@ -408,7 +409,7 @@ fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
 }
 
 /// The options, but for re-writing images whose content stays in place.
-fn as_it_lies(kind: ContentKind, options: &PackOptions) -> PackOptions {
+fn without_rewriting(kind: ContentKind, options: &PackOptions) -> PackOptions {
     let mut options = options.clone();
     if options.in_place && kind == ContentKind::Image {
         let entry_points = options.jpeg.entry_points;

@@ -31,7 +31,7 @@ struct State {
 }
 
 /// A pack under way.
-pub(super) struct Rows<'a> {
+pub(super) struct PackState<'a> {
     pub(super) writer: Writer,
     /// How the packed samples were converted.
     pub(super) stored: Stored,
@@ -57,7 +57,7 @@ pub(super) struct Rows<'a> {
     label_max: Option<(i32, String)>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> PackState<'a> {
     /// Begins after the rows that the writer resumes with.
     pub(super) fn new(
         from: &'a Path,

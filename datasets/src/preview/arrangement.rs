@@ -65,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn one_picture_fills_the_place() {
+    fn one_picture_fills_the_tile() {
         let it = of(&[(1, (30, 20))]);
         assert_eq!((it.places, it.size), (vec![(0, 0)], (30, 20)));
     }
 
     #[test]
-    fn small_views_lie_in_rows_beside_large_ones() {
+    fn small_views_are_drawn_in_rows_beside_large_ones() {
         let it = of(&[(1, (224, 224)), (1, (224, 224)), (8, (96, 96))]);
         let (large, small) = (224 + GAP, 96 + GAP);
         assert_eq!(it.places[..3], [(0, 0), (large, 0), (2 * large, 0)]);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn crops_lie_in_rows_of_five_and_many_in_a_square() {
+    fn crops_are_drawn_in_rows_of_five_and_many_in_a_square() {
         assert_eq!(of(&[(5, (8, 9))]).size, (5 * 8 + 4 * GAP, 9));
         assert_eq!(of(&[(10, (8, 9))]).size, (5 * 8 + 4 * GAP, 2 * 9 + GAP));
         assert_eq!(of(&[(100, (8, 8))]).size, (10 * 8 + 9 * GAP, 10 * 8 + 9 * GAP));

@@ -99,7 +99,7 @@ mod tests {
     use image::{Rgb, RgbImage};
 
     #[test]
-    fn tiles_lie_in_rows_and_columns() {
+    fn tiles_are_drawn_in_rows_and_columns() {
         let mut sheet = Sheet::new(2, 2, 128, (128, 64));
         let red = Rgb([255, 0, 0]);
         sheet.put(1, 2, &RgbImage::from_pixel(128, 64, red));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_of_several_pictures_lie_further_apart_behind_a_narrow_column() {
+    fn tiles_of_several_pictures_are_spaced_further_behind_a_narrow_column() {
         let mut sheet = Sheet::new(1, 2, 64, (200, 64));
         let red = Rgb([255, 0, 0]);
         sheet.put(0, 2, &RgbImage::from_pixel(200, 64, red));

@@ -64,7 +64,7 @@ impl Datadings {
         }
         let notes = type_notes(&schema.extra, "msgpack", &|field| {
             use arrow_schema::DataType;
-            value::is_told_by_its_values(field.data_type())
+            value::is_determined_by_its_values(field.data_type())
                 || matches!(field.data_type(), DataType::Binary | DataType::LargeBinary)
         });
         let mut offsets = Output::create(folder.join(FILE_NAMES[1]))?;

@@ -58,7 +58,7 @@ impl Folder {
             }
         }
         let notes = type_notes(&schema.extra, "JSON", &|field| {
-            value::is_told_by_its_values(field.data_type())
+            value::is_determined_by_its_values(field.data_type())
         });
         let root =
             Root::open(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
@@ -76,7 +76,7 @@ impl Folder {
 
     /// Whether the folders tell each label: all samples of a class lie in the folder of its name,
     /// and the classes come in the order in which folders are numbered.
-    fn folders_tell(&self, labels: &[String]) -> bool {
+    fn folders_name_every_label(&self, labels: &[String]) -> bool {
         let mut sorted = labels.to_vec();
         sorted.sort_by(|left, right| natural_order(left, right));
         if self.folders.keys().all(Option::is_none) {
@@ -153,11 +153,11 @@ impl Sink for Folder {
     fn finish(mut self: Box<Self>, labels: &[String]) -> Result<Closed, Error> {
         let mut tally = Tally::default();
         std::io::Write::flush(&mut self.pending).map_err(|source| self.pending.failed(source))?;
-        let folders_tell = self.folders_tell(labels);
-        if self.has_columns || self.renamed > 0 || !folders_tell {
+        let folders_name_every_label = self.folders_name_every_label(labels);
+        if self.has_columns || self.renamed > 0 || !folders_name_every_label {
             self.write_table(labels, &mut tally)?;
         }
-        if !folders_tell && !labels.is_empty() {
+        if !folders_name_every_label && !labels.is_empty() {
             let note = "the folders do not tell the labels: they are in metadata.jsonl, which does \
                         not tell their order";
             self.notes.push(note.to_owned());

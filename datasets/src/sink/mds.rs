@@ -87,7 +87,7 @@ impl Mds {
                 return Err(unheld(SinkKind::Mds, field.name(), reason));
             }
             let is_kept = match encoding.as_str() {
-                "json" => value::is_told_by_its_values(field.data_type()),
+                "json" => value::is_determined_by_its_values(field.data_type()),
                 "str" => matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8),
                 _ => true,
             };

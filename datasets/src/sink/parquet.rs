@@ -43,7 +43,7 @@ pub(super) struct Parquet {
     extra: SchemaRef,
     schema: SchemaRef,
     properties: WriterProperties,
-    rows: Rows,
+    rows: RowBuffer,
     /// Files without footers; the last one is written to.
     open: Vec<ArrowWriter<Output>>,
     /// Bytes and samples of the last one, those that are gathered included.
@@ -54,7 +54,7 @@ pub(super) struct Parquet {
 
 /// Rows that are gathered.
 #[derive(Default)]
-struct Rows {
+struct RowBuffer {
     keys: StringBuilder,
     contents: BinaryBuilder,
     labels: Int64Builder,
@@ -116,7 +116,7 @@ impl Parquet {
             extra: Arc::clone(&schema.extra),
             schema: Arc::new(Schema::new(fields)),
             properties,
-            rows: Rows::default(),
+            rows: RowBuffer::default(),
             open: Vec::new(),
             bytes: 0,
             samples: 0,

@@ -126,12 +126,12 @@ pub(super) fn has_bytes(data_type: &DataType) -> bool {
 
 /// Whether a type is what a reader of JSON or msgpack takes its values for: 64-bit numbers, texts,
 /// lists and maps of such.
-pub(super) fn is_told_by_its_values(data_type: &DataType) -> bool {
+pub(super) fn is_determined_by_its_values(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean | DataType::Int64 | DataType::Float64 | DataType::Utf8 => true,
-        DataType::List(child) => is_told_by_its_values(child.data_type()),
+        DataType::List(child) => is_determined_by_its_values(child.data_type()),
         DataType::Struct(fields) => {
-            fields.iter().all(|field| is_told_by_its_values(field.data_type()))
+            fields.iter().all(|field| is_determined_by_its_values(field.data_type()))
         }
         _ => false,
     }

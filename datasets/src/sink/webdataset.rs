@@ -60,7 +60,7 @@ impl WebDataset {
             }
         }
         let notes = type_notes(&schema.extra, "JSON", &|field| {
-            is_bytes(field.data_type()) || value::is_told_by_its_values(field.data_type())
+            is_bytes(field.data_type()) || value::is_determined_by_its_values(field.data_type())
         });
         Ok(Self {
             folder,

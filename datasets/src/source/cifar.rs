@@ -9,7 +9,7 @@ use super::columns::{Cell, Gather, Shape};
 use super::gathered::{Advance, Gathered};
 use super::input::Input;
 use super::pixels::{PixelStore, Pixels};
-use super::tar::members::{Kind, Member, Members};
+use super::tar::members::{Member, MemberKind, Members};
 use super::{
     Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
 };
@@ -275,7 +275,7 @@ impl Found {
                     problem,
                 ));
             }
-            if member.kind != Kind::File {
+            if member.kind != MemberKind::File {
                 continue;
             }
             if is_names(&name) && member.bytes <= NAMES_BYTES_MAX {
@@ -350,7 +350,9 @@ impl Reader {
                 while let Some(member) = members.next()? {
                     let (_, name) = folder_and_name(&member);
                     let is_meant = |file: &&BatchFile| {
-                        file.name == name && member.kind == Kind::File && file.bytes == member.bytes
+                        file.name == name
+                            && member.kind == MemberKind::File
+                            && file.bytes == member.bytes
                     };
                     if let Some(file) = meant.iter().find(is_meant) {
                         return Ok(Some(OpenBatch { file: file.clone(), input: None, record: 0 }));

@@ -1,4 +1,4 @@
-//! Another Meetpoint dataset: all of its samples, or those that a [`Pick`] names.
+//! Another Meetpoint dataset: all of its samples, or those that a [`Selection`] names.
 //!
 //! What is stored in a coefficient form comes back as the file that it was made from. Each sample
 //! is compared with its checksum; one that does not agree is unreadable, and the next one follows.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Which samples of a dataset are taken; by default all. A sample must pass each of them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Pick {
+pub struct Selection {
     /// Samples by their place in the dataset.
     pub range: Option<Range<u64>>,
     /// A pattern of keys: `*`, `?`, `[…]`; a `*` takes slashes too.
@@ -38,18 +38,18 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
 /// Opens a dataset with all its samples.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only("a Meetpoint dataset", &[])?;
-    open_picked(path, &Pick::default())
+    open_selection(path, &Selection::default())
 }
 
-/// Opens a dataset with the samples that are picked. To choose a number of them, keys and labels
+/// Opens a dataset with the samples that are selected. To choose a number of them, keys and labels
 /// of all are looked at once; it takes 8 bytes for each of those that pass.
-pub fn open_picked(path: &StorePath, pick: &Pick) -> Result<Box<dyn Source>, Error> {
+pub fn open_selection(path: &StorePath, pick: &Selection) -> Result<Box<dyn Source>, Error> {
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
     path.reserve().map_err(failed)?;
     let dataset = Dataset::open_with(path.path(), &|file| path.at(file).open())?;
     let passes = Passes::new(&dataset, pick, path)?;
     let columns = Arc::clone(dataset.columns());
-    let mut picked = Picked {
+    let mut selected = SelectedSamples {
         schema: SourceSchema::clone(&columns),
         file: path.display().to_string(),
         dataset,
@@ -59,9 +59,9 @@ pub fn open_picked(path: &StorePath, pick: &Pick) -> Result<Box<dyn Source>, Err
         current: None,
     };
     if let Some((count, seed)) = pick.sample {
-        picked.choose(count, seed)?;
+        selected.choose(count, seed)?;
     }
-    Ok(Box::new(picked))
+    Ok(Box::new(selected))
 }
 
 /// What a sample must pass.
@@ -72,13 +72,13 @@ struct Passes {
 }
 
 impl Passes {
-    fn new(dataset: &Dataset, pick: &Pick, path: &StorePath) -> Result<Self, Error> {
+    fn new(dataset: &Dataset, pick: &Selection, path: &StorePath) -> Result<Self, Error> {
         let fault = |problem: String| super::rows::malformed(path, None, problem);
         let all = dataset.len();
         let range = pick.range.clone().unwrap_or(0..all);
         if range.start > range.end || range.end > all {
             return Err(fault(format!(
-                "has {all} samples, and {} to {} are picked",
+                "has {all} samples, and {} to {} are selected",
                 range.start, range.end
             )));
         }
@@ -108,8 +108,8 @@ impl Passes {
     }
 }
 
-/// The samples of a dataset that are picked.
-struct Picked {
+/// The samples of a dataset that are selected.
+struct SelectedSamples {
     dataset: Dataset,
     schema: SourceSchema,
     file: String,
@@ -128,7 +128,7 @@ struct Current {
     row: usize,
 }
 
-impl Picked {
+impl SelectedSamples {
     /// Chooses some of those that pass, each set of as many being as likely: a reservoir.
     fn choose(&mut self, count: u64, seed: u64) -> Result<(), Error> {
         let mut chosen: Vec<u64> = Vec::new();
@@ -210,7 +210,7 @@ impl Picked {
     }
 }
 
-impl Source for Picked {
+impl Source for SelectedSamples {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }

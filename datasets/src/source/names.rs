@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_tell_the_kind() {
+    fn extensions_determine_the_kind() {
         assert_eq!(kind_of("seg.PNG"), ContentKind::Image);
         assert_eq!(kind_of("flac"), ContentKind::Audio);
         assert_eq!(kind_of("npy"), ContentKind::Bytes);

@@ -1,9 +1,9 @@
 //! A source into a sink, without a dataset between.
 
 use super::drive::{Fed, Outcome, Written, drive};
-use super::{Kept, UnpackOptions, foreign};
+use super::{CarriedColumns, UnpackOptions, foreign};
+use crate::destination::{Destination, Replace, Staging};
 use crate::pack::keys::Keys;
-use crate::place::{Destination, Replace, Staging};
 use crate::sink::{self, SinkKind};
 use crate::source::{Content, Entry, Finished, Item, Size, Source, UnusedLabel};
 use crate::store::{RemoteError, StorePath};
@@ -92,7 +92,7 @@ pub fn convert(
     progress: &mut dyn FnMut(ConvertProgress),
 ) -> Result<ConvertSummary, Error> {
     options.check()?;
-    let kept = Kept::of(&source.schema().extra, &options.without)?;
+    let kept = CarriedColumns::of(&source.schema().extra, &options.without)?;
     let mut schema = source.schema().clone();
     schema.extra = Arc::clone(&kept.schema);
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, None);

@@ -10,8 +10,8 @@ mod foreign;
 
 pub use convert::{ConvertProgress, ConvertSummary, convert};
 
+use crate::destination::{Destination, Replace, Staging};
 use crate::jpeg::form_of;
-use crate::place::{Destination, Replace, Staging};
 use crate::sink::{self, Shards, SinkKind};
 use crate::{Error, LeftOut, OnError};
 use arrow_array::RecordBatch;
@@ -121,7 +121,7 @@ pub fn unpack(
 ) -> Result<UnpackSummary, Error> {
     options.check()?;
     let dataset = Dataset::open(from)?;
-    let kept = Kept::of(&dataset.columns().extra, &options.without)?;
+    let kept = CarriedColumns::of(&dataset.columns().extra, &options.without)?;
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, Some(&dataset));
     let replace = Replace::Files { force: options.force, foreign: &foreign };
     let mut destination = Destination::resolve(&[from.to_path_buf()], to, &replace)?;
@@ -132,15 +132,15 @@ pub fn unpack(
     schema.extra = Arc::clone(&kept.schema);
     let mut sink = sink::create(options.sink, staging.content(), &schema, options.shards)?;
 
-    let mut rows = Rows::new(&dataset, kept);
+    let mut rows = DatasetRows::new(&dataset, kept);
     let samples = dataset.len();
     let mut next = || Ok(rows.next());
-    let bytes_of = |row: &Row| match row {
-        Row::Sample { location, .. } => location.bytes,
-        Row::Damaged(_) => 0,
+    let bytes_of = |row: &UnpackedRow| match row {
+        UnpackedRow::Sample { location, .. } => location.bytes,
+        UnpackedRow::Damaged(_) => 0,
     };
     let interrupt = Interrupt::from(Arc::clone(&options.stop));
-    let read = |row: Row| read(&dataset, row, &interrupt);
+    let read = |row: UnpackedRow| read(&dataset, row, &interrupt);
     let mut report = |written: &Written| {
         progress(UnpackProgress { samples_done: written.checked, samples });
     };
@@ -174,13 +174,13 @@ pub fn unpack(
 }
 
 /// The further columns that go along.
-struct Kept {
+struct CarriedColumns {
     /// Their places among all; `None` for all of them.
     projection: Option<Vec<usize>>,
     schema: SchemaRef,
 }
 
-impl Kept {
+impl CarriedColumns {
     /// All but those named.
     fn of(extra: &SchemaRef, without: &[String]) -> Result<Self, Error> {
         let names = || extra.fields().iter().map(|field| field.name().clone());
@@ -212,25 +212,25 @@ impl Kept {
 }
 
 /// A row of the dataset on its way to a thread.
-enum Row {
+enum UnpackedRow {
     Sample { index: u64, key: String, location: SampleLocation, extra: Option<ExtraRow> },
     Damaged(LeftOut),
 }
 
 /// The rows of a dataset in order, a record batch at a time.
-struct Rows<'a> {
+struct DatasetRows<'a> {
     dataset: &'a Dataset,
-    kept: Kept,
+    kept: CarriedColumns,
     batch: usize,
-    ready: VecDeque<Row>,
+    ready: VecDeque<UnpackedRow>,
 }
 
-impl<'a> Rows<'a> {
-    fn new(dataset: &'a Dataset, kept: Kept) -> Self {
+impl<'a> DatasetRows<'a> {
+    fn new(dataset: &'a Dataset, kept: CarriedColumns) -> Self {
         Self { dataset, kept, batch: 0, ready: VecDeque::new() }
     }
 
-    fn next(&mut self) -> Option<Row> {
+    fn next(&mut self) -> Option<UnpackedRow> {
         while self.ready.is_empty() {
             if self.batch == self.dataset.record_batches() {
                 return None;
@@ -247,7 +247,7 @@ impl<'a> Rows<'a> {
             Err(error) => {
                 let path = "(a record batch)".to_owned();
                 let reason = error.to_string();
-                self.ready.push_back(Row::Damaged(LeftOut { path, reason: reason.into() }));
+                self.ready.push_back(UnpackedRow::Damaged(LeftOut { path, reason: reason.into() }));
                 return;
             }
         };
@@ -266,9 +266,9 @@ impl<'a> Rows<'a> {
             };
             let located = self.dataset.locate(index).map_err(|error| error.to_string());
             self.ready.push_back(match (extra, located) {
-                (Ok(extra), Ok(location)) => Row::Sample { index, key, location, extra },
+                (Ok(extra), Ok(location)) => UnpackedRow::Sample { index, key, location, extra },
                 (Err(reason), _) | (_, Err(reason)) => {
-                    Row::Damaged(LeftOut { path: key, reason: reason.into() })
+                    UnpackedRow::Damaged(LeftOut { path: key, reason: reason.into() })
                 }
             });
         }
@@ -276,10 +276,10 @@ impl<'a> Rows<'a> {
 }
 
 /// Reads the file of a row.
-fn read(dataset: &Dataset, row: Row, interrupt: &Interrupt) -> Outcome {
+fn read(dataset: &Dataset, row: UnpackedRow, interrupt: &Interrupt) -> Outcome {
     let (index, key, location, extra) = match row {
-        Row::Sample { index, key, location, extra } => (index, key, location, extra),
-        Row::Damaged(left_out) => return Outcome::Damaged(left_out),
+        UnpackedRow::Sample { index, key, location, extra } => (index, key, location, extra),
+        UnpackedRow::Damaged(left_out) => return Outcome::Damaged(left_out),
     };
     let stored = match dataset.read_located(index, &location) {
         Ok(stored) => stored,

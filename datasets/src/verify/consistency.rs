@@ -2,12 +2,12 @@
 //!
 //! The checksum in a manifest says that nobody changed it by accident, not that it is right.
 
-use super::Place;
+use super::DamageLocation;
 use super::diagnose::{cause_of, region};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    BufferRole, Columns, ExtraBytes, Manifest, PartBytes, PartEntry, PartLayout,
-    RecordBatchMetadata, RecordBatchPlace,
+    BufferRole, Columns, ExtraBytes, Manifest, PartBytes, PartEntry, PartLayout, RecordBatchExtent,
+    RecordBatchMetadata,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,26 +54,31 @@ pub(super) fn check(
     entry: &PartEntry,
     manifest: &Manifest,
     sums: &mut Sums,
-) -> Vec<(Place, String)> {
+) -> Vec<(DamageLocation, String)> {
     let layout = match PartLayout::read(0, entry, part) {
         Ok(layout) => layout,
-        Err(error) => return vec![(Place::File, format!("{}; {REMEDY}", cause_of(error)))],
+        Err(error) => {
+            return vec![(DamageLocation::File, format!("{}; {REMEDY}", cause_of(error)))];
+        }
     };
     let mut found = Vec::new();
     if let Some(problem) = manifest.differs(&layout.columns) {
-        found.push((Place::File, format!("{problem}; {REMEDY}")));
+        found.push((DamageLocation::File, format!("{problem}; {REMEDY}")));
     }
     if let Some(place) = region(part, layout.head.clone(), layout.head_crc32c, "Arrow schema") {
         found.push((place, format!("its checksum in the footer is another; {REMEDY}")));
     }
     let mut first_row = 0;
     for batch in &layout.record_batches {
-        let rows = Rows { entry, manifest, columns: &layout.columns, batch, first_row };
+        let rows = RecordBatchRows { entry, manifest, columns: &layout.columns, batch, first_row };
         if let Err(problem) = rows.check(part, sums, &mut found) {
             let Range { start, end } = batch.range();
             let last = first_row + u64::from(batch.rows) - 1;
             let region = format!("tables of rows {first_row} to {last}");
-            found.push((Place::Bytes { start, end, region }, format!("{problem}; {REMEDY}")));
+            found.push((
+                DamageLocation::Bytes { start, end, region },
+                format!("{problem}; {REMEDY}"),
+            ));
         }
         first_row += u64::from(batch.rows);
     }
@@ -81,22 +86,22 @@ pub(super) fn check(
 }
 
 /// A record batch that is looked through.
-struct Rows<'a> {
+struct RecordBatchRows<'a> {
     entry: &'a PartEntry,
     manifest: &'a Manifest,
     columns: &'a Columns,
-    batch: &'a RecordBatchPlace,
+    batch: &'a RecordBatchExtent,
     first_row: u64,
 }
 
-impl Rows<'_> {
+impl RecordBatchRows<'_> {
     /// What is wrong with single rows goes to `found`, one row of each kind; the error is what is
     /// wrong with all.
     fn check(
         &self,
         part: &dyn PartBytes,
         sums: &mut Sums,
-        found: &mut Vec<(Place, String)>,
+        found: &mut Vec<(DamageLocation, String)>,
     ) -> Result<(), String> {
         let metadata =
             RecordBatchMetadata::read(0, &self.entry.file, self.batch, part).map_err(cause_of)?;
@@ -178,8 +183,8 @@ impl Rows<'_> {
         wrong
     }
 
-    fn row(&self, metadata: &RecordBatchMetadata, row: u32) -> Place {
+    fn row(&self, metadata: &RecordBatchMetadata, row: u32) -> DamageLocation {
         let key = metadata.key(row).unwrap_or("(unreadable)").to_owned();
-        Place::Row { row: self.first_row + u64::from(row), key }
+        DamageLocation::Row { row: self.first_row + u64::from(row), key }
     }
 }

@@ -1,12 +1,12 @@
 //! Whether every sample is what the dataset says that it is: it decodes, comes back from its form,
 //! and its entry points are those of its file.
 
-use super::{DeepReport, Place, Problem, VerifyProgress, VerifyReport};
+use super::{DamageLocation, DeepReport, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
 use crate::jpeg::{Converter, entry_points_until, form_of};
 use crate::threads::threads;
 use crate::walk::{Sample, Visited, each_sample};
-use meetpoint_format::dataset::{ContentKind, Form, Kept, MANIFEST_NAME};
+use meetpoint_format::dataset::{ContentKind, Form, MANIFEST_NAME, NotConverted};
 use meetpoint_kernels::{ImageFormat, Interrupt, Picture};
 use meetpoint_prepare::{Dataset, original_until};
 use std::path::Path;
@@ -79,7 +79,7 @@ pub fn verify_deep(
         let location = dataset.locate(sample)?;
         report.problems.push(Problem {
             file: dataset.manifest().parts[location.part].file.clone(),
-            place: Place::Row { row: location.row, key },
+            place: DamageLocation::Row { row: location.row, key },
             problem,
         });
     }
@@ -170,7 +170,7 @@ fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Fo
 /// Counts of the manifest that are not so.
 fn differences(dataset: &Dataset, deep: &DeepReport) -> Vec<Problem> {
     let Some(stored) = dataset.manifest().stored.as_ref() else { return Vec::new() };
-    let not_jpeg = stored.kept.get(&Kept::NotJpeg).copied().unwrap_or(0);
+    let not_jpeg = stored.kept.get(&NotConverted::NotJpeg).copied().unwrap_or(0);
     [
         ("stored.converted", stored.converted, deep.converted),
         ("stored.kept.not_jpeg", not_jpeg, deep.not_jpeg),
@@ -179,7 +179,7 @@ fn differences(dataset: &Dataset, deep: &DeepReport) -> Vec<Problem> {
     .filter(|(_, said, found)| said != found)
     .map(|(name, said, found)| Problem {
         file: MANIFEST_NAME.to_owned(),
-        place: Place::File,
+        place: DamageLocation::File,
         problem: format!("{name} is {said}, the samples say {found}; pack again"),
     })
     .collect()

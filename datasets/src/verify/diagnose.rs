@@ -1,11 +1,11 @@
 //! A part that differs from its SHA-256: which of the checksums inside it differ, and so where.
 
-use super::Place;
+use super::DamageLocation;
 use super::locate::changed_byte;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    BufferRole, Columns, DatasetError, PartBytes, PartEntry, PartLayout, RecordBatchMetadata,
-    RecordBatchPlace, RowTable,
+    BufferRole, Columns, DatasetError, PartBytes, PartEntry, PartLayout, RecordBatchExtent,
+    RecordBatchMetadata, RowTable,
 };
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use std::ops::Range;
 const REGION_BYTES_MAX: u64 = 1 << 30;
 
 /// Tells what is wrong with a part whose length is right and whose SHA-256 is not.
-pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(Place, String)> {
+pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(DamageLocation, String)> {
     let layout = match PartLayout::read(0, entry, part) {
         Ok(layout) => layout,
         Err(error) => return vec![footer_place(part, entry, error)],
@@ -25,19 +25,23 @@ pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(Place, S
     let mut first_row = 0;
     for batch in &layout.record_batches {
         let columns = &layout.columns;
-        Rows { part, entry, columns, batch, first_row }.diagnose(&mut found);
+        RecordBatchRows { part, entry, columns, batch, first_row }.diagnose(&mut found);
         first_row += u64::from(batch.rows);
     }
     if found.is_empty() {
         let problem = "its SHA-256 is not that of dataset.json, though every checksum in it is \
                        right; it is another file than the one that was packed: restore it";
-        found.push((Place::File, problem.to_owned()));
+        found.push((DamageLocation::File, problem.to_owned()));
     }
     found
 }
 
 /// The footer is damaged: the length before the last magic number may still tell where it begins.
-fn footer_place(part: &dyn PartBytes, entry: &PartEntry, error: DatasetError) -> (Place, String) {
+fn footer_place(
+    part: &dyn PartBytes,
+    entry: &PartEntry,
+    error: DatasetError,
+) -> (DamageLocation, String) {
     let mut last = [0; 10];
     let tail_bytes = part
         .read_exact_at(0, entry.bytes.saturating_sub(10), &mut last)
@@ -49,8 +53,9 @@ fn footer_place(part: &dyn PartBytes, entry: &PartEntry, error: DatasetError) ->
         .map(|length| length + 18)
         .filter(|bytes| (18..=entry.bytes.min(REGION_BYTES_MAX)).contains(bytes));
     let start = entry.bytes - tail_bytes.unwrap_or(entry.bytes.min(10));
-    let place = region(part, start..entry.bytes, entry.tail_crc32c, "Arrow footer")
-        .unwrap_or(Place::Bytes { start, end: entry.bytes, region: "Arrow footer".to_owned() });
+    let place = region(part, start..entry.bytes, entry.tail_crc32c, "Arrow footer").unwrap_or(
+        DamageLocation::Bytes { start, end: entry.bytes, region: "Arrow footer".to_owned() },
+    );
     let cause = cause_of(error);
     (
         place,
@@ -64,8 +69,9 @@ pub(super) fn region(
     range: Range<u64>,
     expected: u32,
     name: &str,
-) -> Option<Place> {
-    let whole = Place::Bytes { start: range.start, end: range.end, region: name.to_owned() };
+) -> Option<DamageLocation> {
+    let whole =
+        DamageLocation::Bytes { start: range.start, end: range.end, region: name.to_owned() };
     let length = range.end - range.start;
     if length > REGION_BYTES_MAX {
         return Some(whole);
@@ -82,7 +88,7 @@ pub(super) fn region(
     Some(match changed_byte(length, got, expected) {
         Some(byte) => {
             let start = range.start + byte.index as u64;
-            Place::Bytes { start, end: start + 1, region: name.to_owned() }
+            DamageLocation::Bytes { start, end: start + 1, region: name.to_owned() }
         }
         None => whole,
     })
@@ -111,16 +117,16 @@ impl PartBytes for Repaired<'_> {
 }
 
 /// A record batch that is looked through.
-struct Rows<'a> {
+struct RecordBatchRows<'a> {
     part: &'a dyn PartBytes,
     entry: &'a PartEntry,
     columns: &'a Columns,
-    batch: &'a RecordBatchPlace,
+    batch: &'a RecordBatchExtent,
     first_row: u64,
 }
 
-impl Rows<'_> {
-    fn diagnose(&self, found: &mut Vec<(Place, String)>) {
+impl RecordBatchRows<'_> {
+    fn diagnose(&self, found: &mut Vec<(DamageLocation, String)>) {
         let read = RecordBatchMetadata::read(0, &self.entry.file, self.batch, self.part);
         let mut metadata = match read {
             Ok(metadata) => metadata,
@@ -128,7 +134,7 @@ impl Rows<'_> {
                 let start = self.batch.offset;
                 let end = start + self.batch.metadata_bytes;
                 found.push((
-                    Place::Bytes { start, end, region: self.words("header") },
+                    DamageLocation::Bytes { start, end, region: self.words("header") },
                     format!("{}; restore the part or pack again", cause_of(error)),
                 ));
                 return;
@@ -141,7 +147,7 @@ impl Rows<'_> {
                 let Range { start, end } = self.batch.range();
                 let region = self.words("header, keys, labels or offsets");
                 found.push((
-                    Place::Bytes { start, end, region },
+                    DamageLocation::Bytes { start, end, region },
                     damaged("the header or several bytes (so that its rows cannot be checked)"),
                 ));
                 return;
@@ -153,7 +159,7 @@ impl Rows<'_> {
                 Ok(repaired) => metadata = repaired,
                 Err(error) => {
                     let region = self.words("header");
-                    let place = Place::Bytes { start: offset, end: offset + 1, region };
+                    let place = DamageLocation::Bytes { start: offset, end: offset + 1, region };
                     let problem = format!("{}; restore the part or pack again", cause_of(error));
                     found.push((place, problem));
                     return;
@@ -167,7 +173,7 @@ impl Rows<'_> {
             Err(problem) => {
                 let Range { start, end } = self.batch.range();
                 found.push((
-                    Place::Bytes { start, end, region: self.words("tables") },
+                    DamageLocation::Bytes { start, end, region: self.words("tables") },
                     format!("{problem}; restore the part or pack again"),
                 ));
             }
@@ -175,9 +181,13 @@ impl Rows<'_> {
     }
 
     /// Holds each further column against its checksum.
-    fn check_extra(&self, metadata: &RecordBatchMetadata, found: &mut Vec<(Place, String)>) {
+    fn check_extra(
+        &self,
+        metadata: &RecordBatchMetadata,
+        found: &mut Vec<(DamageLocation, String)>,
+    ) {
         let Range { start, end } = self.batch.range();
-        let all = |region| Place::Bytes { start, end, region };
+        let all = |region| DamageLocation::Bytes { start, end, region };
         let table = match metadata.extra(self.columns) {
             Ok(table) => table,
             Err(problem) => {
@@ -203,7 +213,7 @@ impl Rows<'_> {
         &self,
         metadata: &RecordBatchMetadata,
         table: &RowTable,
-        found: &mut Vec<(Place, String)>,
+        found: &mut Vec<(DamageLocation, String)>,
     ) {
         let mut image = Vec::new();
         let pairs = table.image_offsets.windows(2);
@@ -224,13 +234,17 @@ impl Rows<'_> {
         let (first, last) = (table.image_offsets.first(), table.image_offsets.last());
         if first != Some(&images.start) || last != Some(&images.end) {
             let region = self.words("images, beyond those of the rows");
-            let place = Place::Bytes { start: images.start, end: images.end, region };
+            let place = DamageLocation::Bytes { start: images.start, end: images.end, region };
             found.push((place, damaged("bytes that no row names")));
         }
     }
 
     /// What a damaged byte beside the images belongs to. The metadata is the repaired one.
-    fn place_of_byte(&self, metadata: &RecordBatchMetadata, offset: u64) -> (Place, String) {
+    fn place_of_byte(
+        &self,
+        metadata: &RecordBatchMetadata,
+        offset: u64,
+    ) -> (DamageLocation, String) {
         let role =
             BufferRole::ALL.into_iter().find(|role| metadata.buffer(*role).contains(&offset));
         let element = |role: BufferRole, width: u64| {
@@ -266,17 +280,20 @@ impl Rows<'_> {
             Some(row) => (self.row(metadata, row), damaged(&format!("{what} (byte {offset})"))),
             None => {
                 let region = self.words(what);
-                (Place::Bytes { start: offset, end: offset + 1, region }, damaged("one byte"))
+                (
+                    DamageLocation::Bytes { start: offset, end: offset + 1, region },
+                    damaged("one byte"),
+                )
             }
         }
     }
 
-    fn row(&self, metadata: &RecordBatchMetadata, row: u32) -> Place {
+    fn row(&self, metadata: &RecordBatchMetadata, row: u32) -> DamageLocation {
         let key = match metadata.key(row) {
             Ok(key) => key.to_owned(),
             Err(problem) => format!("(unreadable: {problem})"),
         };
-        Place::Row { row: self.first_row + u64::from(row), key }
+        DamageLocation::Row { row: self.first_row + u64::from(row), key }
     }
 
     /// A region of this record batch, with the rows that it is about.

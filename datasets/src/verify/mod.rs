@@ -12,7 +12,7 @@ mod locate;
 mod problem;
 
 pub use deep::verify_deep;
-pub use problem::{Place, Problem};
+pub use problem::{DamageLocation, Problem};
 
 use crate::Error;
 use crate::index::{check_contents, check_keys};
@@ -142,7 +142,7 @@ pub fn verify_with(
         Err(error) => {
             report.problems.push(Problem {
                 file: MANIFEST_NAME.to_owned(),
-                place: Place::File,
+                place: DamageLocation::File,
                 problem: format!(
                     "{error}; restore it, since the parts cannot be checked without it, or let \
                      `meetpoint dataset repair` make a dataset of what they hold"
@@ -194,7 +194,7 @@ pub fn verify_with(
         let differences = sums.differences(&manifest).into_iter();
         report.problems.extend(differences.map(|problem| Problem {
             file: MANIFEST_NAME.to_owned(),
-            place: Place::File,
+            place: DamageLocation::File,
             problem,
         }));
     }
@@ -210,7 +210,7 @@ pub fn verify_with(
     if report.is_sound()
         && let Some(problem) = check_keys(&Dataset::open(path)?)?
     {
-        let (file, place) = (KEY_INDEX_NAME.to_owned(), Place::File);
+        let (file, place) = (KEY_INDEX_NAME.to_owned(), DamageLocation::File);
         report.problems.push(Problem { file, place, problem });
     }
     Ok(report)
@@ -223,19 +223,21 @@ fn verify_part(
     manifest: &Manifest,
     sums: &mut Sums,
     advance: &mut dyn FnMut(u64) -> bool,
-) -> Vec<(Place, String)> {
+) -> Vec<(DamageLocation, String)> {
     let opened = file.and_then(|file| Ok((file.metadata()?.len(), file)));
     let (bytes, file) = match opened {
-        Err(error) => return vec![(Place::File, format!("does not open: {error}; restore it"))],
+        Err(error) => {
+            return vec![(DamageLocation::File, format!("does not open: {error}; restore it"))];
+        }
         Ok(opened) => opened,
     };
     if bytes != entry.bytes {
         let problem =
             format!("{bytes} bytes long, packed with {}; restore it or pack again", entry.bytes);
-        return vec![(Place::File, problem)];
+        return vec![(DamageLocation::File, problem)];
     }
     match sha256_of(&file, bytes, advance) {
-        Err(error) => vec![(Place::File, format!("does not read: {error}; restore it"))],
+        Err(error) => vec![(DamageLocation::File, format!("does not read: {error}; restore it"))],
         Ok(sha256) if sha256 == entry.sha256 => consistency::check(part, entry, manifest, sums),
         Ok(_) => diagnose::diagnose(part, entry),
     }

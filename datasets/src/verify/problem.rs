@@ -8,7 +8,7 @@ pub struct Problem {
     /// File name in the dataset's folder.
     pub file: String,
     /// Where in the file.
-    pub place: Place,
+    pub place: DamageLocation,
     /// What is wrong, and what can be done.
     pub problem: String,
 }
@@ -16,7 +16,7 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::File => write!(f, "{}: {}", self.file, self.problem),
+            DamageLocation::File => write!(f, "{}: {}", self.file, self.problem),
             place => write!(f, "{}, {place}: {}", self.file, self.problem),
         }
     }
@@ -25,7 +25,7 @@ impl fmt::Display for Problem {
 /// Where a damage is.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Place {
+pub enum DamageLocation {
     /// The file as a whole.
     File,
     /// A row.
@@ -46,7 +46,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DamageLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => write!(f, "whole file"),

@@ -13,8 +13,8 @@ mod recipe;
 mod written;
 
 use crate::Error;
+use crate::destination::{Destination, Remains, Replace, Staging};
 use crate::index::index_keys;
-use crate::place::{Destination, Remains, Replace, Staging};
 pub(crate) use journal::JOURNAL_NAME;
 use journal::{Found, Journal};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
@@ -192,10 +192,10 @@ impl Writer {
 
     /// The error that ended it, and what is kept of the dataset. Where no part is whole, nothing is
     /// kept: it would only take room.
-    pub fn kept(&mut self, error: Error) -> Error {
+    pub fn with_remains(&mut self, error: Error) -> Error {
         let can_resume =
             matches!(error, Error::Write { .. } | Error::Remote(_) | Error::Interrupted);
-        if !self.staging.is_kept() || !can_resume {
+        if !self.staging.is_retained() || !can_resume {
             return error;
         }
         self.parts.keep();
@@ -226,7 +226,7 @@ impl Writer {
         provenance: Provenance,
     ) -> Result<Written, Error> {
         let ended = self.end(labels, stored, provenance);
-        let (manifest, file_bytes) = ended.map_err(|error| self.kept(error))?;
+        let (manifest, file_bytes) = ended.map_err(|error| self.with_remains(error))?;
         // Without its journal nothing can be resumed.
         self.staging.keep(false);
         let replaced = self.staging.commit(&self.destination)?;

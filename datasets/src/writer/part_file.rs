@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_fails_at_its_end_is_told_when_it_is_waited_for() {
+    fn a_part_that_fails_at_its_end_is_reported_when_it_is_awaited() {
         let folder = tempfile::tempdir().unwrap();
         let mut full = PartFile::create(&folder.path().join("part"), Pieces::default()).unwrap();
         full.file = File::options().write(true).open("/dev/full").unwrap();

@@ -100,7 +100,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn a_key_that_occurs_twice_is_refused_with_both_places() {
+fn a_key_that_occurs_twice_is_refused_with_both_positions() {
     let bench = Bench::with_images(&["a.jpg", "b.jpg"]);
     bench.put("table.csv", b"file_name,id\na.jpg,one\nb.jpg,two\na.jpg,three\nb.jpg,one\n");
     let source = SourceOptions { key: Some("id".to_owned()), ..SourceOptions::default() };

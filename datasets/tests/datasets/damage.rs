@@ -1,7 +1,7 @@
 //! Every damaged byte is found, and named by what it belongs to.
 
 use crate::support::{Bench, files, golden};
-use meetpoint_datasets::{PackOptions, Place, Problem, verify};
+use meetpoint_datasets::{DamageLocation, PackOptions, Problem, verify};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::dataset::{PartBytes, PartLayout, RecordBatchMetadata};
 use std::fs::OpenOptions;
@@ -49,7 +49,7 @@ impl PartBytes for File {
 }
 
 #[test]
-fn every_changed_byte_of_a_part_is_found_and_placed() {
+fn every_changed_byte_of_a_part_is_found_and_located() {
     let bench = packed();
     let dataset = bench.dataset();
     let entry = &dataset.manifest().parts[0];
@@ -62,14 +62,14 @@ fn every_changed_byte_of_a_part_is_found_and_placed() {
         assert_eq!(problem.file, entry.file);
         let image = samples.iter().find(|s| (s.offset..s.offset + s.bytes).contains(&byte));
         match &problem.place {
-            Place::File => panic!("byte {byte} is not placed: {problem}"),
-            Place::Row { row, key } => {
+            DamageLocation::File => panic!("byte {byte} is not placed: {problem}"),
+            DamageLocation::Row { row, key } => {
                 if let Some(image) = image {
                     assert_eq!(*row, image.row, "byte {byte}: {problem}");
                 }
                 assert_eq!(*key, keys[*row as usize], "byte {byte}: {problem}");
             }
-            Place::Bytes { start, end, region } => {
+            DamageLocation::Bytes { start, end, region } => {
                 assert!(image.is_none(), "byte {byte} is of an image: {problem}");
                 assert!((*start..*end).contains(&byte), "byte {byte}: {problem}");
                 let in_tail = layout.tail.contains(&byte);
@@ -85,16 +85,19 @@ fn every_changed_byte_of_the_manifest_is_found() {
     let bench = packed();
     change_every_byte(&bench, "dataset.json", |byte, problems| {
         let [problem] = &problems[..] else { panic!("byte {byte}: {problems:?}") };
-        assert_eq!((problem.file.as_str(), &problem.place), ("dataset.json", &Place::File));
+        assert_eq!(
+            (problem.file.as_str(), &problem.place),
+            ("dataset.json", &DamageLocation::File)
+        );
     });
 }
 
 #[test]
-fn every_kind_of_damaged_row_is_told_with_row_and_key() {
+fn every_kind_of_damaged_row_is_reported_with_row_and_key() {
     let bench = packed();
     let mut said = std::collections::BTreeSet::new();
     change_every_byte(&bench, "part-00001.arrow", |_, problems| {
-        if let Place::Row { row, key } = &problems[0].place {
+        if let DamageLocation::Row { row, key } = &problems[0].place {
             let what = problems[0].problem.split(" (byte").next().unwrap().to_owned();
             said.insert((*row, key.clone(), what));
         }
@@ -125,7 +128,7 @@ fn several_damaged_images_are_all_named() {
 }
 
 #[test]
-fn several_damaged_tables_are_told_by_region_and_the_other_part_is_still_checked() {
+fn several_damaged_tables_are_reported_by_region_and_the_other_part_is_still_checked() {
     let bench = packed();
     let dataset = bench.dataset();
     let location = dataset.locate(0).unwrap();
@@ -138,10 +141,13 @@ fn several_damaged_tables_are_told_by_region_and_the_other_part_is_still_checked
     bytes[usize::try_from(other.offset).unwrap()] ^= 1;
     std::fs::write(dataset.part_path(1), bytes).unwrap();
     let problems = problems(&bench);
+    assert!(matches!(
+        &problems[0].place,
+        DamageLocation::Bytes { region, .. } if region.contains("rows 0 to 1")
+    ));
     assert!(
-        matches!(&problems[0].place, Place::Bytes { region, .. } if region.contains("rows 0 to 1"))
+        matches!(&problems[1].place, DamageLocation::Row { row: 0, key } if key == "dog/c.jpg")
     );
-    assert!(matches!(&problems[1].place, Place::Row { row: 0, key } if key == "dog/c.jpg"));
     assert_eq!(problems.len(), 2);
 }
 
@@ -180,7 +186,7 @@ fn progress_covers_every_byte() {
 }
 
 #[test]
-fn a_changed_byte_of_a_further_column_is_told_with_the_column_and_its_rows() {
+fn a_changed_byte_of_another_column_is_reported_with_the_column_and_its_rows() {
     let bench = Bench::new();
     std::fs::create_dir(bench.to()).unwrap();
     for (name, bytes) in files(&golden().join("version-3")) {
@@ -210,6 +216,6 @@ fn a_changed_byte_of_a_further_column_is_told_with_the_column_and_its_rows() {
         let region =
             format!("column `{}` of rows 0 to 5", layout.columns.extra.field(column).name());
         let (start, end) = (byte as u64, byte as u64 + 1);
-        assert_eq!(problem.place, Place::Bytes { start, end, region }, "{problem}");
+        assert_eq!(problem.place, DamageLocation::Bytes { start, end, region }, "{problem}");
     }
 }

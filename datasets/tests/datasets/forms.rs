@@ -5,7 +5,7 @@ use meetpoint_datasets::{
     Check, Error, JpegOptions, PackOptions, PackSummary, Progressive, RestartMarkers, VerifyReport,
     pack, unpack, verify, verify_deep,
 };
-use meetpoint_format::dataset::{EntryPointSpacing, Form, Kept};
+use meetpoint_format::dataset::{EntryPointSpacing, Form, NotConverted};
 use meetpoint_kernels::{Picture, decode_into};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -61,11 +61,12 @@ fn what_became_of_the_files_is_counted_and_the_counts_hold() {
         let (bench, summary) = packed(JpegOptions { form, ..JpegOptions::default() });
         let stored = &summary.stored;
         assert_eq!(bench.dataset().manifest().stored.as_ref(), Some(stored));
-        assert_eq!(stored.kept[&Kept::NotJpeg], 1);
+        assert_eq!(stored.kept[&NotConverted::NotJpeg], 1);
         let pictures = files(&golden().join("pictures"));
         let source_bytes: usize = pictures.values().map(Vec::len).sum();
         assert_eq!(stored.source_bytes, source_bytes as u64);
-        let not_reproducible = stored.kept.get(&Kept::NotReproducible).copied().unwrap_or(0);
+        let not_reproducible =
+            stored.kept.get(&NotConverted::NotReproducible).copied().unwrap_or(0);
         if form != Form::Jpeg {
             assert_eq!(stored.converted + not_reproducible + 1, 6, "{stored:?}");
         }
@@ -77,7 +78,7 @@ fn what_became_of_the_files_is_counted_and_the_counts_hold() {
 }
 
 #[test]
-fn a_progressive_file_becomes_a_baseline_one_with_the_same_pixels_unless_it_is_to_be_kept() {
+fn a_progressive_file_becomes_a_baseline_one_with_the_same_pixels_unless_refused() {
     let pictures = files(&golden().join("pictures"));
     let (bench, summary) = packed(JpegOptions::default());
     assert_eq!((summary.stored.rewritten, summary.stored.transcoded), (1, 1));

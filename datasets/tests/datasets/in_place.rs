@@ -166,7 +166,7 @@ fn an_image_that_is_progressive_stays_as_it_is() {
 }
 
 #[test]
-fn a_look_at_content_in_place_can_be_stopped_and_gives_the_same_on_any_threads() {
+fn checking_content_in_place_can_be_stopped_and_does_not_depend_on_threads() {
     let bench = bench();
     indexed(&bench).unwrap();
     let parts: u64 = bench.dataset().manifest().parts.iter().map(|part| part.bytes).sum();

@@ -6,7 +6,7 @@ use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface};
 use meetpoint_format::dataset::{DatasetError, MANIFEST_NAME};
 
 #[test]
-fn counts_labels_formats_and_dimensions_are_told() {
+fn counts_labels_formats_and_dimensions_are_reported() {
     let bench = Bench::new();
     bench.put("cat/a.jpg", &jpeg(400, 300, 1));
     bench.put("cat/b.jpg", &jpeg(10, 20, 2));

@@ -70,7 +70,7 @@ fn a_damaged_index_is_an_error_and_never_a_key_that_is_not_there() {
 fn an_index_of_another_dataset_is_not_used() {
     let (bench, other) = (bench(), bench());
     index(&bench);
-    other.lie(|manifest| manifest.provenance.tool = "another".to_owned());
+    other.falsify(|manifest| manifest.provenance.tool = "another".to_owned());
     assert_eq!(other.dataset().key_lookup(), KeyLookup::Scan);
     std::fs::copy(keys_of(&bench), keys_of(&other)).unwrap();
     let said = other.dataset().find("x").unwrap_err().in_full(Surface::CommandLine);

@@ -5,6 +5,8 @@
 
 mod changing;
 mod damage;
+mod destinations;
+mod false_manifests;
 mod fixtures;
 mod forms;
 mod in_place;
@@ -12,9 +14,7 @@ mod inspecting;
 mod keys;
 mod kinds;
 mod labels;
-mod lies;
 mod packing;
-mod places;
 mod resume;
 mod side_tables;
 mod sinks;

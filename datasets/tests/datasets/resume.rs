@@ -62,7 +62,12 @@ fn bytes_of(bench: &Bench) -> BTreeMap<String, Vec<u8>> {
 /// Runs the pack below in a process of its own.
 fn start(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["resume::packs_where_it_is_told_to", "--exact", "--test-threads", "1"])
+        .args([
+            "resume::packs_into_the_folder_of_the_environment",
+            "--exact",
+            "--test-threads",
+            "1",
+        ])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -72,7 +77,7 @@ fn start(folder: &Path) -> Child {
 
 /// The work of the process that is killed.
 #[test]
-fn packs_where_it_is_told_to() {
+fn packs_into_the_folder_of_the_environment() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     pack(&folder.join("in"), &folder.join("out"), &options(), &mut |_| ()).unwrap();
 }
@@ -169,7 +174,7 @@ fn a_pack_without_resume_removes_what_was_left() {
 }
 
 #[test]
-fn a_damaged_part_is_not_kept() {
+fn a_damaged_part_is_not_reused() {
     let bench = bench();
     stop_after(&bench, 100, &options());
     let part = partial(&bench).unwrap().join("part-00002.arrow");

@@ -313,7 +313,7 @@ fn further_columns_come_back_from_every_sink() {
 }
 
 #[test]
-fn parquet_keeps_every_type() {
+fn parquet_preserves_every_type() {
     let bench = Bench::new();
     let wanted = held(&mut memory(samples(8), Some(golden_columns()), &[]));
     let source = memory(samples(8), Some(golden_columns()), &[]);

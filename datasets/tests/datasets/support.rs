@@ -98,7 +98,7 @@ impl Bench {
     }
 
     /// Changes the manifest of the dataset and gives it a checksum that fits.
-    pub(crate) fn lie(&self, change: impl FnOnce(&mut Manifest)) {
+    pub(crate) fn falsify(&self, change: impl FnOnce(&mut Manifest)) {
         let path = self.to().join(MANIFEST_NAME);
         let mut manifest = Manifest::from_json(&std::fs::read(&path).unwrap()).unwrap();
         change(&mut manifest);

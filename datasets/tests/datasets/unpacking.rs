@@ -204,7 +204,7 @@ fn what_is_no_dataset_is_an_error() {
 }
 
 #[test]
-fn files_of_keys_without_extension_get_that_of_their_content_and_keep_the_key() {
+fn files_of_keys_without_extension_get_that_of_their_content() {
     let bench = Bench::new();
     let row = |(key, image): (&str, Vec<u8>)| Row {
         key: key.to_owned(),

@@ -1,6 +1,6 @@
 //! What `diff` finds, and what it does not.
 
-use crate::support::{Made, Place, cases, made, options, silent};
+use crate::support::{Made, TestFolder, cases, made, options, silent};
 use meetpoint_datasets::operations::{DiffOptions, Difference, diff, shuffle};
 use meetpoint_datasets::{JpegOptions, PackOptions, pack};
 use meetpoint_format::dataset::Form;
@@ -23,7 +23,7 @@ proptest! {
         count in 1_usize..50,
         part_bytes in 200_u64..5000,
     ) {
-        let place = Place::new();
+        let place = TestFolder::new();
         let left = place.write_some("a", count);
         let right = place.write("b", &LABELS, &made(count, 3), part_bytes);
         let found = compare(&left, &right);
@@ -34,7 +34,7 @@ proptest! {
 
 #[test]
 fn every_kind_of_change_is_named_by_key() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let left = place.write_some("a", 20);
     let mut all = made(20, 3);
     all[2].content.push(1);
@@ -76,7 +76,7 @@ fn every_kind_of_change_is_named_by_key() {
 
 #[test]
 fn another_order_is_a_difference_and_nothing_else() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let left = place.write_some("a", 30);
     shuffle(&left, &place.path("b"), 4, &options(), &mut silent).unwrap();
     let found = compare(&left, &place.path("b"));
@@ -87,7 +87,7 @@ fn another_order_is_a_difference_and_nothing_else() {
 
 #[test]
 fn a_label_is_the_same_by_its_name() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let left = place.write_some("a", 9);
     let right = place.write("b", &["class2", "class1", "class0"], &made(9, 3), 900);
     let found = compare(&left, &right);
@@ -96,7 +96,7 @@ fn a_label_is_the_same_by_its_name() {
 
 #[test]
 fn lists_are_bounded_and_counts_are_not() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let left = place.write_some("a", 40);
     let mut all = made(40, 3);
     all.iter_mut().for_each(|made| made.content[0] ^= 0x55);
@@ -109,7 +109,7 @@ fn lists_are_bounded_and_counts_are_not() {
 
 #[test]
 fn the_same_file_in_another_form_is_the_same() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/pictures/fine");
     let sets = [("a", Form::Jpeg), ("b", Form::Compact)].map(|(name, form)| {
         let jpeg = JpegOptions { form, ..JpegOptions::default() };

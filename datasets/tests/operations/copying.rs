@@ -1,6 +1,6 @@
 //! What shuffling, sampling, selecting and merging write.
 
-use crate::support::{Made, Place, cases, made, options, read, silent, sorted};
+use crate::support::{Made, TestFolder, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, Progress, Selection, Share, merge, sample, select, shuffle,
 };
@@ -14,7 +14,7 @@ use std::path::Path;
 
 #[test]
 fn a_shuffle_is_the_order_of_an_epoch_and_takes_everything_along() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 40);
     let mut last = Progress::default();
     let summary = shuffle(&from, &place.path("b"), 9, &options(), &mut |step| last = step).unwrap();
@@ -31,8 +31,8 @@ fn a_shuffle_is_the_order_of_an_epoch_and_takes_everything_along() {
 }
 
 #[test]
-fn what_was_done_is_told_step_by_step() {
-    let place = Place::new();
+fn progress_is_reported_step_by_step() {
+    let place = TestFolder::new();
     let from = place.write_some("a", 20);
     shuffle(&from, &place.path("b"), 1, &options(), &mut silent).unwrap();
     let amount = Amount::Samples(5);
@@ -53,7 +53,7 @@ proptest! {
         memory_bytes in 0_u64..4000,
         threads in 1_usize..4,
     ) {
-        let place = Place::new();
+        let place = TestFolder::new();
         let from = place.write_some("a", count);
         let options = CopyOptions { memory_bytes, threads, ..options() };
         shuffle(&from, &place.path("b"), seed, &options, &mut silent).unwrap();
@@ -67,7 +67,7 @@ proptest! {
 
 #[test]
 fn a_sample_has_the_size_that_was_asked_for_in_the_order_of_the_dataset() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 50);
     let all = made(50, 3);
     for (amount, size) in [
@@ -88,7 +88,7 @@ fn a_sample_has_the_size_that_was_asked_for_in_the_order_of_the_dataset() {
 
 #[test]
 fn a_sample_of_each_class_has_as_many_of_each() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut all = made(31, 3);
     for made in all.iter_mut().filter(|made| made.number % 7 == 0) {
         made.label = None;
@@ -105,7 +105,7 @@ fn a_sample_of_each_class_has_as_many_of_each() {
 
 #[test]
 fn more_than_there_is_and_nothing_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 5);
     let refusal = |amount| {
         let to = place.path("b");
@@ -121,7 +121,7 @@ fn more_than_there_is_and_nothing_are_refused() {
 
 #[test]
 fn a_selection_takes_what_fits_all_it_asks_for() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 30);
     let all = made(30, 3);
     let to = place.path("b");
@@ -146,7 +146,7 @@ fn a_selection_takes_what_fits_all_it_asks_for() {
 
 #[test]
 fn what_no_dataset_can_be_selected_by_is_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 9);
     let refusal = |selection: &Selection| {
         let to = place.path("b");
@@ -166,7 +166,7 @@ fn what_no_dataset_can_be_selected_by_is_refused() {
 
 #[test]
 fn merged_labels_are_united_by_name() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let first = place.write("a", &["class0", "class1"], &made(10, 2), 500);
     let mut others = made(8, 2);
     for (index, other) in others.iter_mut().enumerate() {
@@ -192,8 +192,8 @@ fn merged_labels_are_united_by_name() {
 }
 
 #[test]
-fn a_key_in_two_datasets_is_refused_or_told_apart_by_a_prefix() {
-    let place = Place::new();
+fn a_key_in_two_datasets_is_refused_or_distinguished_by_a_prefix() {
+    let place = TestFolder::new();
     let from = [place.write_some("a", 6), place.write_some("b", 4)];
     let to = place.path("c");
     let merged = |prefixes: &[String]| {
@@ -217,7 +217,7 @@ fn a_key_in_two_datasets_is_refused_or_told_apart_by_a_prefix() {
 
 #[test]
 fn datasets_in_other_forms_are_refused_by_what_differs() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/pictures/fine");
     let packed = |name: &str, form, entry_points| {
         let jpeg = JpegOptions { form, entry_points, ..JpegOptions::default() };
@@ -249,7 +249,7 @@ fn datasets_in_other_forms_are_refused_by_what_differs() {
 
 #[test]
 fn datasets_with_other_columns_are_refused_by_the_column() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let first = place.write_some("a", 6);
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-3");
     let from = [first, golden];

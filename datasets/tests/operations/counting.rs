@@ -1,6 +1,6 @@
 //! What `stats` and `rows` say of a dataset.
 
-use crate::support::{Place, made, read, silent};
+use crate::support::{TestFolder, made, read, silent};
 use meetpoint_datasets::operations::{
     OperationError, Selection, ShownRow, Statistics, rows, stats,
 };
@@ -16,7 +16,7 @@ fn count(path: &Path) -> Statistics {
 
 #[test]
 fn sizes_have_the_quantiles_of_a_sorted_list() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut all = made(500, 3);
     for (index, made) in all.iter_mut().enumerate() {
         made.content = vec![index as u8; 1 + index * index * 7 % 5000];
@@ -46,7 +46,7 @@ fn sizes_have_the_quantiles_of_a_sorted_list() {
 
 #[test]
 fn pictures_are_counted_by_format_size_and_coding() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/pictures/fine");
     let jpeg =
         meetpoint_datasets::JpegOptions { progressive: Progressive::Keep, ..Default::default() };
@@ -69,7 +69,7 @@ fn pictures_are_counted_by_format_size_and_coding() {
 
 #[test]
 fn duplicates_are_found_by_content_and_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut all = made(20, 3);
     all[7].content = all[2].content.clone();
     all[19].content = all[2].content.clone();
@@ -85,7 +85,7 @@ fn duplicates_are_found_by_content_and_named() {
 
 #[test]
 fn damaged_samples_are_counted_and_the_others_too() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.write_some("a", 20);
     let location = Dataset::open(&path).unwrap().locate(0).unwrap();
     let part = path.join("part-00000.arrow");
@@ -109,7 +109,7 @@ fn shown(path: &Path, selection: &Selection, most: u64, only: Option<&[String]>)
 
 #[test]
 fn rows_are_shown_with_their_columns_and_no_more_than_wanted() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = place.write_some("a", 30);
     let all = shown(&path, &Selection::default(), u64::MAX, None);
     assert_eq!(all.len(), 30);

@@ -1,6 +1,6 @@
 //! Defects of datadings 3.4.7's tools, which ours do not have.
 
-use crate::support::{Place, made, options, read, silent, sorted};
+use crate::support::{TestFolder, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, Share, SplitBy, merge, sample, shuffle, split,
 };
@@ -9,7 +9,7 @@ use meetpoint_datasets::{verify, verify_deep};
 /// `datadings-shuffle` without sizes of buffer and chunks is a TypeError.
 #[test]
 fn a_shuffle_needs_no_options() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 30);
     shuffle(&from, &place.path("b"), 0, &CopyOptions::default(), &mut silent).unwrap();
     assert_eq!(sorted(read(&place.path("b"))), sorted(made(30, 3)));
@@ -18,7 +18,7 @@ fn a_shuffle_needs_no_options() {
 /// `datadings-merge` is always an AttributeError.
 #[test]
 fn a_merge_merges() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = [place.write_some("a", 7), place.write_some("b", 5)];
     let prefixes = ["a/".to_owned(), "b/".to_owned()];
     let to = place.path("c");
@@ -29,7 +29,7 @@ fn a_merge_merges() {
 /// `datadings-split` writes the sample at a boundary twice, and ends with an IndexError.
 #[test]
 fn a_split_has_no_sample_twice_at_its_boundaries() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 100);
     let parts = [("x", "30"), ("y", "30"), ("z", "40")];
     let parts = parts.map(|(name, share)| (place.path(name), Share::parse(share).unwrap()));
@@ -43,7 +43,7 @@ fn a_split_has_no_sample_twice_at_its_boundaries() {
 /// `QuasiShuffler` takes 1 % whatever fraction is asked for.
 #[test]
 fn a_fraction_is_the_one_that_was_asked_for() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 100);
     for (fraction, size) in [("0.5", 50), ("1%", 1), ("0.125", 13), ("1", 100)] {
         let amount = Amount::Fraction(Share::parse(fraction).unwrap());
@@ -56,7 +56,7 @@ fn a_fraction_is_the_one_that_was_asked_for() {
 /// `verify_index` knows the index of an earlier version only.
 #[test]
 fn verify_knows_what_operations_write() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 30);
     let to = place.path("b");
     shuffle(&from, &to, 1, &options(), &mut silent).unwrap();

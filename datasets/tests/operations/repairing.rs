@@ -1,6 +1,6 @@
 //! What `repair` saves of a damaged dataset, and what it leaves alone.
 
-use crate::support::{Made, Place, cases, made, options, read, silent};
+use crate::support::{Made, TestFolder, cases, made, options, read, silent};
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{
     LabelsFrom, ManifestState, OperationError, RepairSummary, RepairTo, repair,
@@ -97,7 +97,7 @@ proptest! {
         damages in proptest::collection::vec((any::<Index>(), any::<Index>(), 1_u8..), 1..6),
         loses_manifest: bool,
     ) {
-        let place = Place::new();
+        let place = TestFolder::new();
         let from = place.write_some("a", 24);
         let map = Map::of(&from);
         let mut lost = BTreeSet::new();
@@ -143,7 +143,7 @@ proptest! {
         xor in 1_u8..,
         loses_manifest: bool,
     ) {
-        let place = Place::new();
+        let place = TestFolder::new();
         let from = place.write_some("a", 24);
         let map = Map::of(&from);
         let part = part.index(map.parts.len());
@@ -173,8 +173,8 @@ fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_lost_manifest_is_made_anew() {
-    let place = Place::new();
+fn a_lost_manifest_is_rebuilt() {
+    let place = TestFolder::new();
     let from = place.write_some("a", 24);
     std::fs::remove_file(from.join("dataset.json")).unwrap();
     let to = place.path("b");
@@ -187,7 +187,7 @@ fn a_lost_manifest_is_made_anew() {
 
 #[test]
 fn labels_without_folders_become_numbers() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut all = made(10, 2);
     for (index, made) in all.iter_mut().enumerate() {
         made.key = index.to_string();
@@ -201,7 +201,7 @@ fn labels_without_folders_become_numbers() {
 
 #[test]
 fn a_label_without_samples_has_its_number_and_the_others_their_names() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let left: Vec<Made> =
         made(10, 2).into_iter().filter(|made| made.label.as_deref() == Some("class1")).collect();
     let from = place.write("a", &["class0", "class1"], &left, 900);
@@ -212,8 +212,8 @@ fn a_label_without_samples_has_its_number_and_the_others_their_names() {
 }
 
 #[test]
-fn a_damaged_manifest_still_tells_the_labels() {
-    let place = Place::new();
+fn labels_are_read_from_a_damaged_manifest() {
+    let place = TestFolder::new();
     let mut all = made(10, 2);
     for (index, made) in all.iter_mut().enumerate() {
         made.key = index.to_string();
@@ -230,7 +230,7 @@ fn a_damaged_manifest_still_tells_the_labels() {
 
 #[test]
 fn missing_and_cut_parts_are_listed_with_their_samples() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 40);
     let parts = Dataset::open(&from).unwrap().manifest().parts.clone();
     std::fs::remove_file(from.join(&parts[0].file)).unwrap();
@@ -246,8 +246,8 @@ fn missing_and_cut_parts_are_listed_with_their_samples() {
 }
 
 #[test]
-fn a_part_that_lies_there_twice_gives_its_samples_once() {
-    let place = Place::new();
+fn a_part_that_exists_twice_gives_its_samples_once() {
+    let place = TestFolder::new();
     let from = place.write_some("a", 24);
     std::fs::remove_file(from.join("dataset.json")).unwrap();
     std::fs::copy(from.join("part-00000.arrow"), from.join("part-00099.arrow")).unwrap();
@@ -258,8 +258,8 @@ fn a_part_that_lies_there_twice_gives_its_samples_once() {
 }
 
 #[test]
-fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
-    let place = Place::new();
+fn repair_in_place_leaves_a_sound_dataset_and_replaces_a_damaged_one() {
+    let place = TestFolder::new();
     let from = place.write_some("a", 24);
     let before = files(&from);
     let in_place = || repair(&from, &RepairTo::InPlace, &options(), &mut silent).unwrap();
@@ -288,7 +288,7 @@ fn in_place_a_sound_dataset_stays_and_a_damaged_one_is_replaced() {
 
 #[test]
 fn nothing_is_made_of_nothing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refusal =
         |from: &Path| repaired(from, &place.path("b")).unwrap_err().in_full(Surface::CommandLine);
     assert!(refusal(&place.path("none")).contains("not a folder"));

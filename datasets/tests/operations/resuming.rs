@@ -1,6 +1,6 @@
 //! An operation that was stopped resumes.
 
-use crate::support::{Place, options, read, silent};
+use crate::support::{TestFolder, options, read, silent};
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{CopyOptions, Share, SplitBy, shuffle, split};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn resumed(stop: &Arc<AtomicBool>) -> CopyOptions {
 #[test]
 fn a_shuffle_goes_on_wherever_it_was_stopped() {
     for stop_at in [1, 7, 19, 38, 59] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let from = place.write_some("a", 60);
         let to = place.path("b");
         let stop = Arc::new(AtomicBool::new(false));
@@ -39,7 +39,7 @@ fn a_shuffle_goes_on_wherever_it_was_stopped() {
 
 #[test]
 fn another_operation_does_not_resume() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 60);
     let to = place.path("b");
     let stop = Arc::new(AtomicBool::new(false));
@@ -56,9 +56,9 @@ fn another_operation_does_not_resume() {
 
 #[test]
 fn a_split_goes_on_with_the_part_it_was_in() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 60);
-    let by = |place: &Place| SplitBy::Shares {
+    let by = |place: &TestFolder| SplitBy::Shares {
         parts: ["x", "y", "z"].map(|name| (place.path(name), Share::ONE)).to_vec(),
         stratify: true,
         seed: 1,
@@ -72,7 +72,7 @@ fn a_split_goes_on_with_the_part_it_was_in() {
     stop.store(false, Ordering::Relaxed);
     let summaries = split(&from, &by(&place), &resumed(&stop), &mut silent).unwrap();
     assert_eq!(summaries.iter().map(|part| part.samples).sum::<u64>(), 60);
-    let whole = Place::new();
+    let whole = TestFolder::new();
     let again = whole.write_some("a", 60);
     split(&again, &by(&whole), &options(), &mut silent).unwrap();
     for name in ["x", "y", "z"] {

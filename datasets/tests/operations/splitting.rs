@@ -1,6 +1,6 @@
 //! A split is a partition, and a merge brings it back together.
 
-use crate::support::{Made, Place, cases, made, options, read, silent, sorted};
+use crate::support::{Made, TestFolder, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, OperationError, Share, SplitBy, diff, merge, sample, split,
@@ -10,14 +10,14 @@ use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-fn by_shares(place: &Place, shares: &[&str], stratify: bool, seed: u64) -> SplitBy {
+fn by_shares(place: &TestFolder, shares: &[&str], stratify: bool, seed: u64) -> SplitBy {
     let part = |(number, share): (usize, &&str)| {
         (place.path(&format!("part{number}")), Share::parse(share).unwrap())
     };
     SplitBy::Shares { parts: shares.iter().enumerate().map(part).collect(), stratify, seed }
 }
 
-fn paths(place: &Place, parts: usize) -> Vec<PathBuf> {
+fn paths(place: &TestFolder, parts: usize) -> Vec<PathBuf> {
     (0..parts).map(|number| place.path(&format!("part{number}"))).collect()
 }
 
@@ -32,7 +32,7 @@ proptest! {
         interleave: bool,
         seed: u64,
     ) {
-        let place = Place::new();
+        let place = TestFolder::new();
         let from = place.write_some("a", count);
         let texts: Vec<String> = weights.iter().map(u32::to_string).collect();
         let shares: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -76,7 +76,7 @@ proptest! {
 
 #[test]
 fn a_split_depends_on_seed_and_shares_alone() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 40);
     let part = |name: &str, seed| {
         let shares = [Share::parse("0.5").unwrap(); 2];
@@ -92,7 +92,7 @@ fn a_split_depends_on_seed_and_shares_alone() {
 
 #[test]
 fn a_column_splits_by_its_values() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 23);
     let folder = place.path("parts");
     let by = SplitBy::Column { column: "fold".to_owned(), folder: folder.clone() };
@@ -111,7 +111,7 @@ fn a_column_splits_by_its_values() {
 
 #[test]
 fn what_is_no_split_is_refused_and_nothing_is_written() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let from = place.write_some("a", 5);
     let refusal = |by: &SplitBy| {
         split(&from, by, &options(), &mut silent).unwrap_err().in_full(Surface::CommandLine)
@@ -146,7 +146,7 @@ fn needs_labels(error: &Error, by: Setting) -> bool {
 
 #[test]
 fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let none = place.write("a", &[], &made(6, 0), 500);
     // Names of labels alone are no labels.
     let names = place.write("b", &["class0"], &made(6, 0), 500);
@@ -166,7 +166,7 @@ fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
 
 #[test]
 fn values_that_are_no_folder_names_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut all = made(4, 2);
     all[1].fold = Some("../evil".to_owned());
     let from = place.write("a", &["class0", "class1"], &all, 500);

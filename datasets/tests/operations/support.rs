@@ -56,11 +56,11 @@ pub(crate) fn columns() -> Columns {
 }
 
 /// A folder for datasets.
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     folder: TempDir,
 }
 
-impl Place {
+impl TestFolder {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }

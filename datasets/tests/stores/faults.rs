@@ -1,6 +1,6 @@
 //! Files that do not open: no kind of source yields other samples without an error.
 
-use super::places::{SOURCES, Yielded, golden, in_memory, read};
+use super::stores::{SOURCES, Yielded, golden, in_memory, read};
 use meetpoint_datasets::Error;
 use meetpoint_datasets::source::detect;
 use meetpoint_datasets::store::{Faulty, StorePath};

@@ -4,4 +4,4 @@
 
 mod contract;
 mod faults;
-mod places;
+mod stores;

@@ -55,7 +55,7 @@ fn decoded(png: &[u8]) -> String {
 
 /// Where bytes lie in a file as they are, they are said as a range of it.
 #[test]
-fn bytes_that_lie_as_they_are_are_ranges() {
+fn uncompressed_bytes_are_ranges() {
     let ranges = [
         "arrow/stream.arrow",
         "arrow/uncompressed.feather",
@@ -74,7 +74,7 @@ fn bytes_that_lie_as_they_are_are_ranges() {
 }
 
 #[test]
-fn pictures_that_were_stored_as_pixels_keep_them() {
+fn pictures_that_were_stored_as_pixels_are_unchanged() {
     let path = tables().join("mds-plain");
     let (_, open) = recognised(&path)[0];
     let options = options(&serde_json::json!({ "content": "thumb", "columns": "" }));

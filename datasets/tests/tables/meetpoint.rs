@@ -2,7 +2,7 @@
 
 use crate::support::{Yield, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::SourceOptions;
-use meetpoint_datasets::source::meetpoint::{Pick, open_picked};
+use meetpoint_datasets::source::meetpoint::{Selection, open_selection};
 use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{JpegOptions, PackOptions, pack};
 use meetpoint_diagnose::{Diagnose, Surface};
@@ -45,31 +45,34 @@ fn what_was_packed_comes_back_from_each_form() {
 }
 
 #[test]
-fn samples_are_picked_by_place_key_label_and_chance() {
+fn samples_are_selected_by_index_key_label_and_at_random() {
     let folder = tempfile::tempdir().unwrap();
     let path = packed(folder.path(), Form::Jpeg);
-    let keys = |pick: Pick| {
-        let got = read(open_picked(&StorePath::local(&path), &pick)?)?;
+    let keys = |pick: Selection| {
+        let got = read(open_selection(&StorePath::local(&path), &pick)?)?;
         let keys = got.items.iter().map(|item| item.key.trim_end_matches(".jpg").to_owned());
         Ok::<_, meetpoint_datasets::Error>(keys.collect::<Vec<_>>().join(" "))
     };
-    let pick = Pick::default;
+    let pick = Selection::default;
     assert_eq!(keys(pick()).unwrap(), "photo0 photo1 photo2 photo3");
-    assert_eq!(keys(Pick { range: Some(1..3), ..pick() }).unwrap(), "photo1 photo2");
-    assert_eq!(keys(Pick { keys: Some("*[03].jpg".into()), ..pick() }).unwrap(), "photo0 photo3");
+    assert_eq!(keys(Selection { range: Some(1..3), ..pick() }).unwrap(), "photo1 photo2");
+    assert_eq!(
+        keys(Selection { keys: Some("*[03].jpg".into()), ..pick() }).unwrap(),
+        "photo0 photo3"
+    );
     let cats = Some(vec!["cat".to_owned()]);
-    assert_eq!(keys(Pick { labels: cats.clone(), ..pick() }).unwrap(), "photo0 photo3");
-    let both = Pick { labels: cats, range: Some(1..4), ..pick() };
+    assert_eq!(keys(Selection { labels: cats.clone(), ..pick() }).unwrap(), "photo0 photo3");
+    let both = Selection { labels: cats, range: Some(1..4), ..pick() };
     assert_eq!(keys(both).unwrap(), "photo3");
-    let two = |seed| keys(Pick { sample: Some((2, seed)), ..pick() }).unwrap();
+    let two = |seed| keys(Selection { sample: Some((2, seed)), ..pick() }).unwrap();
     assert_eq!(two(7), two(7));
     let seen: std::collections::BTreeSet<String> = (0..60).map(two).collect();
     assert_eq!(seen.len(), 6, "each pair is chosen by some seed: {seen:?}");
-    assert_eq!(keys(Pick { sample: Some((9, 1)), ..pick() }).unwrap().split(' ').count(), 4);
+    assert_eq!(keys(Selection { sample: Some((9, 1)), ..pick() }).unwrap().split(' ').count(), 4);
     for (pick, words) in [
-        (Pick { range: Some(2..9), ..pick() }, "4 samples"),
-        (Pick { labels: Some(vec!["cow".into()]), ..pick() }, "cat, dog, eel"),
-        (Pick { keys: Some("[".into()), ..pick() }, "pattern"),
+        (Selection { range: Some(2..9), ..pick() }, "4 samples"),
+        (Selection { labels: Some(vec!["cow".into()]), ..pick() }, "cat, dog, eel"),
+        (Selection { keys: Some("[".into()), ..pick() }, "pattern"),
     ] {
         let error = keys(pick).unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(words), "{error}");
@@ -86,7 +89,8 @@ fn a_damaged_sample_is_named_and_the_rest_is_read() {
     let at = second.unwrap().0 + 100;
     bytes[at] ^= 1;
     std::fs::write(&part, bytes).unwrap();
-    let got = read(open_picked(&StorePath::local(&path), &Pick::default()).unwrap()).unwrap();
+    let got =
+        read(open_selection(&StorePath::local(&path), &Selection::default()).unwrap()).unwrap();
     assert_eq!(got.items.len(), 3);
     assert!(got.unreadable[0].contains("photo1.jpg"), "{:?}", got.unreadable);
 }

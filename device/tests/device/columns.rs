@@ -44,7 +44,7 @@ fn every_column_has_the_bytes_that_the_host_would_have_prepared() {
                 assert!(payload == expected, "batch {batch} of {asked:?}");
             }
             drop(link.say);
-            while link.hear.message().await.unwrap().is_some() {}
+            while link.receiver.message().await.unwrap().is_some() {}
         });
     }
 }

@@ -45,7 +45,7 @@ fn a_corrupt_and_a_torn_publish_look_whole_but_for_the_checksum() {
             assert_broken_payload(&spool, &link.published().await);
             take(&spool, &link.published().await, 5);
             drop(link.say);
-            while link.hear.message().await.unwrap().is_some() {}
+            while link.receiver.message().await.unwrap().is_some() {}
         });
     }
 }
@@ -99,8 +99,8 @@ fn a_stalled_worker_shows_no_progress_and_ignores_a_revoke_until_it_wakes() {
         let published = link.published().await;
         assert_eq!((published.batch, published.generation), (0, 2));
         // A live worker would have been reported about fifteen times.
-        let told = link.progress.iter().filter(|told| told.batch == 2).count();
-        assert!(told <= 5, "{:?}", link.progress);
+        let reports = link.progress.iter().filter(|report| report.batch == 2).count();
+        assert!(reports <= 5, "{:?}", link.progress);
     });
 }
 
@@ -117,7 +117,7 @@ fn a_slow_device_takes_so_many_times_as_long_and_shows_that_it_lives() {
         assert_eq!(slow.batch, 1);
         let cpu_ns = link.meters_at(3).await.cpu_ns - before;
         assert!(slow.busy_ns >= 100 * cpu_ns, "{} ns for {cpu_ns} ns of work", slow.busy_ns);
-        let told = link.progress.iter().filter(|told| told.batch == 1).count();
-        assert!(told >= 1 || slow.busy_ns < 1_000_000_000, "{:?}", link.progress);
+        let reports = link.progress.iter().filter(|report| report.batch == 1).count();
+        assert!(reports >= 1 || slow.busy_ns < 1_000_000_000, "{:?}", link.progress);
     });
 }

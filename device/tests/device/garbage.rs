@@ -64,7 +64,7 @@ enum Then {
 }
 
 #[test]
-fn part_of_a_preface_does_not_keep_the_device_from_others_or_from_ending() {
+fn a_partial_preface_does_not_block_other_clients_or_shutdown() {
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     for then in [Then::Closes, Then::ClosesItsEnd, Then::StaysSilent] {
         // The device accepts this many hosts at a time.

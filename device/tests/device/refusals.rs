@@ -117,7 +117,7 @@ fn a_dataset_outside_the_roots_is_denied_whether_it_is_there_or_not() {
 }
 
 #[test]
-fn a_second_host_is_told_who_has_the_device() {
+fn a_second_host_learns_who_uses_the_device() {
     let device = Device::start(|_| ());
     talk(async {
         let mut first = Host::connect(device.socket()).await;
@@ -169,7 +169,7 @@ fn messages_that_make_no_sense_end_the_stream_with_the_reason() {
             link.say(Message::StartEpoch(start)).await;
             link.say(message).await;
             let status = loop {
-                match link.hear.message().await {
+                match link.receiver.message().await {
                     Ok(heard) => assert!(heard.is_some(), "the stream ended without a reason"),
                     Err(status) => break status,
                 }
@@ -279,7 +279,7 @@ fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
 }
 
 #[test]
-fn a_probe_tells_whether_the_device_is_busy_and_for_whom() {
+fn a_probe_reports_whether_the_device_is_busy_and_for_whom() {
     let device = Device::start(|_| ());
     assert_eq!(probe(device.socket()).unwrap().works_for, None);
     let busy = talk(async {

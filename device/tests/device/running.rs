@@ -54,7 +54,7 @@ fn no_more_is_published_than_there_are_slots_and_a_release_makes_room() {
         let second = link.published().await;
         assert_ne!(first.slot, second.slot);
         // The worker waits for a slot and shows that it lives, with all samples done.
-        while !link.progress.iter().any(|told| (told.batch, told.samples_done) == (1, 5)) {
+        while !link.progress.iter().any(|report| (report.batch, report.samples_done) == (1, 5)) {
             let heard = tokio::time::timeout(Duration::from_millis(50), link.next()).await;
             assert!(heard.is_err(), "{heard:?} without a free slot");
         }
@@ -186,7 +186,7 @@ fn the_end_of_the_stream_drops_the_job_and_another_host_can_have_the_device() {
         link.published().await;
         assert!(is_mapped(&spool));
         drop(link.say);
-        while link.hear.message().await.unwrap().is_some() {}
+        while link.receiver.message().await.unwrap().is_some() {}
         until_unmapped(&spool).await;
         let mut other = Host::connect(device.socket()).await;
         let spool = Spool::new(SpoolKind::Memory, 1, BATCH);
@@ -258,7 +258,7 @@ fn a_device_for_one_host_ends_with_it_and_leaves_nothing() {
 }
 
 #[test]
-fn a_device_that_is_told_to_stop_does_so_in_the_middle_of_a_job() {
+fn a_device_asked_to_stop_does_so_in_the_middle_of_a_job() {
     let device = Device::start(|options| options.faults = vec!["stall@1".parse().unwrap()]);
     let (socket, spool) = (device.socket().to_path_buf(), Spool::new(SpoolKind::Memory, 1, BATCH));
     talk(async {
@@ -279,7 +279,7 @@ fn a_device_that_nobody_comes_to_ends_after_its_idle_time() {
 }
 
 #[test]
-fn a_probe_tells_what_the_device_is() {
+fn a_probe_describes_the_device() {
     let device = Device::start(|options| {
         options.emulation.targets.cpu_ratio = Some(0.5);
         options.emulation.targets.latency_ns = Some(100_000);

@@ -84,7 +84,8 @@ fn a_host_that_releases_nothing_does_not_hold_up_the_other() {
         slow.link.grant(0, 1, 3, 4).await;
         let kept = slow.link.published().await;
         // Its next batch is prepared and waits for the slot, with all samples done.
-        while !slow.link.progress.iter().any(|told| (told.batch, told.samples_done) == (2, 5)) {
+        while !slow.link.progress.iter().any(|report| (report.batch, report.samples_done) == (2, 5))
+        {
             let heard = tokio::time::timeout(Duration::from_millis(50), slow.link.next()).await;
             assert!(heard.is_err(), "{heard:?} without a free slot");
         }
@@ -159,7 +160,7 @@ fn a_host_that_goes_in_mid_batch_leaves_the_other_its_work() {
 }
 
 #[test]
-fn one_more_host_than_the_device_takes_is_told_whom_it_works_for() {
+fn one_host_too_many_learns_whom_the_device_works_for() {
     let device = for_two(|_| ());
     talk(async {
         let first = session(&device, 1, |_| ()).await;
@@ -169,8 +170,8 @@ fn one_more_host_than_the_device_takes_is_told_whom_it_works_for() {
         let status = third.load(&device, &spool, |_| ()).await.unwrap_err();
         assert_eq!(status.code(), Code::ResourceExhausted);
         let own = std::process::id();
-        let told = format!("works for 2 hosts (process ids {own}, {own})");
-        assert!(status.message().contains(&told), "{status}");
+        let expected = format!("works for 2 hosts (process ids {own}, {own})");
+        assert!(status.message().contains(&expected), "{status}");
         let remedy = meetpoint_link::refusal::remedy(&status).unwrap();
         let more = Remedy::set(Setting::DeviceHosts, Change::Raise).steps()[0].clone();
         assert!(remedy.steps().contains(&more), "{remedy:?}");
@@ -258,8 +259,8 @@ fn a_device_prepares_the_batches_of_its_own_parts_and_no_others() {
                     Heard::Failed(failed) => {
                         assert_eq!(failed.batch, batch);
                         assert_ne!(u32::from(holder), own);
-                        let told = format!("batch {batch} lies on device {holder}");
-                        assert!(failed.reason.contains(&told), "{}", failed.reason);
+                        let expected = format!("batch {batch} lies on device {holder}");
+                        assert!(failed.reason.contains(&expected), "{}", failed.reason);
                     }
                     other => panic!("{other:?}"),
                 }

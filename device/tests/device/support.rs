@@ -146,12 +146,12 @@ impl Device {
         options.emulation.allow_shared = true;
         change(&mut options);
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let stop_it = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            serve(options, |ready| told.send(ready.clone()).unwrap(), stop_it)
+            serve(options, |ready| sender.send(ready.clone()).unwrap(), stop_it)
         });
-        match hear.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(PATIENCE) {
             Ok(ready) => Self { ready, folder, stop, thread: Some(thread) },
             Err(_) => panic!("the device did not start: {:?}", thread.join()),
         }
@@ -178,9 +178,9 @@ impl Device {
 
     fn join(&mut self) -> ServeSummary {
         let thread = self.thread.take().unwrap();
-        let (told, hear) = std::sync::mpsc::channel();
-        std::thread::spawn(move || told.send(thread.join()));
-        hear.recv_timeout(PATIENCE).expect("the device ends").unwrap().unwrap()
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(thread.join()));
+        receiver.recv_timeout(PATIENCE).expect("the device ends").unwrap().unwrap()
     }
 }
 
@@ -295,8 +295,8 @@ impl Host {
 
     pub(crate) async fn run(&mut self) -> Result<Link, Status> {
         let (say, messages) = mpsc::channel(64);
-        let hear = self.client.run(ReceiverStream::new(messages)).await?.into_inner();
-        Ok(Link { say, hear, progress: Vec::new(), meters: None })
+        let receiver = self.client.run(ReceiverStream::new(messages)).await?.into_inner();
+        Ok(Link { say, receiver, progress: Vec::new(), meters: None })
     }
 }
 
@@ -345,7 +345,7 @@ pub(crate) enum Heard {
 /// A Run stream.
 pub(crate) struct Link {
     pub(crate) say: mpsc::Sender<HostMessage>,
-    pub(crate) hear: Streaming<DeviceMessage>,
+    pub(crate) receiver: Streaming<DeviceMessage>,
     /// Everything heard of it so far.
     pub(crate) progress: Vec<Progress>,
     /// The last.
@@ -369,7 +369,7 @@ impl Link {
     pub(crate) async fn next(&mut self) -> Heard {
         use device_message::Message;
         loop {
-            match self.hear.message().await {
+            match self.receiver.message().await {
                 Ok(Some(message)) => match message.message.unwrap() {
                     Message::Published(published) => return Heard::Published(published),
                     Message::Failed(failed) => return Heard::Failed(failed),
@@ -392,7 +392,7 @@ impl Link {
     /// Waits for meters that count so many batches.
     pub(crate) async fn meters_at(&mut self, batches: u64) -> Meters {
         while self.meters.is_none_or(|meters| meters.batches < batches) {
-            match self.hear.message().await.unwrap().unwrap().message.unwrap() {
+            match self.receiver.message().await.unwrap().unwrap().message.unwrap() {
                 device_message::Message::Meters(meters) => self.meters = Some(meters),
                 device_message::Message::Progress(progress) => self.progress.push(progress),
                 other => panic!("{other:?} instead of meters"),

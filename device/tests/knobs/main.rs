@@ -28,7 +28,7 @@ struct Measured {
     /// From granting the work to the last publish.
     took: Duration,
     /// Time that the worker was kept from its core by others (schedstat's second figure).
-    kept_off: Duration,
+    held_off: Duration,
     allowed_cores: String,
 }
 
@@ -49,7 +49,7 @@ fn about_worker(file: &str) -> String {
 }
 
 /// Time that the worker was kept from its core.
-fn kept_off() -> Duration {
+fn held_off() -> Duration {
     let waited = about_worker("schedstat");
     Duration::from_nanos(waited.split(' ').nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
@@ -75,10 +75,10 @@ fn measure(device: &Device, kind: SpoolKind, batch_size: u32, batches: u32) -> M
         }
         let took = start.elapsed();
         let meters = link.meters_at(u64::from(batches)).await;
-        let (kept_off, allowed_cores) = (kept_off(), allowed_cores(&about_worker("status")));
+        let (held_off, allowed_cores) = (held_off(), allowed_cores(&about_worker("status")));
         drop(link.say);
-        while link.hear.message().await.unwrap().is_some() {}
-        Measured { meters, took, kept_off, allowed_cores }
+        while link.receiver.message().await.unwrap().is_some() {}
+        Measured { meters, took, held_off, allowed_cores }
     })
 }
 
@@ -95,7 +95,7 @@ fn the_worker_stays_on_the_core_it_was_given() {
 }
 
 /// Share of an attempt that others may keep the worker from its core before it counts for nothing.
-const KEPT_OFF_MAX: f64 = 0.01;
+const HELD_OFF_MAX: f64 = 0.01;
 
 /// A knob that takes effect twice halves the speed.
 const SPEED_MIN: f64 = 0.6;
@@ -108,13 +108,13 @@ fn no_faster_than_its_target(what: &str, mut attempt: impl FnMut() -> (f64, Meas
     let mut got = Vec::new();
     for _ in 0..ATTEMPTS {
         let (speed, measured) = attempt();
-        let kept_off = measured.kept_off.as_secs_f64() / measured.took.as_secs_f64();
-        eprintln!("{what}: achieved over target {speed:.4}, kept off for {kept_off:.4} of it");
+        let held_off = measured.held_off.as_secs_f64() / measured.took.as_secs_f64();
+        eprintln!("{what}: achieved over target {speed:.4}, kept off for {held_off:.4} of it");
         assert!(speed <= 1.05, "{what}: achieved over target was {speed:.4}");
         if speed >= SPEED_MIN {
             return;
         }
-        if kept_off <= KEPT_OFF_MAX {
+        if held_off <= HELD_OFF_MAX {
             got.push(speed);
         }
     }

@@ -4,7 +4,7 @@
 //! written from where they lie, without a copy.
 
 use super::encode_extra::{self, EncodedExtra, ExtraCheck};
-use super::layout::{self, FOOTER_BYTES_MAX, RecordBatchPlace};
+use super::layout::{self, FOOTER_BYTES_MAX, RecordBatchExtent};
 use super::message::finish_message;
 use super::row::Row;
 use super::schema::{
@@ -37,7 +37,7 @@ pub struct PartEncoder<W: Write> {
     columns: Arc<Columns>,
     extra_check: ExtraCheck,
     head_crc32c: u32,
-    record_batches: Vec<RecordBatchPlace>,
+    record_batches: Vec<RecordBatchExtent>,
     pending: Vec<Row>,
     /// Of the content of each, taken while that is still at hand for the processor.
     pending_crc32c: Vec<u32>,
@@ -164,7 +164,7 @@ impl<W: Write> PartEncoder<W> {
         }
         let rest_crc32c = self.sink.end_crc();
         self.sink.put_unchecked(&extra.body)?;
-        self.record_batches.push(RecordBatchPlace {
+        self.record_batches.push(RecordBatchExtent {
             offset,
             metadata_bytes,
             body_bytes,

@@ -24,12 +24,12 @@ const COLUMN_BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraTable {
     rows: u32,
-    columns: Vec<Place>,
+    columns: Vec<ColumnPosition>,
 }
 
 /// One column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct ColumnPosition {
     bytes: Range<u64>,
     /// Length and count of nulls of each array.
     nodes: Vec<(i64, i64)>,
@@ -90,7 +90,7 @@ impl ExtraTable {
             let start = |index: usize| ranges.get(index).map_or(body.end, |range| range.start);
             let bytes = start(buffer - buffer_count)..start(buffer);
             let signed = |bytes: u64| i64::try_from(bytes).expect("it was one");
-            places.push(Place {
+            places.push(ColumnPosition {
                 nodes: own_nodes.iter().map(|node| (node.length(), node.null_count())).collect(),
                 buffers: own_buffers
                     .iter()
@@ -225,7 +225,7 @@ fn check_nodes(
 }
 
 /// A message of one column, its buffers counted from the column's first byte.
-fn message(place: &Place, rows: u32) -> Vec<u8> {
+fn message(place: &ColumnPosition, rows: u32) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let buffers: Vec<_> =
         place.buffers.iter().map(|at| arrow_ipc::Buffer::new(at.0, at.1)).collect();

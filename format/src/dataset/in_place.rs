@@ -33,7 +33,7 @@ pub struct ContentFile {
 
 /// Where the content of a sample lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContentPlace {
+pub struct ContentLocation {
     /// File.
     pub file: ContentFile,
     /// First byte.
@@ -42,7 +42,7 @@ pub struct ContentPlace {
     pub bytes: u64,
 }
 
-impl ContentPlace {
+impl ContentLocation {
     /// The element of [`PLACE_COLUMN`] that says it.
     pub fn to_array(&self) -> ArrayRef {
         let columns: Vec<ArrayRef> = vec![
@@ -102,7 +102,7 @@ impl Columns {
 /// Where the content of a record batch's rows lies: some 20 bytes a row, and for each file its path
 /// and 20 bytes.
 #[derive(Debug)]
-pub(super) struct PlaceTable {
+pub(super) struct LocationTable {
     /// End of the path in `paths`, length, time.
     files: Vec<(usize, u64, i64)>,
     paths: String,
@@ -110,7 +110,7 @@ pub(super) struct PlaceTable {
     rows: Vec<(u32, u64, u32)>,
 }
 
-impl PlaceTable {
+impl LocationTable {
     /// Takes the column apart; an error says which row is wrong and how.
     pub(super) fn parse(column: &ArrayRef, longest: u64) -> Result<Self, String> {
         let column = column.as_struct();
@@ -151,14 +151,14 @@ impl PlaceTable {
     }
 
     /// Where the content of a row lies.
-    pub(super) fn row(&self, row: usize) -> ContentPlace {
+    pub(super) fn row(&self, row: usize) -> ContentLocation {
         let (index, offset, bytes) = self.rows[row];
         let index = index as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.files[before].0);
         let (end, file_bytes, modified_ns) = self.files[index];
         let path = self.paths[start..end].to_owned();
         let file = ContentFile { path, bytes: file_bytes, modified_ns };
-        ContentPlace { file, offset, bytes: u64::from(bytes) }
+        ContentLocation { file, offset, bytes: u64::from(bytes) }
     }
 }
 
@@ -172,23 +172,23 @@ fn stays_below(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn place(path: &str, offset: u64, bytes: u64, of: u64) -> ContentPlace {
+    fn place(path: &str, offset: u64, bytes: u64, of: u64) -> ContentLocation {
         let file = ContentFile { path: path.to_owned(), bytes: of, modified_ns: -5 };
-        ContentPlace { file, offset, bytes }
+        ContentLocation { file, offset, bytes }
     }
 
-    fn table(places: &[ContentPlace], longest: u64) -> Result<PlaceTable, String> {
-        let arrays: Vec<ArrayRef> = places.iter().map(ContentPlace::to_array).collect();
+    fn table(places: &[ContentLocation], longest: u64) -> Result<LocationTable, String> {
+        let arrays: Vec<ArrayRef> = places.iter().map(ContentLocation::to_array).collect();
         let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
         let indices: Vec<_> = (0..arrays.len()).map(|index| (index, 0)).collect();
-        PlaceTable::parse(
+        LocationTable::parse(
             &arrow_select::interleave::interleave(&arrays, &indices).unwrap(),
             longest,
         )
     }
 
     #[test]
-    fn places_come_back_and_files_are_kept_once() {
+    fn content_locations_round_trip_and_files_are_stored_once() {
         let places = [place("a/x.tar", 0, 5, 20), place("a/x.tar", 5, 15, 20), place("b", 0, 1, 1)];
         let table = table(&places, 15).unwrap();
         assert_eq!(table.files.len(), 2);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_of_file_limit_or_root_are_refused() {
+    fn locations_outside_of_file_limit_or_root_are_refused() {
         for (wrong, words) in [
             (place("a", 16, 5, 20), "5 bytes at byte 16"),
             (place("a", u64::MAX, 5, 20), "of a file of 20"),

@@ -12,10 +12,10 @@
 //! random order, each once, so a cache that replaces what it holds would find no more of them in
 //! the same memory, and would read more.
 
-use super::in_place::PlaceTable;
+use super::in_place::LocationTable;
 use super::{
     Columns, ContentFile, DatasetError, EntryPointTable, EntryPoints, ExtraBytes, ExtraTable,
-    Manifest, PartBytes, PartLayout, RecordBatchMetadata, RecordBatchPlace, RowTable,
+    Manifest, PartBytes, PartLayout, RecordBatchExtent, RecordBatchMetadata, RowTable,
 };
 use crate::checksum::crc32c;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Default limit of the bytes of entry points that an index keeps: more than those of
 /// ImageNet-1k with one for each row of MCUs.
-pub const ENTRY_POINTS_KEPT_BYTES: u64 = 512 << 20;
+pub const ENTRY_POINTS_BYTES_MAX: u64 = 512 << 20;
 
 /// Where one sample lies, and what is known of it without reading the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,13 +56,13 @@ struct Batch {
     first_sample: u64,
     /// Its first row's index in the part.
     first_row: u64,
-    place: RecordBatchPlace,
+    place: RecordBatchExtent,
     table: OnceLock<RowTable>,
     /// Set when the table was read while entry points were kept; `None` in it where there are none
     /// or no room was left.
     entry_points: OnceLock<Option<EntryPointTable>>,
     /// Where its images lie in other files; set when the table was read, in a dataset in place.
-    places: OnceLock<PlaceTable>,
+    places: OnceLock<LocationTable>,
     /// Where its further columns lie; set when its message was read, in a dataset that has some.
     extra: OnceLock<ExtraTable>,
 }
@@ -365,10 +365,10 @@ impl Index {
         &self,
         batch: &Batch,
         parts: &dyn PartBytes,
-    ) -> Result<PlaceTable, DatasetError> {
+    ) -> Result<LocationTable, DatasetError> {
         let last = self.stored.extra.fields().len() - 1;
         let column = self.extra_column(batch, last, parts)?;
-        PlaceTable::parse(&column, self.manifest.image_bytes_max)
+        LocationTable::parse(&column, self.manifest.image_bytes_max)
             .map_err(|problem| self.broken(batch, &problem))
     }
 

@@ -45,7 +45,7 @@ const FOOTER_SUFFIX_BYTES: u64 = 10;
 
 /// Where a record batch lies in its part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordBatchPlace {
+pub struct RecordBatchExtent {
     /// First byte of its message.
     pub offset: u64,
     /// Bytes of the message, prefix and padding included.
@@ -61,7 +61,7 @@ pub struct RecordBatchPlace {
     pub extra_crc32c: Vec<u32>,
 }
 
-impl RecordBatchPlace {
+impl RecordBatchExtent {
     /// Where its message and body lie in the part.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.metadata_bytes + self.body_bytes
@@ -78,7 +78,7 @@ pub struct PartLayout {
     /// CRC-32C of the head.
     pub head_crc32c: u32,
     /// The record batches in order.
-    pub record_batches: Vec<RecordBatchPlace>,
+    pub record_batches: Vec<RecordBatchExtent>,
     /// End-of-stream marker, footer, its length and the magic number.
     pub tail: Range<u64>,
 }
@@ -214,7 +214,7 @@ fn place_of(
     (rows, rest_crc32c): (u32, u32),
     tail: &Range<u64>,
     expected: Option<u64>,
-) -> Option<RecordBatchPlace> {
+) -> Option<RecordBatchExtent> {
     let offset = u64::try_from(block.offset()).ok()?;
     let metadata_bytes = u64::try_from(block.metaDataLength()).ok()?;
     let body_bytes = u64::try_from(block.bodyLength()).ok()?;
@@ -224,7 +224,7 @@ fn place_of(
         && metadata_bytes > MESSAGE_PREFIX_BYTES
         && end <= tail.start
         && (1..=ROWS_PER_RECORD_BATCH_MAX).contains(&rows);
-    fits.then_some(RecordBatchPlace {
+    fits.then_some(RecordBatchExtent {
         offset,
         metadata_bytes,
         body_bytes,
@@ -255,7 +255,7 @@ fn parse_crc32c(digits: &str) -> Option<u32> {
 pub(super) fn footer(
     columns: &Columns,
     head_crc32c: u32,
-    record_batches: &[RecordBatchPlace],
+    record_batches: &[RecordBatchExtent],
 ) -> Vec<u8> {
     let mut builder = flatbuffers::FlatBufferBuilder::new();
     let signed = |value: u64| i64::try_from(value).expect("offsets in a file are below 2^63");
@@ -276,7 +276,7 @@ pub(super) fn footer(
     ]);
     if columns.has_extra() {
         let digits = |crc: &u32| format!("{crc:08x}");
-        let of_batch = |batch: &RecordBatchPlace| {
+        let of_batch = |batch: &RecordBatchExtent| {
             batch.extra_crc32c.iter().map(digits).collect::<Vec<_>>().join(":")
         };
         let text = record_batches.iter().map(of_batch).collect::<Vec<_>>().join(",");

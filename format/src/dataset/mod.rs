@@ -10,8 +10,8 @@
 //! limits), [`Columns`] (the columns of samples),
 //! [`PartEncoder`] (rows to the bytes of a part), [`PartLayout`] (the footer of a part),
 //! [`RecordBatchMetadata`] (everything of a record batch but its images and further columns),
-//! [`ExtraTable`] (where further columns lie, and what is in them), [`Index`] (where a sample's
-//! bytes lie, found by reading little), [`ContentPlace`] (content that stays in files elsewhere).
+//! [`ExtraTable`] (offsets and values of further columns), [`Index`] (the offset of a sample's
+//! bytes, found by reading little), [`ContentLocation`] (content that stays in files elsewhere).
 
 mod columns;
 mod encode;
@@ -35,9 +35,9 @@ pub use columns::{ColumnEntry, Columns, ContentEntry, ContentKind, labels_of};
 pub use encode::{FinishedPart, PartEncoder};
 pub use error::DatasetError;
 pub use extra::{ExtraBytes, ExtraTable};
-pub use in_place::{ContentFile, ContentPlace, PLACE_COLUMN, ROOT_KEY};
-pub use index::{ENTRY_POINTS_KEPT_BYTES, Index, KeyedRows, SampleLocation};
-pub use layout::{PartLayout, RecordBatchPlace};
+pub use in_place::{ContentFile, ContentLocation, PLACE_COLUMN, ROOT_KEY};
+pub use index::{ENTRY_POINTS_BYTES_MAX, Index, KeyedRows, SampleLocation};
+pub use layout::{PartLayout, RecordBatchExtent};
 pub use manifest::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartEntry, Provenance, SELF_SHA256, part_name,
 };
@@ -45,4 +45,4 @@ pub use part_bytes::PartBytes;
 pub use prepared::{Codec, Prepared, PreparedError, decode_sample, encode_sample};
 pub use record_batch::{BufferRole, EntryPointTable, EntryPoints, RecordBatchMetadata, RowTable};
 pub use row::Row;
-pub use stored::{EntryPointSpacing, EntryPointsStored, Form, Kept, Stored};
+pub use stored::{EntryPointSpacing, EntryPointsStored, Form, NotConverted, Stored};

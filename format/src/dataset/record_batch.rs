@@ -4,7 +4,7 @@
 //! It is small, and one CRC-32C in the footer covers it, so that a table that was read is a table
 //! that was written.
 
-use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchPlace, range_in};
+use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchExtent, range_in};
 use super::part_schema::COLUMNS;
 use super::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use super::{Columns, DatasetError, ExtraTable, PartBytes};
@@ -112,7 +112,7 @@ impl AsRef<[u8]> for EntryPoints {
 /// The bytes of a record batch without the data of its images and without further columns.
 #[derive(Debug, Clone)]
 pub struct RecordBatchMetadata {
-    place: RecordBatchPlace,
+    place: RecordBatchExtent,
     /// Message and body, the data of the images cut out.
     bytes: Vec<u8>,
     core: Core,
@@ -143,7 +143,7 @@ impl RecordBatchMetadata {
     pub fn read(
         part: usize,
         name: &str,
-        place: &RecordBatchPlace,
+        place: &RecordBatchExtent,
         parts: &dyn PartBytes,
     ) -> Result<Self, DatasetError> {
         let read = |range: Range<u64>, into: &mut Vec<u8>| {
@@ -186,7 +186,7 @@ impl RecordBatchMetadata {
         ExtraTable::parse(&batch, columns, known, self.core.end, &body)
     }
 
-    /// CRC-32C of what was read, to be compared with [`RecordBatchPlace::rest_crc32c`].
+    /// CRC-32C of what was read, to be compared with [`RecordBatchExtent::rest_crc32c`].
     pub fn crc32c(&self) -> u32 {
         let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
         digest.update(&self.bytes);
@@ -323,7 +323,7 @@ impl RecordBatchMetadata {
 /// Finds the buffers in the part, checked so that every later access is inside them.
 fn parse_message(
     bytes: &[u8],
-    place: &RecordBatchPlace,
+    place: &RecordBatchExtent,
     body: &Range<u64>,
 ) -> Result<Core, String> {
     let (prefix, rest) =

@@ -30,7 +30,7 @@ impl Form {
 /// Why something that was asked for was not done to an image, so that it is stored as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum NotConverted {
     /// It is no JPEG.
     NotJpeg,
     /// It would not come back byte for byte from the coefficient form.
@@ -39,7 +39,7 @@ pub enum Kept {
     NotRewritable,
 }
 
-impl Kept {
+impl NotConverted {
     /// Why, in words that follow "kept as it was:".
     pub fn words(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ pub struct Stored {
     /// Those of them that were progressive and are baseline now.
     pub transcoded: u64,
     /// Samples to which something that was asked for was not done, by the reason.
-    pub kept: BTreeMap<Kept, u64>,
+    pub kept: BTreeMap<NotConverted, u64>,
     /// Entry points.
     pub entry_points: EntryPointsStored,
 }

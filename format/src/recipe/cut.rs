@@ -1,6 +1,6 @@
 //! Where a recipe can be cut, so that what its first operations give is prepared once and stored.
 
-use super::{Declaration, Needs, OnTargets, Operation, Place, Property, Recipe};
+use super::{Declaration, Needs, OnTargets, Operation, Phase, Property, Recipe};
 use serde::Serialize;
 use std::fmt;
 
@@ -120,18 +120,18 @@ impl Recipe {
 /// that may crop or resize.
 fn seen_to(operations: &[Operation], from: usize) -> Option<usize> {
     let resizes = |operation: &Operation| {
-        let Declaration { place, needs, gives, .. } = operation.declaration();
+        let Declaration { phase, needs, gives, .. } = operation.declaration();
         let is_resize = *needs == Needs::All && gives.size != Property::Same;
-        *place == Place::Geometry && is_resize && !operation.is_random()
+        *phase == Phase::Geometry && is_resize && !operation.is_random()
     };
-    let may_crop = |operation: &Operation| match operation.declaration().place {
-        Place::Geometry | Place::Picture | Place::Choice => true,
-        Place::Decode
-        | Place::Pixels
-        | Place::Series
-        | Place::Elements
-        | Place::Tensor
-        | Place::Batch => false,
+    let may_crop = |operation: &Operation| match operation.declaration().phase {
+        Phase::Geometry | Phase::Picture | Phase::Choice => true,
+        Phase::Decode
+        | Phase::Pixels
+        | Phase::Series
+        | Phase::Elements
+        | Phase::Tensor
+        | Phase::Batch => false,
     };
     let after = || operations.iter().enumerate().skip(from + 1);
     let first = after().find(|(_, operation)| resizes(operation));

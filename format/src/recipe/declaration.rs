@@ -19,7 +19,7 @@ pub struct Declaration {
     /// What it does, in one line.
     pub about: &'static str,
     /// Where in the preparation of a sample it is executed.
-    pub place: Place,
+    pub phase: Phase,
     /// What it does to the targets of a sample.
     pub targets: OnTargets,
     /// Types of input, one of which it must get.
@@ -78,7 +78,7 @@ impl OnTargets {
 /// Where in the preparation of a sample or a batch an operation is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum Phase {
     /// By the decoder, on the encoded bytes.
     Decode,
     /// While rows are decoded, resized and stored: crops, resizes and flips, in one pass.
@@ -284,7 +284,7 @@ pub struct Key {
     pub about: &'static str,
     /// Type and range.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: KeyType,
     /// Value of a key that is left out, or an example for a key that must be given.
     #[serde(flatten)]
     pub presence: Presence,
@@ -306,7 +306,7 @@ pub enum Presence {
 /// Type and range of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Kind {
+pub enum KeyType {
     /// True or false.
     Switch,
     /// One of some words.
@@ -447,7 +447,7 @@ impl Bounds {
     }
 }
 
-impl Kind {
+impl KeyType {
     /// A size in pixels.
     pub const fn size(whole: WholeSize) -> Self {
         Self::Size { whole, least: 1, most: SIDE_MAX }
@@ -533,7 +533,7 @@ impl Key {
     /// A key that must be given, with a value for example.
     pub const fn required(
         name: &'static str,
-        kind: Kind,
+        kind: KeyType,
         example: Value,
         about: &'static str,
     ) -> Self {
@@ -544,7 +544,7 @@ impl Key {
     /// A key with a default.
     pub const fn optional(
         name: &'static str,
-        kind: Kind,
+        kind: KeyType,
         default: Value,
         about: &'static str,
     ) -> Self {
@@ -555,7 +555,7 @@ impl Key {
     /// A key with a default that is left out of the canonical form while it has that value.
     pub const fn added(
         name: &'static str,
-        kind: Kind,
+        kind: KeyType,
         default: Value,
         about: &'static str,
     ) -> Self {
@@ -564,14 +564,14 @@ impl Key {
     }
 
     /// A key without a default: where it is left out, there is no value.
-    pub const fn absent(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub const fn absent(name: &'static str, kind: KeyType, about: &'static str) -> Self {
         Self::optional(name, kind, Value::Absent, about)
     }
 
     /// The probability of an operation that is applied at random.
     pub(super) const fn probability(default: f64) -> Self {
         let default = Value::Number(default);
-        Self::optional("p", Kind::Number(Bounds::UNIT), default, "the probability")
+        Self::optional("p", KeyType::Number(Bounds::UNIT), default, "the probability")
     }
 
     /// The operations that an operation contains.
@@ -580,19 +580,19 @@ impl Key {
             &[Described { name: "random_grayscale", keys: Cow::Borrowed(&[]) }];
         let example = Value::Operations(Cow::Borrowed(EXAMPLE));
         let about = "the operations; each has its own random parameters";
-        Self::required("operations", Kind::Operations, example, about)
+        Self::required("operations", KeyType::Operations, example, about)
     }
 
     /// `interpolation`, of an operation that resizes.
     pub(super) const fn interpolation() -> Self {
         let choices = super::vocabulary::Interpolation::NAMES;
-        let (kind, default) = (Kind::Word { choices }, Value::Word(choices[0]));
+        let (kind, default) = (KeyType::Word { choices }, Value::Word(choices[0]));
         Self::optional("interpolation", kind, default, "the filter, as Pillow defines it")
     }
 
     /// `interpolation`, of an operation that moves each pixel of a picture.
     pub(super) const fn warp_interpolation(default: WarpInterpolation) -> Self {
-        let kind = Kind::Word { choices: WarpInterpolation::NAMES };
+        let kind = KeyType::Word { choices: WarpInterpolation::NAMES };
         let about = "how a pixel is computed, as Pillow defines it";
         Self::optional("interpolation", kind, Value::Word(default.name()), about)
     }
@@ -600,7 +600,7 @@ impl Key {
     /// `antialias`, of an operation that resizes.
     pub(super) const fn antialias() -> Self {
         let about = "whether the filter widens when it shrinks, as Pillow's always does";
-        Self::optional("antialias", Kind::Switch, Value::Switch(true), about)
+        Self::optional("antialias", KeyType::Switch, Value::Switch(true), about)
     }
 
     /// The default as TOML, or "required".
@@ -620,34 +620,36 @@ impl Key {
     fn expected(&self) -> String {
         let (about, range) = (self.about, self.kind.range_text());
         match self.kind {
-            Kind::Switch => "true or false".to_owned(),
-            Kind::Word { choices } => format!("one of {}", quoted(choices)),
-            Kind::SwitchOrWord { choices } => format!("true, false or {}", quoted(choices)),
-            Kind::Size { .. } => format!("pixels from {range}, or [height, width]"),
-            Kind::Whole { .. } => range,
-            Kind::Number(_) => format!("a number from {range}: {about}"),
-            Kind::Interval { middle: None, .. } => format!("[low, high], {about}, with {range}"),
-            Kind::Interval { bounds, middle: Some(middle) } => {
+            KeyType::Switch => "true or false".to_owned(),
+            KeyType::Word { choices } => format!("one of {}", quoted(choices)),
+            KeyType::SwitchOrWord { choices } => format!("true, false or {}", quoted(choices)),
+            KeyType::Size { .. } => format!("pixels from {range}, or [height, width]"),
+            KeyType::Whole { .. } => range,
+            KeyType::Number(_) => format!("a number from {range}: {about}"),
+            KeyType::Interval { middle: None, .. } => format!("[low, high], {about}, with {range}"),
+            KeyType::Interval { bounds, middle: Some(middle) } => {
                 let number = match bounds.most {
                     Some(most) => format!("a number from 0 to {}", most - middle),
                     None => "a number from 0 on".to_owned(),
                 };
                 format!("{number}, or [low, high] with {range}")
             }
-            Kind::PerChannel => "one number per channel, such as [0.485, 0.456, 0.406]".to_owned(),
-            Kind::WholeIn { .. } => format!("a whole number from {range}: {about}"),
-            Kind::WholeOrWord { .. }
-            | Kind::WholeList { .. }
-            | Kind::Wholes { .. }
-            | Kind::Numbers { .. } => {
+            KeyType::PerChannel => {
+                "one number per channel, such as [0.485, 0.456, 0.406]".to_owned()
+            }
+            KeyType::WholeIn { .. } => format!("a whole number from {range}: {about}"),
+            KeyType::WholeOrWord { .. }
+            | KeyType::WholeList { .. }
+            | KeyType::Wholes { .. }
+            | KeyType::Numbers { .. } => {
                 format!("{about}: {}, {range}", self.kind.type_text())
             }
-            Kind::Weights => format!("one number per operation, each {range}"),
-            Kind::Names => "names of columns, such as [\"labels\"]".to_owned(),
-            Kind::Pairs { count_max } => {
+            KeyType::Weights => format!("one number per operation, each {range}"),
+            KeyType::Names => "names of columns, such as [\"labels\"]".to_owned(),
+            KeyType::Pairs { count_max } => {
                 format!("up to {count_max} pairs of indices, such as [[1, 2], [3, 4]]")
             }
-            Kind::Operations => {
+            KeyType::Operations => {
                 "a list of at least one operation, such as `random_grayscale`".to_owned()
             }
         }

@@ -28,7 +28,7 @@ pub enum Subject {
     /// The recipe as a whole.
     Recipe,
     /// An operation.
-    Operation(Box<OperationPlace>),
+    Operation(Box<OperationPosition>),
     /// A view.
     View {
         /// Its index, from 0, in the recipe.
@@ -47,7 +47,7 @@ pub enum Subject {
 
 /// Where an operation is in a recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OperationPlace {
+pub struct OperationPosition {
     /// Its index, from 0, in the recipe, or that of the one that contains it; then the index in
     /// that one, and so on. At least one.
     pub path: Vec<usize>,
@@ -57,7 +57,7 @@ pub struct OperationPlace {
     pub view: Option<(usize, Box<str>)>,
 }
 
-impl fmt::Display for OperationPlace {
+impl fmt::Display for OperationPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path: Vec<String> = self.path.iter().map(|index| (index + 1).to_string()).collect();
         if let Some((_, column)) = &self.view {
@@ -118,7 +118,7 @@ impl Fault {
     /// The fault of the operation at `index` of a recipe or of the operation that contains it.
     pub(super) fn of_operation(self, index: usize, name: &str) -> Problem {
         let (path, names) = (vec![index], vec![name.to_owned()]);
-        self.of(Subject::Operation(OperationPlace { path, names, view: None }.into()))
+        self.of(Subject::Operation(OperationPosition { path, names, view: None }.into()))
     }
 
     /// The fault of the target of a column.

@@ -1,6 +1,6 @@
 //! The keys of one operation's table, read by their declarations; each error has line and column.
 
-use super::declaration::{Key, Kind, Presence, WholeSize};
+use super::declaration::{Key, KeyType, Presence, WholeSize};
 use super::error::{Fault, RecipeError};
 use super::targets::{KIND, ROTATED_FORMATS};
 use super::value::{Described, Value};
@@ -200,20 +200,20 @@ impl<'t> Keys<'t> {
         let wrong_type = || Err(self.wrong_type(key.name, value, &key.instruction()));
         let found = value.get_ref();
         match key.kind {
-            Kind::Switch => match found {
+            KeyType::Switch => match found {
                 DeValue::Boolean(on) => Ok(Value::Switch(*on)),
                 _ => wrong_type(),
             },
-            Kind::Word { choices } => match found {
+            KeyType::Word { choices } => match found {
                 DeValue::String(word) => self.word(key, value, word, choices),
                 _ => wrong_type(),
             },
-            Kind::SwitchOrWord { choices } => match found {
+            KeyType::SwitchOrWord { choices } => match found {
                 DeValue::Boolean(on) => Ok(Value::Switch(*on)),
                 DeValue::String(word) => self.word(key, value, word, choices),
                 _ => wrong_type(),
             },
-            Kind::Size { whole, .. } => match found {
+            KeyType::Size { whole, .. } => match found {
                 DeValue::Integer(_) => {
                     let side = self.whole(key, value)?;
                     Ok(match whole {
@@ -230,9 +230,9 @@ impl<'t> Keys<'t> {
                 },
                 _ => wrong_type(),
             },
-            Kind::Whole { .. } => self.whole(key, value).map(Value::Whole),
-            Kind::Number(_) => self.number(key, value).map(Value::Number),
-            Kind::Interval { bounds, middle } => match (found, middle) {
+            KeyType::Whole { .. } => self.whole(key, value).map(Value::Whole),
+            KeyType::Number(_) => self.number(key, value).map(Value::Number),
+            KeyType::Interval { bounds, middle } => match (found, middle) {
                 (DeValue::Integer(_) | DeValue::Float(_), Some(middle)) => {
                     let side = self.number(key, value)?;
                     let is_beyond = bounds.most.is_some_and(|most| middle + side > most);
@@ -244,14 +244,14 @@ impl<'t> Keys<'t> {
                 }
                 _ => self.numbers(key, value, Some(&[2])),
             },
-            Kind::WholeIn { least, most } => {
+            KeyType::WholeIn { least, most } => {
                 self.whole_in(key, value, (least, most)).map(Value::Whole)
             }
-            Kind::WholeOrWord { least, most, choices } => match found {
+            KeyType::WholeOrWord { least, most, choices } => match found {
                 DeValue::String(word) => self.word(key, value, word, choices),
                 _ => self.whole_in(key, value, (least, most)).map(Value::Whole),
             },
-            Kind::WholeList { count_max, least, most } => {
+            KeyType::WholeList { count_max, least, most } => {
                 let elements = match found {
                     DeValue::Array(elements) => &elements[..],
                     _ => std::slice::from_ref(value),
@@ -262,7 +262,7 @@ impl<'t> Keys<'t> {
                 let wholes = elements.iter().map(|it| self.whole_in(key, it, (least, most)));
                 Ok(Value::Wholes(wholes.collect::<Result<Vec<_>, _>>()?.into()))
             }
-            Kind::Wholes { counts, least, most } => match found {
+            KeyType::Wholes { counts, least, most } => match found {
                 DeValue::Integer(_) if counts.contains(&1) => {
                     Ok(Value::Wholes(vec![self.whole_in(key, value, (least, most))?].into()))
                 }
@@ -274,15 +274,15 @@ impl<'t> Keys<'t> {
                 DeValue::Array(elements) => Err(self.wrong_length(key, value, elements.len())),
                 _ => wrong_type(),
             },
-            Kind::Numbers { counts, .. } => match found {
+            KeyType::Numbers { counts, .. } => match found {
                 DeValue::Integer(_) | DeValue::Float(_) if counts.contains(&1) => {
                     Ok(Value::Numbers(vec![self.number(key, value)?].into()))
                 }
                 _ => self.numbers(key, value, Some(counts)),
             },
-            Kind::PerChannel => self.numbers(key, value, Some(&[1, 3, 4])),
-            Kind::Weights => self.numbers(key, value, None),
-            Kind::Names => {
+            KeyType::PerChannel => self.numbers(key, value, Some(&[1, 3, 4])),
+            KeyType::Weights => self.numbers(key, value, None),
+            KeyType::Names => {
                 let DeValue::Array(elements) = found else { return wrong_type() };
                 let name = |element: &Spanned<DeValue<'_>>| match element.get_ref() {
                     DeValue::String(name) => Ok(name.to_string()),
@@ -291,7 +291,7 @@ impl<'t> Keys<'t> {
                 let names: Result<Vec<String>, _> = elements.iter().map(name).collect();
                 Ok(Value::Names(names?.into()))
             }
-            Kind::Pairs { .. } => {
+            KeyType::Pairs { .. } => {
                 let DeValue::Array(elements) = found else { return wrong_type() };
                 let pair = |element: &Spanned<DeValue<'_>>| match element.get_ref() {
                     DeValue::Array(pair) => match &pair[..] {
@@ -303,7 +303,7 @@ impl<'t> Keys<'t> {
                 let pairs: Result<Vec<_>, _> = elements.iter().map(pair).collect();
                 Ok(Value::Pairs(pairs?.into()))
             }
-            Kind::Operations => {
+            KeyType::Operations => {
                 let inner = self.inner(key.name)?;
                 let read: Result<Vec<_>, _> = inner.iter().map(Self::read).collect();
                 Ok(Value::Operations(read?.into()))

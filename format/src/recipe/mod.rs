@@ -58,10 +58,10 @@ mod vocabulary;
 
 pub use cut::CutRefusal;
 pub use declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Presence, Property,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Presence, Property,
     RandomParameter, Takes, TargetDeclaration, ValueKind, WholeSize,
 };
-pub use error::{OperationPlace, RecipeError, Subject};
+pub use error::{OperationPosition, RecipeError, Subject};
 pub use operations::*;
 pub use sample_type::{LENGTH_MAX, PIXELS_MAX, SampleType, Series, SoftLabels, TensorSpec};
 pub use schema::{

@@ -1,7 +1,7 @@
 //! Checks that each operation can follow the ones before it, and derives the type of the result.
 
 use super::Operation;
-use super::declaration::{Bounds, Key, Kind, Place, Presence, Takes, ValueKind};
+use super::declaration::{Bounds, Key, KeyType, Phase, Presence, Takes, ValueKind};
 use super::error::{Fault, Problem};
 use super::sample_type::{PIXELS_MAX, SampleType};
 use super::value::Value;
@@ -30,17 +30,17 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
     let mut on_tensor = None;
     for (index, operation) in operations.iter().enumerate() {
         let kind = sample.kind;
-        match operation.declaration().place {
-            Place::Tensor => on_tensor = Some(operation.name()),
-            Place::Elements => check_order(operation, on_tensor)
+        match operation.declaration().phase {
+            Phase::Tensor => on_tensor = Some(operation.name()),
+            Phase::Elements => check_order(operation, on_tensor)
                 .map_err(|fault| fault.of_operation(index, operation.name()))?,
-            Place::Decode
-            | Place::Geometry
-            | Place::Pixels
-            | Place::Picture
-            | Place::Series
-            | Place::Choice
-            | Place::Batch => (),
+            Phase::Decode
+            | Phase::Geometry
+            | Phase::Pixels
+            | Phase::Picture
+            | Phase::Series
+            | Phase::Choice
+            | Phase::Batch => (),
         }
         follow(operation, index, &mut sample, giver)?;
         if sample.kind != kind {
@@ -77,10 +77,10 @@ fn follow(
     }
     let is_on_batches = operation.is_on_batches();
     // What contains operations on batches takes what they take.
-    if !is_on_batches || declaration.place == Place::Batch {
+    if !is_on_batches || declaration.phase == Phase::Batch {
         check_input(declaration.takes, sample, giver).map_err(of_operation)?;
     }
-    if let Some(space) = sample.space.filter(|_| declaration.place == Place::Pixels) {
+    if let Some(space) = sample.space.filter(|_| declaration.phase == Phase::Pixels) {
         let name = space.name();
         let problem = format!("takes RGB or grey and cannot follow `convert_color` to {name}");
         return Err(of_operation(Fault::new(problem, "move it up, before `convert_color`")));
@@ -168,36 +168,36 @@ fn check_content(
 /// Checks a value against the declared range of its key.
 pub(super) fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
     let is_right = match (key.kind, value) {
-        (Kind::Size { least, most, .. }, Value::Whole(side)) => (least..=most).contains(side),
-        (Kind::Size { least, most, .. }, Value::Sides(sides)) => {
+        (KeyType::Size { least, most, .. }, Value::Whole(side)) => (least..=most).contains(side),
+        (KeyType::Size { least, most, .. }, Value::Sides(sides)) => {
             sides.iter().all(|side| (least..=most).contains(side))
         }
-        (Kind::Whole { choices }, Value::Whole(number)) => choices.contains(number),
-        (Kind::Number(bounds), Value::Number(number)) => bounds.contains(*number),
-        (Kind::Interval { bounds, .. }, Value::Numbers(ends)) => is_interval(bounds, ends),
-        (Kind::Word { choices }, Value::Word(word)) => choices.contains(word),
-        (Kind::SwitchOrWord { choices }, Value::Word(word)) => choices.contains(word),
-        (Kind::PerChannel, Value::Numbers(numbers)) => !numbers.is_empty(),
-        (Kind::Weights, Value::Numbers(weights)) => are_weights(weights),
-        (Kind::Operations, Value::Operations(operations)) => !operations.is_empty(),
-        (Kind::Switch | Kind::SwitchOrWord { .. }, Value::Switch(_)) => true,
-        (Kind::WholeIn { least, most }, Value::Whole(number)) => (least..=most).contains(number),
-        (Kind::WholeOrWord { least, most, .. }, Value::Whole(number)) => {
+        (KeyType::Whole { choices }, Value::Whole(number)) => choices.contains(number),
+        (KeyType::Number(bounds), Value::Number(number)) => bounds.contains(*number),
+        (KeyType::Interval { bounds, .. }, Value::Numbers(ends)) => is_interval(bounds, ends),
+        (KeyType::Word { choices }, Value::Word(word)) => choices.contains(word),
+        (KeyType::SwitchOrWord { choices }, Value::Word(word)) => choices.contains(word),
+        (KeyType::PerChannel, Value::Numbers(numbers)) => !numbers.is_empty(),
+        (KeyType::Weights, Value::Numbers(weights)) => are_weights(weights),
+        (KeyType::Operations, Value::Operations(operations)) => !operations.is_empty(),
+        (KeyType::Switch | KeyType::SwitchOrWord { .. }, Value::Switch(_)) => true,
+        (KeyType::WholeIn { least, most }, Value::Whole(number)) => (least..=most).contains(number),
+        (KeyType::WholeOrWord { least, most, .. }, Value::Whole(number)) => {
             (least..=most).contains(number)
         }
-        (Kind::WholeOrWord { choices, .. }, Value::Word(word)) => choices.contains(word),
+        (KeyType::WholeOrWord { choices, .. }, Value::Word(word)) => choices.contains(word),
         (
-            Kind::Wholes { least, most, .. } | Kind::WholeList { least, most, .. },
+            KeyType::Wholes { least, most, .. } | KeyType::WholeList { least, most, .. },
             Value::Wholes(numbers),
         ) => numbers.iter().all(|number| (least..=most).contains(number)),
-        (Kind::Numbers { bounds, .. }, Value::Numbers(numbers)) => {
+        (KeyType::Numbers { bounds, .. }, Value::Numbers(numbers)) => {
             numbers.iter().all(|number| bounds.contains(*number))
         }
-        (Kind::Names, Value::Names(names)) => {
+        (KeyType::Names, Value::Names(names)) => {
             names.iter().all(|name| !name.is_empty())
                 && names.iter().enumerate().all(|(at, name)| !names[..at].contains(name))
         }
-        (Kind::Pairs { count_max }, Value::Pairs(pairs)) => pairs.len() <= count_max,
+        (KeyType::Pairs { count_max }, Value::Pairs(pairs)) => pairs.len() <= count_max,
         (_, Value::Absent) => key.presence == Presence::Default(Value::Absent),
         (kind, value) => panic!("`{}` has the value {value:?}, but is a {kind:?}", key.name),
     };
@@ -205,7 +205,7 @@ pub(super) fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
         return Ok(());
     }
     let problem = match (key.kind, value) {
-        (Kind::Size { least, most, .. }, Value::Sides([height, width])) => {
+        (KeyType::Size { least, most, .. }, Value::Sides([height, width])) => {
             let is_height_right = (least..=most).contains(height);
             format!("holds {}", if is_height_right { width } else { height })
         }
@@ -340,7 +340,7 @@ fn check_pixels(keys: &[Key], sample: &SampleType) -> Result<(), Fault> {
     }
     let problem = format!("asks for {height} x {width}, which are {pixels} pixels");
     let remedy = format!("at most {PIXELS_MAX} pixels");
-    let size = keys.iter().find(|key| matches!(key.kind, Kind::Size { .. }));
+    let size = keys.iter().find(|key| matches!(key.kind, KeyType::Size { .. }));
     Err(match size {
         Some(key) => Fault::of_value(key.name, problem, remedy),
         None => Fault::new(problem, remedy),

@@ -3,7 +3,7 @@
 use super::error::{Fault, Problem};
 use super::sample_type::{SampleType, TensorSpec};
 use super::{Operation, Target, validate};
-use crate::recipe::declaration::{Place, Takes};
+use crate::recipe::declaration::{Phase, Takes};
 
 /// Name of the column with the pictures of a recipe without views.
 pub const IMAGE_COLUMN: &str = "image";
@@ -159,23 +159,23 @@ fn alone(operations: &[Operation], result: SampleType) -> Images {
 /// Checks that an operation before the views gives one picture.
 fn check_common(operation: &Operation) -> Result<(), Fault> {
     let remedy = "move it to the operations of each view";
-    match operation.declaration().place {
-        Place::Series => {
+    match operation.declaration().phase {
+        Phase::Series => {
             let problem = "takes sound or a signal, but views begin with an image";
             Err(Fault::new(problem, "remove the views"))
         }
-        Place::Elements | Place::Tensor => {
+        Phase::Elements | Phase::Tensor => {
             Err(Fault::new("gives a tensor, but views begin with an image", remedy))
         }
-        Place::Batch => {
+        Phase::Batch => {
             let problem = "takes a batch of one picture for each sample, and the recipe has views";
             Err(Fault::new(problem, "remove it, or mix the views in the training loop"))
         }
-        Place::Choice if operation.is_on_batches() => {
+        Phase::Choice if operation.is_on_batches() => {
             let problem = "takes a batch of one picture for each sample, and the recipe has views";
             Err(Fault::new(problem, "remove it, or mix the views in the training loop"))
         }
-        Place::Decode | Place::Geometry | Place::Pixels | Place::Picture | Place::Choice => {
+        Phase::Decode | Phase::Geometry | Phase::Pixels | Phase::Picture | Phase::Choice => {
             match operation.pictures() {
                 1 => Ok(()),
                 count => {

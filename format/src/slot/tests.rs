@@ -470,7 +470,7 @@ proptest! {
     /// Any rows and bytes for the columns of variable length: what is accepted lies inside the
     /// payload, in the order of the layout, and does not overlap.
     #[test]
-    fn what_is_accepted_lies_inside_the_payload_and_apart(
+    fn accepted_columns_are_inside_the_payload_and_disjoint(
         rows in proptest::array::uniform2(0_u64..4000), bytes: [u64; 2], is_right: [bool; 2],
     ) {
         let columns = columns();

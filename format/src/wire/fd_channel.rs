@@ -64,7 +64,7 @@ mod tests {
 
     /// The first byte of a connection decides what it is (RFC 9113 section 3.4 has the preface).
     #[test]
-    fn the_first_byte_tells_an_offer_from_http2() {
+    fn the_first_byte_distinguishes_an_offer_from_http2() {
         assert_ne!(FD_CHANNEL_MAGIC[0], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[0]);
     }
 }

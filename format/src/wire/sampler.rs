@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_lie_are_refused() {
+    fn inconsistent_messages_are_refused() {
         let indices = Indices { indices: [1, 2, 3].into(), shuffle: false };
         let message = SamplerMessage::of(&indices.into(), [0; 32]);
         let short = message.read(&[0; 16]);

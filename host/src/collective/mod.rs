@@ -12,7 +12,7 @@ mod signs;
 mod threads;
 
 pub use error::CollectiveError;
-pub use processes::{Listener, Meeting, Place, Processes, TOKEN_BYTES, Token};
+pub use processes::{Listener, Meeting, Processes, RendezvousAddress, TOKEN_BYTES, Token};
 pub(crate) use signs::Signs;
 pub use threads::Threads;
 

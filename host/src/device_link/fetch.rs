@@ -173,7 +173,7 @@ impl Fetcher {
         lease: &SlotLease,
         driver: &Driver,
     ) -> Result<Option<(AlignedBuffer, usize)>, Refusal> {
-        let Some(place) = driver.wait_for_place(&self.ring, task.serial) else {
+        let Some(place) = driver.wait_for_slot(&self.ring, task.serial) else {
             return Ok(None);
         };
         // Of columns of variable length, only the header says how much there is.
@@ -279,7 +279,7 @@ fn check(memory: &Memory, expected: &SlotExpectation<'_>) -> Result<BatchLayout,
             lease.bytes().expect("this kind of memory is mapped").first_chunk::<HEADER_BYTES>()
         }
         Memory::Fetched { buffer, start } => buffer.as_slice()[*start..].first_chunk(),
-        Memory::Place(_) | Memory::Own(_) => unreachable!("that is what the host prepared into"),
+        Memory::Ring(_) | Memory::Own(_) => unreachable!("that is what the host prepared into"),
     };
     let refused = |error: meetpoint_format::slot::SlotError| Refusal(error.to_string());
     let header = header.expect("a slot begins with a whole header");

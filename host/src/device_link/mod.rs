@@ -17,7 +17,7 @@ pub use shared::SharedDevice;
 
 use crate::config::{DeviceSource, SpoolConfig};
 use crate::driver::Driver;
-use crate::places::SpoolLimits;
+use crate::limits::SpoolLimits;
 use crate::spool::Spool;
 use crate::stop::WAIT_SLICE;
 use crate::{DeviceName, Error, StopHandle};

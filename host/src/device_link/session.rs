@@ -23,8 +23,8 @@ pub(crate) struct Session {
     /// Slots that the device gave away and that were not released.
     leased: Mutex<Vec<bool>>,
     /// Leases in the consumer's hands.
-    kept: AtomicU32,
-    /// Batches that are kept for another epoch, or will be once their lease is dropped.
+    in_use: AtomicU32,
+    /// Batches that are retained for another epoch, or will be once their lease is dropped.
     retained: Mutex<Retained>,
     /// Nothing is sent any more.
     is_closed: AtomicBool,
@@ -45,7 +45,7 @@ impl Session {
             spool,
             outbound: Mutex::new(Some(sender)),
             leased: Mutex::new(vec![false; slots]),
-            kept: AtomicU32::new(0),
+            in_use: AtomicU32::new(0),
             retained: Mutex::new(Retained::default()),
             is_closed: AtomicBool::new(false),
             breach: Mutex::new(None),
@@ -139,7 +139,7 @@ impl Session {
         lock(&self.retained).most = most;
     }
 
-    /// The batches that were kept, the highest first; their slots are leased again.
+    /// The batches that were retained, the highest first; their slots are leased again.
     pub(crate) fn take_retained(self: &Arc<Self>) -> Vec<(SlotLease, SlotContents)> {
         let mut retained = lock(&self.retained);
         let mut slots = std::mem::take(&mut retained.slots);
@@ -153,8 +153,8 @@ impl Session {
     }
 
     /// Leases in the consumer's hands.
-    pub(crate) fn kept(&self) -> u32 {
-        self.kept.load(Ordering::SeqCst)
+    pub(crate) fn in_use(&self) -> u32 {
+        self.in_use.load(Ordering::SeqCst)
     }
 
     pub(crate) fn set_meters(&self, meters: Meters) {
@@ -192,7 +192,7 @@ pub(crate) struct SlotLease {
     session: Arc<Session>,
     slot: u32,
     is_kept: bool,
-    /// What it is kept for another epoch with; `None`: it is not.
+    /// What it is retained for another epoch with; `None`: it is not.
     contents: Option<SlotContents>,
 }
 
@@ -214,7 +214,7 @@ impl SlotLease {
         Some(unsafe { slot.as_ref() })
     }
 
-    /// The slot's bytes where the spool is memory, to write to. The batch is then not kept for
+    /// The slot's bytes where the spool is memory, to write to. The batch is then not retained for
     /// another epoch.
     pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let mut slot = self.session.spool.slot(self.slot)?;
@@ -237,7 +237,7 @@ impl SlotLease {
     /// The consumer has it from here on.
     pub(crate) fn keep(&mut self) {
         if !std::mem::replace(&mut self.is_kept, true) {
-            self.session.kept.fetch_add(1, Ordering::SeqCst);
+            self.session.in_use.fetch_add(1, Ordering::SeqCst);
         }
     }
 }
@@ -245,7 +245,7 @@ impl SlotLease {
 impl Drop for SlotLease {
     fn drop(&mut self) {
         if self.is_kept {
-            self.session.kept.fetch_sub(1, Ordering::SeqCst);
+            self.session.in_use.fetch_sub(1, Ordering::SeqCst);
         }
         if let Some(contents) = self.contents.take() {
             lock(&self.session.retained).slots.push((self.slot, contents));
@@ -266,7 +266,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::config::{SpoolConfig, SpoolKind};
-    use crate::places::SpoolLimits;
+    use crate::limits::SpoolLimits;
     use std::os::unix::fs::FileExt;
 
     fn session(slots: u32) -> (Arc<Session>, mpsc::Receiver<HostMessage>) {
@@ -283,9 +283,9 @@ mod tests {
         assert!(session.lease(2).is_none(), "there is no such slot");
         lease.keep();
         lease.keep();
-        assert_eq!(session.kept(), 1);
+        assert_eq!(session.in_use(), 1);
         drop(lease);
-        assert_eq!(session.kept(), 0);
+        assert_eq!(session.in_use(), 0);
         let released = host_message::Message::Release(Release { slot: 1 });
         assert_eq!(sent.try_recv().unwrap().message, Some(released));
         assert!(session.lease(1).is_some());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_is_kept_comes_back_and_its_slot_is_not_released_meanwhile() {
+    fn a_retained_batch_is_returned_and_its_slot_is_not_released_meanwhile() {
         let (session, mut sent) = session(4);
         session.retain_at_most(2);
         let contents =
@@ -319,17 +319,17 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!([released(), released(), released()], [Some(2), Some(3), None]);
-        assert!(session.lease(1).is_none(), "it is kept");
-        let kept = session.take_retained();
-        let batches: Vec<u32> = kept.iter().map(|(_, contents)| contents.batch).collect();
+        assert!(session.lease(1).is_none(), "it is retained");
+        let retained = session.take_retained();
+        let batches: Vec<u32> = retained.iter().map(|(_, contents)| contents.batch).collect();
         assert_eq!(batches, [1, 0]);
-        drop(kept);
+        drop(retained);
         assert_eq!([released(), released(), released()], [Some(1), Some(0), None]);
         assert!(session.take_retained().is_empty());
     }
 
     #[test]
-    fn a_slot_that_is_written_to_is_not_kept_and_its_next_batch_is_the_devices() {
+    fn a_slot_that_was_written_to_is_not_retained_and_its_next_batch_is_the_devices() {
         let (session, mut sent) = session(2);
         session.retain_at_most(1);
         let contents = SlotContents { epoch: 0, generation: 1, batch: 0, start_ns: 0, end_ns: 1 };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How much of the end of what the process writes to standard error is kept.
+/// How much of the end of what the process writes to standard error is retained.
 const STDERR_BYTES_MAX: usize = 4096;
 
 /// How long the process may take to go by itself once its link has ended.
@@ -69,10 +69,10 @@ impl DeviceProcess {
         let mut child = command.spawn().map_err(failed)?;
         let said = Arc::new(Mutex::new(VecDeque::new()));
         let mut stderr = child.stderr.take().expect("standard error was asked for as a pipe");
-        let kept = Arc::clone(&said);
+        let retained = Arc::clone(&said);
         let listener = std::thread::Builder::new()
             .name("device-stderr".to_owned())
-            .spawn(move || keep_end(&mut stderr, &kept));
+            .spawn(move || keep_end(&mut stderr, &retained));
         let mut process = Self {
             child,
             program: spawn.program.clone(),
@@ -202,13 +202,13 @@ fn socket_folder() -> Result<tempfile::TempDir, Error> {
 }
 
 /// Reads to the end and keeps the last bytes.
-fn keep_end(stream: &mut impl Read, kept: &Mutex<VecDeque<u8>>) {
+fn keep_end(stream: &mut impl Read, retained: &Mutex<VecDeque<u8>>) {
     let mut buffer = [0; 1024];
     while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(&buffer[..bytes]);
-        let surplus = kept.len().saturating_sub(STDERR_BYTES_MAX);
-        kept.drain(..surplus);
+        let mut retained = retained.lock().unwrap_or_else(PoisonError::into_inner);
+        retained.extend(&buffer[..bytes]);
+        let surplus = retained.len().saturating_sub(STDERR_BYTES_MAX);
+        retained.drain(..surplus);
     }
 }
 
@@ -271,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_flood_is_kept() {
-        let kept = Mutex::new(VecDeque::new());
+    fn only_the_end_of_a_flood_is_retained() {
+        let retained = Mutex::new(VecDeque::new());
         let flood: Vec<u8> = (0..100_000u32).map(|number| b'0' + (number % 10) as u8).collect();
-        keep_end(&mut &flood[..], &kept);
-        let kept = kept.into_inner().unwrap();
-        assert_eq!(kept.len(), STDERR_BYTES_MAX);
-        assert_eq!(kept.back(), Some(&b'9'));
+        keep_end(&mut &flood[..], &retained);
+        let retained = retained.into_inner().unwrap();
+        assert_eq!(retained.len(), STDERR_BYTES_MAX);
+        assert_eq!(retained.back(), Some(&b'9'));
     }
 }

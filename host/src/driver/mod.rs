@@ -14,7 +14,7 @@ pub(crate) use labels::Labels;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
 use crate::device_link::Session;
-use crate::ring::{Place, Ring};
+use crate::ring::{Ring, RingSlot};
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
 use meetpoint_format::wire;
@@ -169,7 +169,7 @@ impl Driver {
         result: Result<Option<Prepared>, Error>,
         read: Counters,
     ) {
-        self.tell(serial, |run| {
+        self.notify(serial, |run| {
             run.read(read);
             match result {
                 Ok(Some(prepared)) => run.host_finished(batch, prepared),
@@ -191,7 +191,7 @@ impl Driver {
 
     /// Waits for memory for a batch of a run; `None` when the run is over, or has failed because
     /// the consumer keeps everything while it waits for more.
-    pub(crate) fn wait_for_place(&self, ring: &Ring, serial: u64) -> Option<Place> {
+    pub(crate) fn wait_for_slot(&self, ring: &Ring, serial: u64) -> Option<RingSlot> {
         let mut short_since = None;
         loop {
             if let Some(place) = ring.wait(WAIT_SLICE.min(self.place_timeout)) {
@@ -208,7 +208,7 @@ impl Driver {
             }
             let since: Instant = *short_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= self.place_timeout {
-                let (places, waited) = (ring.places(), self.place_timeout);
+                let (places, waited) = (ring.slots(), self.place_timeout);
                 self.fail(serial, Error::AllBatchesKept { kept, places, waited });
                 return None;
             }
@@ -229,7 +229,7 @@ impl Driver {
         result: Result<Prepared, String>,
         read: Counters,
     ) {
-        self.tell(task.serial, |run| {
+        self.notify(task.serial, |run| {
             run.read(read);
             match result {
                 Ok(prepared) => run.fetched(task, prepared),
@@ -247,7 +247,7 @@ impl Driver {
             session.break_off(format!("it published slot {slot}, which is not its own to give"));
             return;
         };
-        self.tell_device(|state| {
+        self.notify_device(|state| {
             // Without a run the lease is dropped, and so the slot released.
             if let Some(run) = state.run_of(session, published.epoch) {
                 run.published(session, published, lease);
@@ -258,7 +258,7 @@ impl Driver {
 
     /// The device gave a sign of life.
     pub(crate) fn progress(&self, session: &Arc<Session>) {
-        self.tell_device(|state| {
+        self.notify_device(|state| {
             for run in state.runs_of(session) {
                 run.progress(session);
                 run.pump();
@@ -268,7 +268,7 @@ impl Driver {
 
     /// The device cannot prepare a batch.
     pub(crate) fn failed(&self, session: &Arc<Session>, failed: &wire::Failed) {
-        self.tell_device(|state| {
+        self.notify_device(|state| {
             if let Some(run) = state.run_of(session, failed.epoch) {
                 run.failed(session, failed);
                 run.pump();
@@ -286,7 +286,7 @@ impl Driver {
 
     /// The link is gone.
     pub(crate) fn lost(&self, session: &Arc<Session>, why: &str) {
-        self.tell_device(|state| {
+        self.notify_device(|state| {
             if let Some(ahead) = state.ahead.as_mut().filter(|run| run.uses(session)) {
                 ahead.is_broken = true;
             }
@@ -327,7 +327,7 @@ impl Driver {
     }
 
     /// Tells the run with this number something; drops it when that is over.
-    fn tell(&self, serial: u64, event: impl FnOnce(&mut Run)) {
+    fn notify(&self, serial: u64, event: impl FnOnce(&mut Run)) {
         let mut state = self.lock();
         if let Some(run) = state.run.as_mut().filter(|run| run.serial == serial) {
             event(run);
@@ -338,7 +338,7 @@ impl Driver {
     }
 
     /// Enters what a device said.
-    fn tell_device(&self, event: impl FnOnce(&mut State)) {
+    fn notify_device(&self, event: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         event(&mut state);
         self.run_ahead(&mut state);

@@ -24,8 +24,8 @@ impl Nvml {
         index: u32,
         ask: impl Fn(&nvml_wrapper::Device<'_>) -> Result<T, NvmlError>,
     ) -> Result<T, GpuError> {
-        let told = self.0.device_by_index(index).and_then(|device| ask(&device));
-        told.map_err(|error| match error {
+        let answer = self.0.device_by_index(index).and_then(|device| ask(&device));
+        answer.map_err(|error| match error {
             NvmlError::NotSupported => GpuError::NotSupported,
             NvmlError::NoPermission => GpuError::NoPermission,
             other => GpuError::Failed(other.to_string()),

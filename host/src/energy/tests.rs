@@ -172,7 +172,7 @@ fn why<'a>(meters: &'a Meters, name: &str) -> &'a Unusable {
 
 /// What every kind of meter owes, whatever it reads: `work` makes it show that something was used,
 /// `vanish` takes it away.
-fn keeps_the_contract(meters: Meters, name: &str, work: impl Fn(), vanish: impl Fn()) {
+fn fulfils_the_contract(meters: Meters, name: &str, work: impl Fn(), vanish: impl Fn()) {
     let about = meters.used().find(|about| about.name == name).unwrap().clone();
     assert!(!about.covers.is_empty() && !about.source.is_empty(), "{about:?}");
     let of = |measurement: &Measurement| {
@@ -193,49 +193,49 @@ fn keeps_the_contract(meters: Meters, name: &str, work: impl Fn(), vanish: impl 
 }
 
 #[test]
-fn powercap_keeps_the_contract() {
+fn powercap_fulfils_the_contract() {
     let tree = Tree::new(&powercap_files());
     let work = || tree.write(PACKAGE, "1000000\n");
-    keeps_the_contract(tree.meters(), "rapl:package-0", work, || tree.remove(PACKAGE));
+    fulfils_the_contract(tree.meters(), "rapl:package-0", work, || tree.remove(PACKAGE));
 }
 
 #[test]
-fn perf_keeps_the_contract() {
+fn perf_fulfils_the_contract() {
     let tree = tree_of(&perf_files());
     let counters = FakeCounters::at(1 << 32);
     let value = counters.0.clone().unwrap();
     let meters = Meters::find(machine(tree.0.path(), counters, None));
     let work = || value.store(3 << 32, Ordering::SeqCst);
-    keeps_the_contract(meters, "perf:energy-pkg/0", work, || value.store(1, Ordering::SeqCst));
+    fulfils_the_contract(meters, "perf:energy-pkg/0", work, || value.store(1, Ordering::SeqCst));
 }
 
 #[test]
-fn graphics_boards_keep_the_contract() {
+fn graphics_boards_fulfil_the_contract() {
     let tree = Tree::new(&[]);
     let gpus = FakeGpus::new(1, Some(5));
     let meters = Meters::find(machine(tree.0.path(), FakeCounters::at(0), Some(gpus.clone())));
     let work = || gpus.millijoules.as_ref().unwrap().store(905, Ordering::SeqCst);
     let vanish = || gpus.is_gone.store(true, Ordering::SeqCst);
-    keeps_the_contract(meters, "nvml:0", work, vanish);
+    fulfils_the_contract(meters, "nvml:0", work, vanish);
 }
 
 #[test]
-fn boards_without_a_counter_keep_the_contract_by_their_power() {
+fn boards_without_a_counter_fulfil_the_contract_by_their_power() {
     let tree = Tree::new(&[]);
     let gpus = FakeGpus::new(1, None);
     let meters = Meters::find(machine(tree.0.path(), FakeCounters::at(0), Some(gpus.clone())));
-    keeps_the_contract(meters, "nvml:0", || {}, || gpus.is_gone.store(true, Ordering::SeqCst));
+    fulfils_the_contract(meters, "nvml:0", || {}, || gpus.is_gone.store(true, Ordering::SeqCst));
 }
 
 #[test]
-fn board_sensors_keep_the_contract() {
+fn board_sensors_fulfil_the_contract() {
     let power = "sys/class/hwmon/hwmon3/power1_average";
     let tree = Tree::new(&[
         ("sys/class/hwmon/hwmon3/name", "power_meter\n"),
         ("sys/class/hwmon/hwmon3/power1_average_interval", "1000\n"),
         (power, "182000000\n"),
     ]);
-    keeps_the_contract(tree.meters(), "hwmon:power_meter/power1", || {}, || tree.remove(power));
+    fulfils_the_contract(tree.meters(), "hwmon:power_meter/power1", || {}, || tree.remove(power));
     let energy = "sys/class/hwmon/hwmon0/energy1_input";
     let tree = Tree::new(&[
         ("sys/class/hwmon/hwmon0/name", "amd_energy\n"),
@@ -243,11 +243,13 @@ fn board_sensors_keep_the_contract() {
         (energy, "1000\n"),
     ]);
     let work = || tree.write(energy, "9000\n");
-    keeps_the_contract(tree.meters(), "hwmon:amd_energy/Esocket0", work, || tree.write(energy, ""));
+    fulfils_the_contract(tree.meters(), "hwmon:amd_energy/Esocket0", work, || {
+        tree.write(energy, "");
+    });
 }
 
 #[test]
-fn a_battery_keeps_the_contract() {
+fn a_battery_fulfils_the_contract() {
     let folder = "sys/class/power_supply/BAT0";
     let status = format!("{folder}/status");
     let tree = tree_of(&[
@@ -257,7 +259,7 @@ fn a_battery_keeps_the_contract() {
         (format!("{folder}/voltage_now"), "12000000\n"),
     ]);
     let plug = || tree.write(&status, "Charging\n");
-    keeps_the_contract(tree.meters(), "battery:BAT0", || {}, plug);
+    fulfils_the_contract(tree.meters(), "battery:BAT0", || {}, plug);
     let meters = tree.meters();
     let unusable = why(&meters, "battery:BAT0");
     assert!(unusable.reason.contains("\"Charging\""), "{unusable:?}");
@@ -403,7 +405,7 @@ fn nvml_is_asked_only_when_it_is_there() {
 }
 
 #[test]
-fn two_intervals_add_up_and_a_failure_in_either_is_kept() {
+fn two_intervals_add_up_and_a_failure_in_either_remains() {
     let measured = |joules: Option<f64>| Measurement {
         seconds: 2.0,
         meters: vec![Measured {

@@ -11,7 +11,7 @@ use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
 use crate::stats::{self, CacheUse, DeviceStats, EpochStats, Event, EventKind};
 use crate::worker::Alarm;
 use meetpoint_prepare::cache::CacheStats;
-use meetpoint_prepare::{ColumnsReadAgain, Damage, Mended};
+use meetpoint_prepare::{ColumnsReadAgain, Damage, Replacement};
 use meetpoint_scheduler::{Proposal, Record};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub struct Epoch<'l> {
     /// The signs of life to the other ranks between decisions.
     signs: Signs,
     /// Whether a long wait was reported.
-    has_told: bool,
+    was_wait_reported: bool,
     _bound: Option<Bound>,
 }
 
@@ -59,7 +59,7 @@ impl<'l> Epoch<'l> {
             cpu_before_ns,
             is_ended: false,
             signs,
-            has_told: false,
+            was_wait_reported: false,
             _bound: bound,
         })
     }
@@ -70,14 +70,14 @@ impl<'l> Epoch<'l> {
     /// the batch in this thread.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
         let (since_ns, since) = (monotonic_ns(), Instant::now());
-        let mut tell_due = self.tell_due(since);
+        let mut wait_report_due = self.wait_report_due(since);
         let driver = Arc::clone(&self.loader.driver);
         let _awaiting = driver.step_ended();
         loop {
-            let due = [self.signs.due(), tell_due].into_iter().flatten().min();
+            let due = [self.signs.due(), wait_report_due].into_iter().flatten().min();
             match driver.next_step(self.loader.own.is_some(), due)? {
                 Step::Consume(batch, source, ready) => {
-                    if let Err(error) = self.settle(batch.0, &ready.contents.mended) {
+                    if let Err(error) = self.settle(batch.0, &ready.contents.replacements) {
                         driver.fail(self.serial, error);
                         continue;
                     }
@@ -100,10 +100,10 @@ impl<'l> Epoch<'l> {
                 Step::Agree(proposal) => self.agree(&driver, proposal),
                 Step::AtWork => {
                     self.signs.at_work();
-                    if tell_due.is_some_and(|due| Instant::now() >= due) {
-                        self.tell_long_wait(&driver, since.elapsed());
+                    if wait_report_due.is_some_and(|due| Instant::now() >= due) {
+                        self.report_long_wait(&driver, since.elapsed());
                         // If it waits for no device yet, it may do so later.
-                        tell_due = self.tell_due(Instant::now());
+                        wait_report_due = self.wait_report_due(Instant::now());
                     }
                 }
                 Step::Done => return Ok(None),
@@ -112,15 +112,15 @@ impl<'l> Epoch<'l> {
     }
 
     /// When to report a wait that began at this time; `None` if no callback is set.
-    fn tell_due(&self, since: Instant) -> Option<Instant> {
-        let notify = self.loader.config.notify.as_ref().filter(|_| !self.has_told)?;
+    fn wait_report_due(&self, since: Instant) -> Option<Instant> {
+        let notify = self.loader.config.notify.as_ref().filter(|_| !self.was_wait_reported)?;
         since.checked_add(notify.after)
     }
 
     /// Reports, once, a long wait of the consumer, if it is for a device.
-    fn tell_long_wait(&mut self, driver: &Driver, waited: Duration) {
+    fn report_long_wait(&mut self, driver: &Driver, waited: Duration) {
         let Some(event) = driver.note_long_wait(waited) else { return };
-        self.has_told = true;
+        self.was_wait_reported = true;
         if let Some(notify) = &self.loader.config.notify {
             notify.call(&event);
         }
@@ -154,11 +154,11 @@ impl<'l> Epoch<'l> {
     }
 
     /// Records and counts the damaged samples of a consumed batch.
-    fn settle(&mut self, batch: u32, mended: &[Mended]) -> Result<(), Error> {
-        let Some(last) = mended.last() else { return Ok(()) };
-        self.errors += mended.len() as u64;
+    fn settle(&mut self, batch: u32, replacements: &[Replacement]) -> Result<(), Error> {
+        let Some(last) = replacements.last() else { return Ok(()) };
+        self.errors += replacements.len() as u64;
         if let Some(quarantine) = &mut self.loader.quarantine {
-            quarantine.add(batch, mended)?;
+            quarantine.add(batch, replacements)?;
         }
         match self.loader.config.errors_max {
             Some(limit) if self.errors > limit => {

@@ -21,8 +21,8 @@ use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceLink, LinkSetup};
 use crate::driver::{Driver, Labels, Prepared, RunSetup};
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
+use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
-use crate::places::{DEVICE_AHEAD, Limits};
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
@@ -385,11 +385,11 @@ impl Loader {
         if let Memory::Slot(lease) = &mut memory {
             let limits = lease.session().spool().limits();
             let spare = limits.slots - limits.slots_scheduled;
-            let is_beyond = lease.session().kept() >= spare;
+            let is_beyond = lease.session().in_use() >= spare;
             match is_beyond.then(|| self.ring.take()).flatten() {
                 Some(mut place) => {
                     place[..payload_bytes].copy_from_slice(memory.payload(payload_bytes));
-                    memory = Memory::Place(place);
+                    memory = Memory::Ring(place);
                 }
                 None => lease.keep(),
             }

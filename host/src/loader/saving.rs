@@ -146,7 +146,7 @@ mod tests {
     use meetpoint_format::sampler::Sampling;
 
     #[test]
-    fn a_line_goes_through_the_points_that_lie_on_one() {
+    fn a_fitted_line_passes_through_collinear_points() {
         let points: Vec<(f64, f64)> =
             (0..20).map(|n| (f64::from(n), 5.0 + 3.0 * f64::from(n))).collect();
         let line = Line::through(&points).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_save_most_are_last_and_equal_ones_keep_their_order() {
+    fn batches_that_save_most_are_last_and_equal_ones_stay_in_order() {
         let cut = Cut { batch_size: 1, drop_last: false, seed: 0 };
         let batching = Batching::alone(cut, Sampling::sequential(4));
         assert_eq!(arrange(&[0.5, 0.9, 0.1, 0.5], &batching), Some(vec![2, 0, 3, 1]));

@@ -3,7 +3,7 @@
 use super::Loader;
 use crate::LoaderConfig;
 use crate::clock;
-use crate::places::DEVICE_AHEAD;
+use crate::limits::DEVICE_AHEAD;
 use meetpoint_format::batching::Batching;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{BatchIndex, Config, DeviceConfig, DeviceId, Holders, Interleave};

@@ -295,7 +295,7 @@ pub struct Schedule {
     pub record: Option<Record>,
     /// The selection of `auto`, and its reason.
     #[serde(serialize_with = "as_text")]
-    pub picked: Option<Selection>,
+    pub selection: Option<Selection>,
     /// The learned times with which the next epoch begins.
     #[serde(skip)]
     pub learned: Learned,
@@ -351,7 +351,7 @@ impl From<&Scheduler> for Schedule {
             t_s_ns: summary.measured.device_ns,
             t_g_ns: summary.measured.ready_ns,
             record: scheduler.record(),
-            picked: scheduler.picked(),
+            selection: scheduler.selection(),
             learned: scheduler.learned(),
             devices: devices.collect(),
         }

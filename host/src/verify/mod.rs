@@ -101,8 +101,9 @@ impl Reference {
                 let table = Table::new(&columns, prepared.layout);
                 let checksums = table.sample_checksums(&out[..table.bytes()]);
                 let left_out = |position: usize| {
-                    let mut mended = prepared.mended.iter();
-                    mended.any(|it| it.position as usize == position && it.replaced_by.is_none())
+                    let mut replacements = prepared.replacements.iter();
+                    replacements
+                        .any(|it| it.position as usize == position && it.replaced_by.is_none())
                 };
                 let entries = batching.entries_of(&order, batch).enumerate();
                 let entries = entries.filter(|(position, _)| !left_out(*position));

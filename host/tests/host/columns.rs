@@ -207,10 +207,10 @@ fn columns_that_the_cache_is_too_small_for_are_reported_once() {
     assert_eq!(events_of(&stats), [], "it was reported before");
 }
 
-type Lie = fn(&mut SlotHeader, &mut [u8]);
+type Misdescription = fn(&mut SlotHeader, &mut [u8]);
 
 /// The table of a lying device has the columns key, label, image, boxes.
-const LYING: [&str; 4] = ["key", "label", "image", "boxes"];
+const MISDESCRIPTIONS: [&str; 4] = ["key", "label", "image", "boxes"];
 
 fn offset_of(header: &SlotHeader, column: usize, n: usize) -> std::ops::Range<usize> {
     let start = header.columns[column].extent.offset as usize + 8 * n;
@@ -218,11 +218,11 @@ fn offset_of(header: &SlotHeader, column: usize, n: usize) -> std::ops::Range<us
 }
 
 #[test]
-fn a_device_that_lies_about_its_columns_costs_time_and_no_batch() {
+fn a_device_that_misdescribes_its_columns_costs_time_and_no_batch() {
     let dataset = dataset(None);
-    let config = with_columns(dataset.path(), &LYING);
+    let config = with_columns(dataset.path(), &MISDESCRIPTIONS);
     let expected = of_host(&config);
-    let lies: [(&str, Lie); 15] = [
+    let lies: [(&str, Misdescription); 15] = [
         ("overlaps another column", |header, _| {
             header.columns[0].extent.offset = header.columns[1].extent.offset;
         }),
@@ -350,7 +350,7 @@ fn memory_and_quota_that_the_longest_values_do_not_fit_are_refused_with_the_figu
     config.memory_budget_bytes = 24 << 20;
     let refused = Loader::open(config.clone());
     assert!(
-        matches!(refused, Err(Error::BudgetTooSmall { place_bytes: 0xe0_0000, .. })),
+        matches!(refused, Err(Error::BudgetTooSmall { ring_slot_bytes: 0xe0_0000, .. })),
         "four samples of 3 MiB take more than 12: {refused:?}"
     );
     config.memory_budget_bytes = 64 << 20;

@@ -71,7 +71,7 @@ fn a_damaged_sample_ends_the_epoch_unless_it_is_said_otherwise() {
 }
 
 #[test]
-fn replacing_keeps_batches_full_and_is_the_same_in_every_strategy_whoever_meets_the_damage() {
+fn replacing_leaves_batches_full_and_is_the_same_in_every_strategy_at_either_end() {
     let folder = damaged();
     let alone = epochs_of(with(folder.path(), Action::Replace), 2);
     for (epoch, (seen, stats)) in (0..).zip(&alone) {

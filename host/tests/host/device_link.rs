@@ -178,7 +178,7 @@ fn a_device_whose_batches_all_arrive_corrupt_gets_no_more_work() {
 }
 
 #[test]
-fn a_device_that_fails_now_and_then_keeps_its_work() {
+fn a_device_that_fails_now_and_then_retains_its_work() {
     let faults = [1, 2, 4, 5, 7, 8].map(|batch| (batch, Fault::Failed)).to_vec();
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
     let events = events_of(&stats[0]);
@@ -280,7 +280,7 @@ fn slots_of_another_generation_or_epoch_have_no_effect_and_come_back() {
 }
 
 #[test]
-fn a_consumer_that_keeps_device_batches_does_not_starve_the_device() {
+fn a_consumer_that_retains_device_batches_does_not_starve_the_device() {
     let folder = dataset(60);
     let (expected, _) = of_host_alone(folder.path(), 1);
     let device = FakeDevice::start(Behaviour::default());
@@ -321,7 +321,7 @@ fn an_epoch_that_is_dropped_early_leaves_no_slot_behind() {
 }
 
 #[test]
-fn records_tell_when_the_device_worked_on_a_batch() {
+fn records_contain_when_the_device_worked_on_a_batch() {
     let folder = dataset(60);
     let device = FakeDevice::start(Behaviour::default());
     let mut loader =

@@ -37,7 +37,7 @@ fn any_number_of_workers_gives_the_same_batches_in_the_same_order() {
 }
 
 #[test]
-fn a_batch_holds_the_samples_and_labels_of_its_place_in_the_order() {
+fn a_batch_holds_the_samples_and_labels_of_its_position_in_the_order() {
     let folder = dataset(10);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     let (seen, _) = consume(loader.start_epoch(3).unwrap());
@@ -131,7 +131,7 @@ fn what_cannot_be_resumed_is_refused() {
 }
 
 #[test]
-fn batches_that_are_kept_are_never_overwritten_and_outlive_the_loader() {
+fn retained_batches_are_never_overwritten_and_outlive_the_loader() {
     let folder = dataset(40);
     let mut config = config(folder.path());
     config.workers = 1;
@@ -155,7 +155,7 @@ fn batches_that_are_kept_are_never_overwritten_and_outlive_the_loader() {
 }
 
 #[test]
-fn a_consumer_that_keeps_every_batch_gets_an_error_and_no_hang() {
+fn a_consumer_that_retains_every_batch_gets_an_error_and_no_hang() {
     let folder = dataset(40);
     for workers in [0, 2] {
         let mut config = config(folder.path());
@@ -171,10 +171,10 @@ fn a_consumer_that_keeps_every_batch_gets_an_error_and_no_hang() {
                 Err(error) => break error,
             }
         };
-        let Error::AllBatchesKept { kept: told, places: 4, .. } = error else {
+        let Error::AllBatchesKept { kept: retained, places: 4, .. } = error else {
             panic!("{error}");
         };
-        assert_eq!(told, kept.len());
+        assert_eq!(retained, kept.len());
         assert!(matches!(epoch.next_batch(), Err(Error::EpochFailed)));
         drop((epoch, kept));
         assert_eq!(consume(loader.start_epoch(0).unwrap()).0.len(), 10);
@@ -270,7 +270,7 @@ fn a_small_budget_prepares_less_ahead_and_says_so() {
 }
 
 #[test]
-fn records_tell_the_life_of_every_batch_in_order() {
+fn records_contain_the_life_of_every_batch_in_order() {
     let folder = dataset(24);
     for workers in [0, 2] {
         let mut config = config(folder.path());
@@ -362,7 +362,7 @@ fn the_order_is_the_one_of_the_seed() {
 }
 
 #[test]
-fn damaged_samples_that_are_filled_in_are_told() {
+fn damaged_samples_that_are_filled_in_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut images: Vec<Vec<u8>> = (0..8).map(picture).collect();
     for damaged in [2, 5] {

@@ -346,7 +346,7 @@ fn text_that_is_not_toml_is_refused_where_it_breaks() {
 }
 
 #[test]
-fn targets_of_the_jobs_own_recipe_are_read_and_their_faults_are_placed_in_the_job() {
+fn targets_of_the_recipe_of_a_job_are_read_and_their_faults_have_positions_in_the_job() {
     let job = |targets: &str| {
         let recipe = "[[recipe.operation]]\nname = \"decode\"\n\
                       [[recipe.operation]]\nname = \"center_crop\"\nsize = 8\n";
@@ -365,7 +365,7 @@ fn targets_of_the_jobs_own_recipe_are_read_and_their_faults_are_placed_in_the_jo
 }
 
 #[test]
-fn a_fault_in_the_jobs_own_recipe_is_placed_in_the_job() {
+fn a_fault_in_the_recipe_of_a_job_has_its_position_in_the_job() {
     let job = |recipe: &str| {
         let text = format!("dataset = \"s\"\nbatch_size = 1\n{recipe}");
         let error = parse(&text).unwrap_err();
@@ -425,7 +425,7 @@ fn a_job_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn what_a_device_would_refuse_is_refused_with_its_place() {
+fn what_a_device_would_refuse_is_refused_with_its_position() {
     for (lines, words) in [
         ("faults = [\"die@1\", \"melt@3\"]", ["job.toml:4:20: ", "melt@3", "die@N"]),
         ("cpu_ratio = 1e-9", ["job.toml:4:13: ", "`device.cpu_ratio`", "0.001 to 1"]),

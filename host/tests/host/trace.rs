@@ -54,9 +54,9 @@ fn every_batch_is_prepared_and_trained_on_and_nothing_in_a_row_overlaps() {
     let levels: Vec<i64> =
         ready.iter().map(|event| event["args"]["ready"].as_i64().unwrap()).collect();
     assert!(levels.iter().all(|level| *level >= 0) && levels.last() == Some(&0), "{levels:?}");
-    let told: usize = epochs.iter().map(|epoch| epoch.events.len()).sum();
-    assert!(told > 0, "a fault was traced");
-    assert_eq!(events.iter().filter(|event| event["ph"] == "i").count(), told);
+    let reported: usize = epochs.iter().map(|epoch| epoch.events.len()).sum();
+    assert!(reported > 0, "a fault was traced");
+    assert_eq!(events.iter().filter(|event| event["ph"] == "i").count(), reported);
     let mut rows: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     let prepared = ["prepare", "hand-over"].map(|name| named(&trace, "X", name));
     for span in prepared.into_iter().flatten() {
@@ -74,7 +74,7 @@ fn every_batch_is_prepared_and_trained_on_and_nothing_in_a_row_overlaps() {
 }
 
 #[test]
-fn of_a_long_run_the_last_batches_are_kept_and_the_rest_is_counted() {
+fn of_a_long_run_the_last_batches_are_traced_and_the_rest_is_counted() {
     let epochs = epochs();
     let (trace, written) = trace(&epochs, 13);
     assert_eq!(written.batches_left_out, 7);

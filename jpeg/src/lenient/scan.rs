@@ -15,7 +15,7 @@ const QUICK_BYTES: usize = 512;
 
 /// How the blocks of a scan are coded.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum BlockCoding {
     Sequential,
     DcFirst { low: u32 },
     DcRefine { low: u32 },
@@ -28,7 +28,7 @@ enum Kind {
 pub(super) struct Scan<'a> {
     pub(super) input: Input<'a>,
     pub(super) order: Order,
-    kind: Kind,
+    kind: BlockCoding,
     /// By component of the scan.
     dc_tables: Vec<Table>,
     ac_tables: Vec<Table>,
@@ -50,18 +50,21 @@ impl<'a> Scan<'a> {
         let band = Band { first: head.first, last: head.last, low: head.low };
         let low = head.low;
         let kind = match (markers.frame.coding, head.first, head.high) {
-            (Coding::Baseline | Coding::Extended, ..) => Kind::Sequential,
-            (Coding::Progressive, 0, 0) => Kind::DcFirst { low },
-            (Coding::Progressive, 0, _) => Kind::DcRefine { low },
-            (Coding::Progressive, _, 0) => Kind::AcFirst(band),
-            (Coding::Progressive, ..) => Kind::AcRefine(band),
+            (Coding::Baseline | Coding::Extended, ..) => BlockCoding::Sequential,
+            (Coding::Progressive, 0, 0) => BlockCoding::DcFirst { low },
+            (Coding::Progressive, 0, _) => BlockCoding::DcRefine { low },
+            (Coding::Progressive, _, 0) => BlockCoding::AcFirst(band),
+            (Coding::Progressive, ..) => BlockCoding::AcRefine(band),
         };
         let (mut dc_tables, mut ac_tables) = (Vec::new(), Vec::new());
         for part in &head.parts {
-            if matches!(kind, Kind::Sequential | Kind::DcFirst { .. }) {
+            if matches!(kind, BlockCoding::Sequential | BlockCoding::DcFirst { .. }) {
                 dc_tables.push(table(markers, 0, part.dc)?);
             }
-            if matches!(kind, Kind::Sequential | Kind::AcFirst(_) | Kind::AcRefine(_)) {
+            if matches!(
+                kind,
+                BlockCoding::Sequential | BlockCoding::AcFirst(_) | BlockCoding::AcRefine(_)
+            ) {
                 ac_tables.push(table(markers, 1, part.ac)?);
             }
         }
@@ -104,7 +107,7 @@ impl<'a> Scan<'a> {
         let quick = self.restart_interval == 0
             && self.input.unread.is_none()
             && self.input.left() >= QUICK_BYTES * into.len();
-        if matches!(self.kind, Kind::Sequential) && quick && self.quick_mcu(into) {
+        if matches!(self.kind, BlockCoding::Sequential) && quick && self.quick_mcu(into) {
             return Ok(());
         }
         let Self { input, bits, is_short, dc, run, .. } = self;
@@ -112,19 +115,19 @@ impl<'a> Scan<'a> {
         for (cell, block) in self.order.cells().iter().zip(into) {
             let (slot, dc) = (cell.slot, &mut dc[cell.slot]);
             match self.kind {
-                Kind::Sequential => {
+                BlockCoding::Sequential => {
                     let tables = (&self.dc_tables[slot], &self.ac_tables[slot]);
                     blocks::sequential(bits, tables, dc, block);
                 }
-                Kind::DcFirst { low } => {
+                BlockCoding::DcFirst { low } => {
                     if !blocks::dc_first(bits, &self.dc_tables[slot], low, dc, block) {
                         let reason = "a DC coefficient is beyond all bounds";
                         return Err(damaged(bits.input.offset(), reason));
                     }
                 }
-                Kind::DcRefine { low } => blocks::dc_refine(bits, low, block),
-                Kind::AcFirst(band) => band.first(bits, &self.ac_tables[0], run, block),
-                Kind::AcRefine(band) => band.refine(bits, &self.ac_tables[0], run, block),
+                BlockCoding::DcRefine { low } => blocks::dc_refine(bits, low, block),
+                BlockCoding::AcFirst(band) => band.first(bits, &self.ac_tables[0], run, block),
+                BlockCoding::AcRefine(band) => band.refine(bits, &self.ac_tables[0], run, block),
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-pub(super) use plan::Plan;
+pub(super) use plan::ScanPlan;
 pub(super) use scan::write_scan;
 pub(super) use sink::{Both, Counter, Padding, TABLES, Tape, Writer};
 
@@ -105,7 +105,7 @@ pub fn rewrite_until(file: &[u8], how: &Rewrite, interrupt: &Interrupt) -> Resul
 }
 
 /// The scans to write if they differ from those of the file.
-fn new_plans(header: &Header, process: Process) -> Option<Vec<Plan>> {
+fn new_plans(header: &Header, process: Process) -> Option<Vec<ScanPlan>> {
     let is_progressive = header.frame.coding == Coding::Progressive;
     match process {
         Process::Keep => None,
@@ -187,10 +187,10 @@ fn same_picture(frame: &Frame, one: &Coefficients, other: &Coefficients) -> bool
 }
 
 /// The tables of a file's scan by their destinations.
-pub(super) fn kept_tables(
+pub(super) fn original_tables(
     header: &Header,
     scan: &Scan,
-    plan: &Plan,
+    plan: &ScanPlan,
 ) -> Result<[Option<HuffmanSpec>; TABLES], Error> {
     let mut tables = [None; TABLES];
     for (slot, part) in plan.parts.iter().enumerate() {
@@ -255,10 +255,10 @@ impl<'a> Output<'a> {
             }
             let scan = scans.next().expect("the parser lists a scan for each of its headers");
             let content = &self.file[segment.content.clone()];
-            let mut plan = Plan::of(scan, content, self.header.frame.coding);
+            let mut plan = ScanPlan::of(scan, content, self.header.frame.coding);
             plan.restart_interval = self.restart_interval(&plan, scan.restart_interval);
             let tables = match self.how.tables {
-                HuffmanTables::Keep => Some(kept_tables(self.header, scan, &plan)?),
+                HuffmanTables::Keep => Some(original_tables(self.header, scan, &plan)?),
                 HuffmanTables::Optimise => None,
             };
             self.scan(&plan, tables, &self.file[segment.bytes.clone()])?;
@@ -271,7 +271,7 @@ impl<'a> Output<'a> {
     }
 
     /// Writes the file with other scans.
-    fn with_scans(mut self, plans: Vec<Plan>) -> Result<Vec<u8>, Error> {
+    fn with_scans(mut self, plans: Vec<ScanPlan>) -> Result<Vec<u8>, Error> {
         let mut at = 0;
         let mut scans = self.header.scans.iter();
         for segment in &self.header.segments {
@@ -313,7 +313,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn restart_interval(&self, plan: &Plan, kept: u32) -> u32 {
+    fn restart_interval(&self, plan: &ScanPlan, kept: u32) -> u32 {
         match self.how.restarts {
             Restarts::Keep => kept,
             Restarts::Remove => 0,
@@ -326,7 +326,7 @@ impl<'a> Output<'a> {
     }
 
     /// The segment that begins a scan.
-    fn scan_header(&self, plan: &Plan) -> Vec<u8> {
+    fn scan_header(&self, plan: &ScanPlan) -> Vec<u8> {
         let components = self.header.frame.components();
         let count = plan.parts.len() as u8;
         let mut bytes = vec![0xff, code::SOS, 0, 6 + 2 * count, count];
@@ -344,7 +344,7 @@ impl<'a> Output<'a> {
     /// Writes a scan and the segments before it; `None` for optimal tables.
     fn scan(
         &mut self,
-        plan: &Plan,
+        plan: &ScanPlan,
         tables: Option<[Option<HuffmanSpec>; TABLES]>,
         header: &[u8],
     ) -> Result<(), Error> {

@@ -17,7 +17,7 @@ pub(crate) struct Part {
 
 /// A scan to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct ScanPlan {
     pub(crate) parts: Vec<Part>,
     pub(crate) progressive: bool,
     /// As in [`Scan`].
@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     pub(crate) restart_interval: u32,
 }
 
-impl Plan {
+impl ScanPlan {
     /// A scan of a file, whose header segment has this content.
     pub(crate) fn of(scan: &Scan, content: &[u8], coding: Coding) -> Self {
         let pairs = content.get(1..).unwrap_or(&[]).chunks_exact(2);

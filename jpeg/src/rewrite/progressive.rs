@@ -4,7 +4,7 @@
 //! blocks and by the number of correction bits that wait for the end of a run.
 
 use super::block::{Predictions, WriteBlock, at, size_and_bits};
-use super::plan::{OutOfRange, Part, Plan};
+use super::plan::{OutOfRange, Part, ScanPlan};
 use super::present;
 use super::sink::Sink;
 use crate::coefficient_reader::{AC_SIZE_MAX, Cell};
@@ -24,7 +24,7 @@ pub(crate) struct DcFirst<'a> {
 }
 
 impl<'a> DcFirst<'a> {
-    pub(crate) fn new(plan: &'a Plan) -> Self {
+    pub(crate) fn new(plan: &'a ScanPlan) -> Self {
         Self { parts: &plan.parts, low: plan.low, predictions: Predictions::new() }
     }
 }
@@ -47,7 +47,7 @@ pub(crate) struct DcRefine {
 }
 
 impl DcRefine {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &ScanPlan) -> Self {
         Self { low: plan.low }
     }
 }
@@ -76,7 +76,7 @@ struct Band {
 }
 
 impl Band {
-    fn new(plan: &Plan) -> Self {
+    fn new(plan: &ScanPlan) -> Self {
         Self {
             table: 4 + plan.parts[0].ac,
             first: u32::from(plan.first),
@@ -103,7 +103,7 @@ impl Band {
 pub(crate) struct AcFirst(Band);
 
 impl AcFirst {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &ScanPlan) -> Self {
         Self(Band::new(plan))
     }
 }
@@ -158,7 +158,7 @@ pub(crate) struct AcRefine {
 }
 
 impl AcRefine {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &ScanPlan) -> Self {
         Self { band: Band::new(plan), corrections: Vec::new() }
     }
 }

@@ -1,7 +1,7 @@
 //! Turns the blocks of a scan into symbols, sequential ones here (T.81, F.1.2).
 
 use super::block::{Predictions, WriteBlock, at, size_and_bits};
-use super::plan::{OutOfRange, Part, Plan, Unwritten};
+use super::plan::{OutOfRange, Part, ScanPlan, Unwritten};
 use super::present::present;
 use super::progressive::{AcFirst, AcRefine, DcFirst, DcRefine};
 use super::sink::Sink;
@@ -12,7 +12,7 @@ use crate::{CoefficientPlane, Coefficients};
 
 /// Sends the symbols of a scan to a sink. Polls the interrupt in every row of MCUs.
 pub(crate) fn write_scan(
-    plan: &Plan,
+    plan: &ScanPlan,
     frame: &Frame,
     coefficients: &Coefficients,
     sink: &mut impl Sink,
@@ -29,7 +29,7 @@ pub(crate) fn write_scan(
 }
 
 fn walk<S: Sink>(
-    (plan, frame, planes, interrupt): (&Plan, &Frame, &[CoefficientPlane], &Interrupt),
+    (plan, frame, planes, interrupt): (&ScanPlan, &Frame, &[CoefficientPlane], &Interrupt),
     sink: &mut S,
     blocks: &mut impl WriteBlock<S>,
 ) -> Result<(), Unwritten> {
@@ -70,7 +70,7 @@ struct Sequential<'a> {
 }
 
 impl<'a> Sequential<'a> {
-    fn new(plan: &'a Plan) -> Self {
+    fn new(plan: &'a ScanPlan) -> Self {
         Self { parts: &plan.parts, predictions: Predictions::new() }
     }
 }

@@ -1,14 +1,14 @@
 //! Which scans a rewritten file has.
 
-use super::plan::{Part, Plan};
+use super::plan::{Part, ScanPlan};
 use crate::markers::Header;
 
 /// Most blocks in an MCU of several components (T.81, B.2.3).
 const MCU_BLOCKS_MAX: u32 = 10;
 
 /// Sequential: one scan of all components, or one each if the MCU would be too large.
-pub(super) fn sequential(header: &Header) -> Vec<Plan> {
-    let plan = |parts| Plan {
+pub(super) fn sequential(header: &Header) -> Vec<ScanPlan> {
+    let plan = |parts| ScanPlan {
         parts,
         progressive: false,
         first: 0,
@@ -21,10 +21,10 @@ pub(super) fn sequential(header: &Header) -> Vec<Plan> {
 }
 
 /// Progressive: the scans of libjpeg's `jpeg_simple_progression`.
-pub(super) fn progressive(header: &Header) -> Vec<Plan> {
+pub(super) fn progressive(header: &Header) -> Vec<ScanPlan> {
     let parts = parts(header);
     let mut plans = Vec::new();
-    let scan = |parts: &[Part], band: [u8; 2], bits: [u8; 2]| Plan {
+    let scan = |parts: &[Part], band: [u8; 2], bits: [u8; 2]| ScanPlan {
         parts: parts.to_vec(),
         progressive: true,
         first: band[0],
@@ -33,12 +33,12 @@ pub(super) fn progressive(header: &Header) -> Vec<Plan> {
         low: bits[1],
         restart_interval: 0,
     };
-    let ac = |plans: &mut Vec<Plan>, components: &[usize], band, bits| {
+    let ac = |plans: &mut Vec<ScanPlan>, components: &[usize], band, bits| {
         for component in components {
             plans.push(scan(&parts[*component..=*component], band, bits));
         }
     };
-    let dc = |plans: &mut Vec<Plan>, bits| {
+    let dc = |plans: &mut Vec<ScanPlan>, bits| {
         plans.extend(groups(header).iter().map(|group| scan(group, [0, 0], bits)));
     };
     let all: Vec<usize> = (0..parts.len()).collect();

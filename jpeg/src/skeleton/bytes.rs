@@ -139,19 +139,19 @@ fn take_ending(bytes: &mut &[u8]) -> Result<ScanEnding, Error> {
 
 /// Positions by the hash of the four bytes there: the last one, and for each the previous one.
 #[derive(Debug, Clone)]
-struct Places {
+struct HashChains {
     last: Vec<u32>,
     before: Vec<u32>,
 }
 
-impl Places {
+impl HashChains {
     /// Means no position.
     const NONE: u32 = u32::MAX;
 
     /// Those in the dictionary.
     fn of_dictionary() -> &'static Self {
-        static PLACES: OnceLock<Places> = OnceLock::new();
-        PLACES.get_or_init(|| {
+        static CHAINS: OnceLock<HashChains> = OnceLock::new();
+        CHAINS.get_or_init(|| {
             let mut places = Self { last: vec![Self::NONE; 1 << HASH_BITS], before: Vec::new() };
             places.add_to(dictionary(), dictionary().len());
             places
@@ -197,7 +197,7 @@ impl Places {
 }
 
 fn put_steps(out: &mut Vec<u8>, outside: &[u8]) {
-    let mut places = Places::of_dictionary().clone();
+    let mut places = HashChains::of_dictionary().clone();
     let bytes = [dictionary(), outside].concat();
     let mut at = dictionary().len();
     let mut as_they_are = at;

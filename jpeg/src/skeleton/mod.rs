@@ -13,7 +13,7 @@ mod tables;
 mod tests;
 
 use super::markers::{Component, Header, Scan};
-use super::rewrite::{Both, Counter, Padding, Plan, Tape, Writer, kept_tables, write_scan};
+use super::rewrite::{Both, Counter, Padding, ScanPlan, Tape, Writer, original_tables, write_scan};
 use super::{CoefficientPlane, Coefficients, coefficient_reader};
 use crate::{Error, Interrupt};
 
@@ -185,7 +185,7 @@ impl Skeleton {
             at = scan.data.start;
             let plan = plan(&self.outside, &header, index);
             let ending = self.endings.get(index).unwrap_or(&PLAIN);
-            let tables = kept_tables(&header, scan, &plan)?;
+            let tables = original_tables(&header, scan, &plan)?;
             let frame = &header.frame;
             let mut writer = Writer::new(&mut file, &tables, ending.padding());
             let written = match &mut blocks {
@@ -222,9 +222,9 @@ fn capacity(coefficients: &Coefficients) -> usize {
 }
 
 /// The scan of an index, as its header segment describes it.
-fn plan(outside: &[u8], header: &Header, index: usize) -> Plan {
+fn plan(outside: &[u8], header: &Header, index: usize) -> ScanPlan {
     let scan = &header.scans[index];
     let length = 4 + 2 * scan.components().len();
     let content = &outside[scan.data.start - length..scan.data.start];
-    Plan::of(scan, content, header.frame.coding)
+    ScanPlan::of(scan, content, header.frame.coding)
 }

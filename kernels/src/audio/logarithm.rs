@@ -96,7 +96,7 @@ mod tests {
     use super::natural;
 
     #[test]
-    fn the_logarithm_is_right_to_the_last_place_but_one() {
+    fn the_logarithm_is_right_to_the_last_digit_but_one() {
         let mut x = f32::MIN_POSITIVE;
         let mut worst = 0.0_f64;
         while x < 1e38 {

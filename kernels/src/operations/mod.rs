@@ -1,7 +1,7 @@
 //! The execution of each operation: one file each, or one for operations of one form, and one line
 //! in the registry.
 //!
-//! An operation is executed in the [`Place`] that its declaration in `meetpoint-format` names:
+//! An operation is executed in the [`Stage`] that its declaration in `meetpoint-format` names:
 //!
 //! ```text
 //! encoded bytes
@@ -21,10 +21,10 @@
 //! finished batch
 //! ```
 //!
-//! Sound and signals take another way: operations of the [`Place`] `Series` are executed one after
+//! Sound and signals take another way: operations of the [`Stage`] `Series` are executed one after
 //! another, each on all values of the sample, before those of `Elements`.
 //!
-//! An operation of the [`Place`] `Choice` contains others: it decides for each sample which of them
+//! An operation of the [`Stage`] `Choice` contains others: it decides for each sample which of them
 //! are executed; or for each batch, where they are on batches.
 
 mod aug_mix;
@@ -90,7 +90,7 @@ use crate::stage::{Fit, Stage};
 use crate::tensor::ElementTable;
 use crate::{Error, Misfit};
 use meetpoint_format::random::Draws;
-use meetpoint_format::recipe::{Decode, Grayscale, Operation, Place};
+use meetpoint_format::recipe::{Decode, Grayscale, Operation, Phase};
 use std::fmt::Debug;
 
 pub(crate) use choice::Choice;
@@ -240,18 +240,18 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The place that an operation with this step declares.
-    fn place(&self) -> Place {
+    /// The phase that an operation with this step declares.
+    fn phase(&self) -> Phase {
         match self {
-            Self::Decode(_) | Self::DecodeSeries(_) => Place::Decode,
-            Self::Geometry(_) => Place::Geometry,
-            Self::Pixels(_) => Place::Pixels,
-            Self::Picture(_) => Place::Picture,
-            Self::Series(_) => Place::Series,
-            Self::Elements(_) => Place::Elements,
-            Self::Tensor(_) => Place::Tensor,
-            Self::Batch(_) => Place::Batch,
-            Self::Choice { .. } => Place::Choice,
+            Self::Decode(_) | Self::DecodeSeries(_) => Phase::Decode,
+            Self::Geometry(_) => Phase::Geometry,
+            Self::Pixels(_) => Phase::Pixels,
+            Self::Picture(_) => Phase::Picture,
+            Self::Series(_) => Phase::Series,
+            Self::Elements(_) => Phase::Elements,
+            Self::Tensor(_) => Phase::Tensor,
+            Self::Batch(_) => Phase::Batch,
+            Self::Choice { .. } => Phase::Choice,
         }
     }
 }
@@ -271,7 +271,7 @@ pub(crate) fn add_steps(operations: &[Operation], picture: u32, steps: &mut Vec<
     for operation in operations {
         let number = steps.len();
         let step = of(operation, picture);
-        debug_assert_eq!(step.place(), operation.declaration().place, "{}", operation.name());
+        debug_assert_eq!(step.phase(), operation.declaration().phase, "{}", operation.name());
         steps.push(step);
         let mut numbers = Vec::new();
         for inner in operation.content() {

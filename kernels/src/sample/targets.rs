@@ -126,9 +126,9 @@ impl SamplePreparer {
         &self.prepared[index].bytes
     }
 
-    /// Of the last sample's boxes, which are kept: one for each, where some may be left out.
+    /// Of the last sample's boxes, which are retained: one for each, where some may be left out.
     /// [`Self::target`] has all of them.
-    pub fn kept(&self, index: usize) -> Option<&[bool]> {
+    pub fn retained(&self, index: usize) -> Option<&[bool]> {
         self.prepared[index].kept.as_deref()
     }
 

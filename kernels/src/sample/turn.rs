@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pixel_comes_to_lie_where_it_belongs() {
+    fn every_pixel_is_moved_to_its_position() {
         let (width, height) = (37, 29);
         let mut whole = Planes::default();
         whole.set_size(width, height);

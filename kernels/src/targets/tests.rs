@@ -94,7 +94,7 @@ fn prepare_on(
     let prepared = Prepared {
         size: (tensor.spec.width, tensor.spec.height),
         targets: results(&preparer),
-        kept: preparer.kept(0).map(<[bool]>::to_vec),
+        kept: preparer.retained(0).map(<[bool]>::to_vec),
     };
     // Decoding moves no target: resumed behind it, the rest gives the same targets, and the same
     // picture where the decoder does not look ahead.
@@ -292,7 +292,7 @@ fn boxes_are_read_and_written_in_every_format() {
 }
 
 #[test]
-fn a_point_outside_is_clamped_kept_or_set_to_zero_and_a_missing_one_stays() {
+fn a_point_outside_is_clamped_left_or_set_to_zero_and_a_missing_one_stays() {
     let crop = "{name = 'center_crop', size = [4, 4]}";
     let stored = tensor(ElementType::Float64, &[3, 3]);
     let numbers = bytes(&[1.0, 5.0, 2.0, 5.0, 5.0, 1.0, 0.0, 0.0, 0.0]);
@@ -391,7 +391,7 @@ fn values_that_do_not_fit_the_picture_are_refused_by_name() {
 }
 
 #[test]
-fn a_crop_by_boxes_needs_boxes_and_keeps_the_picture_where_there_are_none() {
+fn a_crop_by_boxes_needs_boxes_and_leaves_the_picture_where_there_are_none() {
     let crop = "{name = 'random_iou_crop'}, {name = 'resize', size = [9, 9]}";
     assert!(matches!(prepare(crop, (10, 8), &[]), Err(Error::NoBoxes)));
     let spec = target("boxes", boxes(BoxFormat::Xyxy).into(), ragged(ElementType::Float64, &[4]));

@@ -82,7 +82,7 @@ impl Arithmetic {
 
 /// Where in a tensor a row belongs.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct RowPosition {
     /// The row's index.
     pub y: usize,
     /// Rows of the tensor.
@@ -123,8 +123,8 @@ impl TensorWriter {
     }
 
     /// Writes a row into `out`, which must have exactly the tensor's bytes.
-    pub fn write_row(&mut self, row: Row<'_>, place: Place, out: &mut [u8]) {
-        let Place { y, height, mirrored } = place;
+    pub fn write_row(&mut self, row: Row<'_>, place: RowPosition, out: &mut [u8]) {
+        let RowPosition { y, height, mirrored } = place;
         let bytes = self.dtype().bytes();
         let elements = self.channels * row.width * height;
         assert_eq!(out.len(), elements * bytes, "the output has the tensor's bytes");

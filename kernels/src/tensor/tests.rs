@@ -1,7 +1,7 @@
 //! Elements against NumPy, every row in its place, and every instruction set against the portable
 //! one.
 
-use super::{ElementTable, Place, TensorWriter};
+use super::{ElementTable, RowPosition, TensorWriter};
 use crate::planes::{ROW_SLACK, Row};
 use crate::{Cpu, Picture, golden};
 use meetpoint_format::recipe::{Dtype, Layout, Scale};
@@ -18,7 +18,7 @@ fn written(cpu: Cpu, table: &ElementTable, from: &Picture, mirrored: bool) -> Ve
             (0..3).for_each(|channel| planes[channel][x] = pixel[channel]);
         }
         let row = Row { planes: std::array::from_fn(|channel| &planes[channel][..]), width };
-        writer.write_row(row, Place { y, height, mirrored }, &mut out);
+        writer.write_row(row, RowPosition { y, height, mirrored }, &mut out);
     }
     out
 }
@@ -44,7 +44,7 @@ fn large_tensors_are_the_same_at_every_address() {
                 let mut padded = from.to_vec();
                 padded.resize(width.next_multiple_of(ROW_SLACK), 0);
                 let row = Row { planes: [&padded, &padded, &padded], width };
-                writer.write_row(row, Place { y, height, mirrored: y % 2 == 0 }, out);
+                writer.write_row(row, RowPosition { y, height, mirrored: y % 2 == 0 }, out);
             }
             out.to_vec()
         };
@@ -120,7 +120,7 @@ fn ordered(picture: &Picture, mirrored: bool, layout: Layout) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn layouts_mirrors_and_types_put_every_element_in_its_place(
+    fn layouts_mirrors_and_types_put_every_element_at_its_index(
         seed: u32, width in 1..150u32, height in 1..4u32, mirrored: bool, planes: bool,
     ) {
         let picture = golden::picture("noise", seed, width, height);
@@ -173,7 +173,7 @@ fn a_tensor_of_one_channel_holds_the_first_plane_in_either_layout() {
                 padded.resize(width.next_multiple_of(ROW_SLACK), 0x55);
                 let others = vec![0xaa; padded.len()];
                 let row = Row { planes: [&padded, &others, &others], width };
-                writer.write_row(row, Place { y, height, mirrored }, &mut out);
+                writer.write_row(row, RowPosition { y, height, mirrored }, &mut out);
                 let mut values: Vec<f32> =
                     padded[..width].iter().map(|value| (f32::from(*value) - 3.0) / 0.5).collect();
                 if mirrored {
@@ -190,7 +190,7 @@ fn a_tensor_of_one_channel_holds_the_first_plane_in_either_layout() {
 #[should_panic(expected = "the output has the tensor's bytes")]
 fn an_output_of_another_size_is_a_broken_invariant() {
     let row = Row { planes: [&[0; 32]; 3], width: 4 };
-    let place = Place { y: 0, height: 4, mirrored: false };
+    let place = RowPosition { y: 0, height: 4, mirrored: false };
     TensorWriter::new(&ElementTable::default(), 3, Cpu::detect()).write_row(
         row,
         place,

@@ -67,7 +67,7 @@ impl Block {
 }
 
 /// A row of a warp.
-struct Row<'a> {
+struct WarpRow<'a> {
     map: RowOfMap,
     from: &'a Planes,
     out: [&'a mut [u8]; 3],
@@ -87,14 +87,14 @@ trait Interpolation {
 }
 
 /// A row by an interpolation.
-struct By<'a, I>(Row<'a>, PhantomData<I>);
+struct By<'a, I>(WarpRow<'a>, PhantomData<I>);
 
 impl<I: Interpolation> Kernel for By<'_, I> {
     type Output = ();
 
     #[inline(always)]
     fn compute(self) {
-        let Row { map, from, mut out, fill } = self.0;
+        let WarpRow { map, from, mut out, fill } = self.0;
         let planes = from.planes();
         for first in (0..out[0].len()).step_by(BLOCK) {
             let count = BLOCK.min(out[0].len() - first);
@@ -258,7 +258,7 @@ fn cubic_of(four: u32, at: f64) -> f64 {
 pub(super) fn bilinear(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);
-        let row = Row { map, from, out, fill: warp.fill };
+        let row = WarpRow { map, from, out, fill: warp.fill };
         run(cpu, By::<Bilinear>(row, PhantomData));
     })
 }
@@ -267,7 +267,7 @@ pub(super) fn bilinear(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
 pub(super) fn bicubic(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);
-        let row = Row { map, from, out, fill: warp.fill };
+        let row = WarpRow { map, from, out, fill: warp.fill };
         run(cpu, By::<Bicubic>(row, PhantomData));
     })
 }

@@ -1,8 +1,8 @@
 //! Recipes that end with an operation, made from its declaration with random values of its keys.
 
 use meetpoint_format::recipe::{
-    Bounds, DECLARATIONS, Declaration, Described, Key, Kind, Place, Presence, Recipe, Takes, Value,
-    ValueKind,
+    Bounds, DECLARATIONS, Declaration, Described, Key, KeyType, Phase, Presence, Recipe, Takes,
+    Value, ValueKind,
 };
 
 /// Attempts to find random keys that go together before an example is taken.
@@ -75,66 +75,66 @@ pub(crate) struct Case {
 /// A random value of a key; `None` leaves it out.
 fn value(key: &Key, chance: &mut Chance) -> Option<Value> {
     let value = match key.kind {
-        Kind::Switch => Value::Switch(chance.is_lucky(2)),
-        Kind::Word { choices } => Value::Word(chance.of(choices)),
-        Kind::SwitchOrWord { choices } => match chance.up_to(2) {
+        KeyType::Switch => Value::Switch(chance.is_lucky(2)),
+        KeyType::Word { choices } => Value::Word(chance.of(choices)),
+        KeyType::SwitchOrWord { choices } => match chance.up_to(2) {
             0 => Value::Word(chance.of(choices)),
             word => Value::Switch(word == 1),
         },
-        Kind::Size { least, most, .. } => match chance.is_lucky(2) {
+        KeyType::Size { least, most, .. } => match chance.is_lucky(2) {
             true => Value::Whole(chance.whole(least, most)),
             false => Value::Sides([chance.whole(least, most), chance.whole(least, most)]),
         },
-        Kind::Whole { choices } => Value::Whole(chance.of(choices)),
-        Kind::Number(bounds) => Value::Number(chance.number(bounds)),
-        Kind::Interval { bounds, .. } => {
+        KeyType::Whole { choices } => Value::Whole(chance.of(choices)),
+        KeyType::Number(bounds) => Value::Number(chance.number(bounds)),
+        KeyType::Interval { bounds, .. } => {
             let mut ends = [chance.number(bounds), chance.number(bounds)];
             ends.sort_by(f64::total_cmp);
             Value::Numbers(ends.to_vec().into())
         }
-        Kind::PerChannel => {
+        KeyType::PerChannel => {
             let channels = chance.of(&[1, 3, 3, 4]);
             let positive = Bounds { least: 0.1, is_least_excluded: true, most: Some(1.0) };
             let numbers: Vec<f64> = (0..channels).map(|_| chance.number(positive)).collect();
             Value::Numbers(numbers.into())
         }
-        Kind::WholeIn { least, most } => Value::Whole(chance.whole(least, most)),
-        Kind::WholeOrWord { least, most, choices } => match chance.is_lucky(3) {
+        KeyType::WholeIn { least, most } => Value::Whole(chance.whole(least, most)),
+        KeyType::WholeOrWord { least, most, choices } => match chance.is_lucky(3) {
             true => Value::Word(chance.of(choices)),
             false => Value::Whole(chance.whole(least, most)),
         },
-        Kind::WholeList { count_max, least, most } => {
+        KeyType::WholeList { count_max, least, most } => {
             let count = 1 + chance.up_to(count_max.min(3) as u32 - 1);
             Value::Wholes((0..count).map(|_| chance.whole(least, most)).collect())
         }
-        Kind::Wholes { counts, least, most } => {
+        KeyType::Wholes { counts, least, most } => {
             let count = chance.of(counts);
             Value::Wholes((0..count).map(|_| chance.whole(least, most)).collect())
         }
-        Kind::Numbers { counts, bounds } => {
+        KeyType::Numbers { counts, bounds } => {
             let count = chance.of(counts);
             Value::Numbers((0..count).map(|_| chance.number(bounds)).collect())
         }
-        Kind::Operations => {
+        KeyType::Operations => {
             let count = 1 + chance.up_to(2);
             Value::Operations((0..count).map(|_| contained(chance)).collect())
         }
         // They depend on other keys, or on columns.
-        Kind::Weights | Kind::Names | Kind::Pairs { .. } => return None,
+        KeyType::Weights | KeyType::Names | KeyType::Pairs { .. } => return None,
     };
     Some(value)
 }
 
 /// An operation on pictures inside of another.
 fn contained(chance: &mut Chance) -> Described {
-    let is_on_pictures = |it: &&&Declaration| match it.place {
-        Place::Geometry | Place::Pixels | Place::Picture => after(it).is_empty(),
-        Place::Decode
-        | Place::Series
-        | Place::Elements
-        | Place::Tensor
-        | Place::Choice
-        | Place::Batch => false,
+    let is_on_pictures = |it: &&&Declaration| match it.phase {
+        Phase::Geometry | Phase::Pixels | Phase::Picture => after(it).is_empty(),
+        Phase::Decode
+        | Phase::Series
+        | Phase::Elements
+        | Phase::Tensor
+        | Phase::Choice
+        | Phase::Batch => false,
     };
     let all: Vec<&Declaration> = DECLARATIONS.iter().filter(is_on_pictures).copied().collect();
     let declaration = chance.of(&all);
@@ -233,10 +233,10 @@ pub(crate) fn case(declaration: &Declaration, chance: &mut Chance) -> Case {
             content = Content::Picture { has_alpha: mode == "rgba" };
             text.push_str(&format!("[[operation]]\nname = \"decode\"\nmode = \"{mode}\"\n"));
         }
-        if declaration.place == Place::Batch {
+        if declaration.phase == Phase::Batch {
             text.push_str("[[operation]]\nname = \"resize\"\nsize = [37, 29]\n");
         }
-        let is_converted = declaration.place == Place::Batch && chance.is_lucky(2);
+        let is_converted = declaration.phase == Phase::Batch && chance.is_lucky(2);
         if is_converted || matches!(takes.kind, ValueKind::Tensor | ValueKind::Batch) {
             let dtype = match takes.dtypes.contains(&"uint8") && chance.is_lucky(3) {
                 true => "uint8",

@@ -307,7 +307,7 @@ fn places(measured: Option<&Outcome>) -> Vec<Measured> {
         .collect()
 }
 
-fn where_it_lies(measured: Option<&Outcome>, what_measures: &str) -> Vec<String> {
+fn location_in_words(measured: Option<&Outcome>, what_measures: &str) -> Vec<String> {
     let Some(outcome) = measured else {
         return vec![format!("The emulated machine was not measured; {what_measures} does.")];
     };
@@ -343,7 +343,7 @@ pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
     };
     text.push_str(&list(
         "Where the emulated machine lies",
-        &where_it_lies(document.measured.as_ref(), what_measures),
+        &location_in_words(document.measured.as_ref(), what_measures),
     ));
     if let Some(measured) = &document.measured {
         text.push_str(&list("What failed", &measured.failures));
@@ -395,7 +395,7 @@ pub fn page(document: &Document, what_measures: &str) -> String {
         &(html::grid(&experiments::grid(&document.simulated))
             + &list(&document.left_out.simulated)),
     );
-    let lies = list(&where_it_lies(document.measured.as_ref(), what_measures));
+    let lies = list(&location_in_words(document.measured.as_ref(), what_measures));
     let mut ours = lies;
     if let Some(measured) = &document.measured {
         ours += &html::grid(&measured::grid(&measured.rows));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_has_its_place_also_where_it_is_found_late() {
+    fn a_fault_has_its_position_also_where_it_is_found_late() {
         for (from, to, wanted) in [
             ("\"700ms\"", "0.7", "a.toml:3:15: `host.preparation` "),
             ("batches = 10", "batches = 0", "a.toml:1:11: `batches` is 0"),

@@ -7,7 +7,7 @@ use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
 use meetpoint_report::svg::Picture;
 use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
-use meetpoint_sim::{Doing, Keep};
+use meetpoint_sim::{Doing, Recording};
 
 /// Batches of an epoch that is drawn over time, at most: every step is kept for it.
 const DRAWN_BATCHES_MAX: u32 = 200_000;
@@ -138,7 +138,7 @@ fn over_time(loaded: &Loaded, seed: u64) -> Result<Picture, Error> {
     if batches > batches_max {
         return Err(NotDrawn::TooLong { batches, batches_max }.into());
     }
-    let keep = Keep { timeline: true, ..Keep::default() };
+    let keep = Recording { timeline: true, ..Recording::default() };
     let outcome = meetpoint_sim::run_keeping(scenario, seed, keep)?;
     let rank = outcome.epochs.first().and_then(|epoch| epoch.ranks.first());
     let timeline = rank.and_then(|rank| rank.timeline.as_deref()).unwrap_or_default();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_lie_around_their_values() {
+    fn cells_surround_their_values() {
         let even = cell_axis("x", &[1.0, 2.0, 3.0]);
         assert_eq!((even.from, even.to), (0.5, 3.5));
         let uneven = cell_axis("x", &[1.0, 2.0, 8.0]);

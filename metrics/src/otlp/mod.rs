@@ -13,7 +13,7 @@ pub use settings::Settings;
 
 use crate::{Ended, Error, Handed};
 use instruments::Instruments;
-use sender::{Sender, Told};
+use sender::{ExportState, Sender};
 use settings::of_environment;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ pub struct Exporter {
     /// The process that started it: a forked child has no thread.
     process: u32,
     instruments: Instruments,
-    told: Arc<Mutex<Told>>,
+    state: Arc<Mutex<ExportState>>,
     /// `None` once it is closed, or where the environment turns OpenTelemetry off.
     running: Mutex<Option<Running>>,
 }
@@ -83,10 +83,10 @@ impl Exporter {
         let place = settings.endpoint(of_environment)?;
         let client = sender::client(&place, timeout, &runtime)?;
         let (instruments, readout) = Instruments::new(resource, sender::temporality(&client));
-        let told = Arc::new(Mutex::new(Told::default()));
+        let state = Arc::new(Mutex::new(ExportState::default()));
         let mut running = None;
         if !Settings::is_disabled(of_environment) {
-            let sender = Sender::new(client, readout, place, Arc::clone(&told), interval, timeout);
+            let sender = Sender::new(client, readout, place, Arc::clone(&state), interval, timeout);
             let (flushes, asked) = tokio::sync::mpsc::unbounded_channel();
             let (stop, stopped) = oneshot::channel();
             let body = move || sender.serve(runtime, asked, stopped);
@@ -94,7 +94,7 @@ impl Exporter {
             running = Some(Running { flushes, stop, thread: thread.spawn(body)? });
         }
         let process = std::process::id();
-        Ok(Self { process, instruments, told, running: Mutex::new(running) })
+        Ok(Self { process, instruments, state, running: Mutex::new(running) })
     }
 
     /// A batch was handed out.
@@ -119,12 +119,12 @@ impl Exporter {
 
     /// How it fared so far.
     pub fn status(&self) -> Status {
-        sender::lock(&self.told).status.clone()
+        sender::lock(&self.state).status.clone()
     }
 
     /// Why an export failed, for the first that did; `None` ever after.
     pub fn take_failure(&self) -> Option<String> {
-        sender::lock(&self.told).untold.take()
+        sender::lock(&self.state).unreported.take()
     }
 
     /// Whether it sends nothing any more, or never did.

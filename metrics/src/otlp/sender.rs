@@ -19,15 +19,15 @@ pub const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The state of the thread that others see.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ExportState {
     pub(super) status: Status,
     /// The first failure, until somebody took it.
-    pub(super) untold: Option<String>,
+    pub(super) unreported: Option<String>,
 }
 
-pub(super) fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+pub(super) fn lock(state: &Mutex<ExportState>) -> MutexGuard<'_, ExportState> {
     // Nothing is left half done by a panic while it is held.
-    told.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What sends to this endpoint. It connects when it first sends.
@@ -55,7 +55,7 @@ pub(super) struct Sender {
     readout: Readout,
     /// Endpoint of the collector.
     place: String,
-    told: Arc<Mutex<Told>>,
+    state: Arc<Mutex<ExportState>>,
     interval: Duration,
     timeout: Duration,
     metrics: ResourceMetrics,
@@ -66,12 +66,12 @@ impl Sender {
         client: MetricExporter,
         readout: Readout,
         place: String,
-        told: Arc<Mutex<Told>>,
+        state: Arc<Mutex<ExportState>>,
         interval: Duration,
         timeout: Duration,
     ) -> Self {
         let metrics = ResourceMetrics::default();
-        Self { client, readout, place, told, interval, timeout, metrics }
+        Self { client, readout, place, state, interval, timeout, metrics }
     }
 
     /// What the thread does, until `stop` is gone.
@@ -86,7 +86,7 @@ impl Sender {
             let begun = Instant::now();
             let sent = timeout_at(limit, self.send()).await;
             let sent = sent.unwrap_or_else(|_| Err(silent(&self.place, begun)));
-            self.tell(&sent);
+            self.record(&sent);
         });
         // A name that does not resolve would be waited for.
         runtime.shutdown_background();
@@ -123,7 +123,7 @@ impl Sender {
                     }
                 }
             };
-            self.tell(&sent);
+            self.record(&sent);
             if let Some(flush) = flush {
                 // The caller may have stopped waiting.
                 let _ = flush.send(sent.map(|_| ()));
@@ -146,16 +146,16 @@ impl Sender {
         Ok(true)
     }
 
-    fn tell(&self, sent: &Result<bool, String>) {
-        let mut told = lock(&self.told);
+    fn record(&self, sent: &Result<bool, String>) {
+        let mut state = lock(&self.state);
         match sent {
-            Ok(is_sent) => told.status.exports += u64::from(*is_sent),
+            Ok(is_sent) => state.status.exports += u64::from(*is_sent),
             Err(failure) => {
-                told.status.failures += 1;
-                if told.status.failures == 1 {
-                    told.untold = Some(failure.clone());
+                state.status.failures += 1;
+                if state.status.failures == 1 {
+                    state.unreported = Some(failure.clone());
                 }
-                told.status.failure = Some(failure.clone());
+                state.status.failure = Some(failure.clone());
             }
         }
     }

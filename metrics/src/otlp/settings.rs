@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_are_checked_and_no_password_is_told() {
+    fn endpoints_are_checked_and_no_password_is_shown() {
         let nothing = environment(&[]);
         let of = |text: &str| {
             Settings { endpoint: Some(text.to_owned()), ..Settings::default() }.endpoint(&nothing)
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn two_exporters_of_a_process_are_told_apart() {
+    fn two_exporters_of_a_process_are_distinguished() {
         let instance = || {
             let resource = Settings { rank: 3, ranks: 4, ..Settings::default() }.resource(|_| None);
             let rank = resource.get(&Key::new("meetpoint.rank"));

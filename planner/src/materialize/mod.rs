@@ -216,8 +216,8 @@ pub fn materialize(
     let work = Work { dataset, carried: &carried, beginning: &beginning, options };
     match work.run(&mut writer, &mut state, progress) {
         Ok(()) => (),
-        Err(Error::Stopped) => return Err(writer.kept(DatasetsError::Interrupted).into()),
-        Err(Error::Datasets(error)) => return Err(writer.kept(*error).into()),
+        Err(Error::Stopped) => return Err(writer.with_remains(DatasetsError::Interrupted).into()),
+        Err(Error::Datasets(error)) => return Err(writer.with_remains(*error).into()),
         Err(error) => {
             writer.discard();
             return Err(error);
@@ -344,7 +344,7 @@ impl Work<'_> {
             Err(_) => Err(Maker::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
         };
         let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
-        let mut rows = Rows { work: self, record_batch: None };
+        let mut rows = DatasetRows { work: self, record_batch: None };
         // After the first sample that does not read, the rest is only checked.
         let mut is_writing = true;
         progress(PrepareProgress { done: state.next, samples });
@@ -383,13 +383,13 @@ impl Work<'_> {
 }
 
 /// Rows in order, with their further columns.
-struct Rows<'a> {
+struct DatasetRows<'a> {
     work: &'a Work<'a>,
     /// The record batch that was read last, and its further columns.
     record_batch: Option<(usize, Arc<arrow_array::RecordBatch>)>,
 }
 
-impl Rows<'_> {
+impl DatasetRows<'_> {
     fn row(&mut self, sample: u64, key: String, content: Vec<u8>) -> Result<Row, Error> {
         let Work { dataset, carried, .. } = self.work;
         let label = dataset.locate(sample)?.label;

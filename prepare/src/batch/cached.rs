@@ -153,7 +153,7 @@ impl CpuPreparer {
             Err(error) => Err(error),
         };
         hand.next += 1;
-        taken.or_else(|error| self.mend(position, error, hand))?;
+        taken.or_else(|error| self.replace_damaged(position, error, hand))?;
         Ok(true)
     }
 
@@ -203,7 +203,7 @@ impl CpuPreparer {
             self.cached.iter_mut().for_each(CachedSamples::free);
         }
         let prepared = prepared.map_err(|ContainedPanic { message, location: line }| {
-            let (part, row, key) = self.job.dataset.place_in_words(sample, location);
+            let (part, row, key) = self.job.dataset.location_in_words(sample, location);
             Error::Defect { part, row, key, message, location: line }
         })?;
         prepared.map_err(|why| self.job.dataset.unprepared((sample, location), why))

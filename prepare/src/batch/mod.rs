@@ -2,11 +2,11 @@
 //!
 //! In reading order: this file (reading ahead, decoding), `pictures` (where the images of a sample
 //! lie), `cached` (samples in memory), `table` (columns beside the images), `collated` (pictures of
-//! different sizes), `mend` (damaged samples).
+//! different sizes), `damaged` (damaged samples).
 
 mod cached;
 mod collated;
-mod mend;
+mod damaged;
 mod pictures;
 mod table;
 
@@ -18,11 +18,11 @@ use crate::job::Job;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::resume::Resumer;
 use crate::shape::collated_shape;
-use crate::{BatchMemory, DecodeMemory, Error, Mended, NoMemory, Reserved};
+use crate::{BatchMemory, DecodeMemory, Error, NoMemory, Replacement, Reserved};
 use cached::{CachedSamples, use_of};
 use meetpoint_format::batching::Entry;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource, TargetColumn};
-use meetpoint_format::dataset::{ENTRY_POINTS_KEPT_BYTES, SampleLocation};
+use meetpoint_format::dataset::{ENTRY_POINTS_BYTES_MAX, SampleLocation};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
@@ -121,7 +121,7 @@ pub struct CpuPreparer {
     /// The key of the random parameters of each.
     keys: Vec<u64>,
     /// What was damaged of the batch in hand, by position.
-    mended: Vec<Mended>,
+    replacements: Vec<Replacement>,
     pool: BufferPool,
     completions: Vec<Completion>,
     /// Number of the call, the upper half of each token: tells a late read of an earlier batch.
@@ -154,7 +154,7 @@ impl CpuPreparer {
     /// Opens the parts with `engine`. Reads are kept in flight up to the engine's depth.
     ///
     /// Where the recipe decodes regions, the dataset keeps entry points from now on, in at most
-    /// [`ENTRY_POINTS_KEPT_BYTES`] for all of its preparers together.
+    /// [`ENTRY_POINTS_BYTES_MAX`] for all of its preparers together.
     pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
         let collate = job.columns.collate();
         let spec = collated_shape(&job.recipe, collate)?;
@@ -171,7 +171,7 @@ impl CpuPreparer {
             .collect::<Result<_, _>>()?;
         let contents = (0..job.dataset.folders()).map(|_| OpenContents::default()).collect();
         if resumer.is_none() && decodes_regions(&job.recipe) {
-            job.dataset.keep_entry_points(ENTRY_POINTS_KEPT_BYTES);
+            job.dataset.keep_entry_points(ENTRY_POINTS_BYTES_MAX);
         }
         Ok(Self {
             preparer,
@@ -191,7 +191,7 @@ impl CpuPreparer {
             order: None,
             samples: Vec::new(),
             keys: Vec::new(),
-            mended: Vec::new(),
+            replacements: Vec::new(),
             pool: BufferPool::default(),
             completions: Vec::new(),
             call: 0,
@@ -267,14 +267,14 @@ impl CpuPreparer {
     /// Closes a batch up whose samples are all prepared, writes its further columns, and mixes what
     /// it then holds.
     fn finish(&mut self, hand: &mut InHand<'_>) -> Result<PreparedBatch, Error> {
-        if !self.mended.is_empty() {
-            self.mended.sort_by_key(|mended| mended.position);
+        if !self.replacements.is_empty() {
+            self.replacements.sort_by_key(|replacement| replacement.position);
             self.close_up(hand.memory.bytes_mut());
         }
         let (layout, samples) = self.table.finish(hand.memory)?;
         self.mix(&layout, samples.len(), hand)?;
-        let mended = std::mem::take(&mut self.mended);
-        Ok(PreparedBatch { layout, samples, mended, stats: hand.stats })
+        let replacements = std::mem::take(&mut self.replacements);
+        Ok(PreparedBatch { layout, samples, replacements, stats: hand.stats })
     }
 
     /// Executes the operations on batches on the columns that there are.
@@ -313,7 +313,7 @@ impl CpuPreparer {
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
             let (sample, location) = self.samples[position].clone();
             let outcome = self.take_columns(position, (sample, &location), hand);
-            outcome.or_else(|error| self.mend(position, error, hand))?;
+            outcome.or_else(|error| self.replace_damaged(position, error, hand))?;
         }
         Ok(())
     }
@@ -348,7 +348,7 @@ impl CpuPreparer {
                         Err(error) => {
                             let error = self.job.dataset.in_place(*sample, location, error);
                             hand.next += 1;
-                            self.mend(hand.next - 1, error, hand)?;
+                            self.replace_damaged(hand.next - 1, error, hand)?;
                             continue;
                         }
                     }
@@ -392,7 +392,7 @@ impl CpuPreparer {
         hand.next += 1;
         let (sample, location) = self.samples[position].clone();
         let outcome = self.read_and_decode_into(position, (sample, &location), hand);
-        outcome.or_else(|error| self.mend(position, error, hand))
+        outcome.or_else(|error| self.replace_damaged(position, error, hand))
     }
 
     /// Reads a sample without the engine, and decodes it into the place of the one at `position`.
@@ -439,7 +439,7 @@ impl CpuPreparer {
             }
         };
         self.pool.give(buffer);
-        outcome.or_else(|error| self.mend(position, error, hand))
+        outcome.or_else(|error| self.replace_damaged(position, error, hand))
     }
 
     fn decode_from(
@@ -567,7 +567,7 @@ impl CpuPreparer {
             |why| match why {
                 NoMemory::GivenUp => Error::Interrupted,
                 NoMemory::Never { limit } => {
-                    let (part, row, key) = self.job.dataset.place_in_words(sample, location);
+                    let (part, row, key) = self.job.dataset.location_in_words(sample, location);
                     Error::DecodeMemory { part, row, key, needed, limit }
                 }
             },
@@ -579,7 +579,7 @@ impl CpuPreparer {
         (sample, location): (u64, &SampleLocation),
         source: StorageError,
     ) -> Error {
-        let (_, row, key) = self.job.dataset.place_in_words(sample, location);
+        let (_, row, key) = self.job.dataset.location_in_words(sample, location);
         Error::Read { row, key, source }
     }
 
@@ -639,7 +639,7 @@ impl Preparer for CpuPreparer {
         }
         self.table.begin(self.samples.len());
         self.call = self.call.wrapping_add(1);
-        self.mended.clear();
+        self.replacements.clear();
         let mut hand = InHand {
             epoch,
             batch,

@@ -190,7 +190,7 @@ impl Table {
             staged.ranges[position] = start..staged.bytes.len();
         }
         for (index, target) in self.targets.iter().enumerate() {
-            let Some(kept) = preparer.kept(index) else { continue };
+            let Some(kept) = preparer.retained(index) else { continue };
             for &filtered in &target.filtered {
                 let column = &self.columns.as_slice()[filtered];
                 let row_bytes = match &self.collated {
@@ -201,7 +201,7 @@ impl Table {
                     }
                 };
                 if let Err(rows) = self.staged[filtered].filter(position, row_bytes, kept) {
-                    let (_, row, key) = dataset.place_in_words(sample, location);
+                    let (_, row, key) = dataset.location_in_words(sample, location);
                     let part = dataset.part_path(location.part).display().to_string();
                     let (column, boxes) = (column.name.clone(), target.stored.name.clone());
                     let count = kept.len();
@@ -426,7 +426,7 @@ fn check_label(
     if label.and_then(|label| u32::try_from(label).ok()).is_some_and(|label| label < classes) {
         return Ok(());
     }
-    let (part, row, key) = dataset.place_in_words(sample, location);
+    let (part, row, key) = dataset.location_in_words(sample, location);
     Err(Error::Label { part, row, key, label, classes })
 }
 
@@ -446,7 +446,7 @@ fn read_further(
 ) -> Result<(), Error> {
     let (record_batch, row) = dataset.batch_of(sample)?;
     let place = || {
-        let (_, row, key) = dataset.place_in_words(sample, location);
+        let (_, row, key) = dataset.location_in_words(sample, location);
         // Columns lie in the part, wherever the content does.
         (dataset.part_path(location.part).display().to_string(), row, key, column.name.clone())
     };

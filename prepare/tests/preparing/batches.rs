@@ -180,7 +180,7 @@ fn a_batch_can_be_given_up_at_every_question() {
 }
 
 #[test]
-fn places_and_batches_that_do_not_fit_are_refused() {
+fn positions_and_batches_that_do_not_fit_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     let engine = shuffled(&dataset, 4, 1);
@@ -228,7 +228,7 @@ fn a_missing_part_is_named() {
 }
 
 #[test]
-fn host_and_device_can_tell_datasets_apart() {
+fn hosts_and_devices_distinguish_datasets() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let sha256 = |folder: &Path| Dataset::open(folder).unwrap().manifest_sha256();
     write(one.path(), |_, _| ());
@@ -260,7 +260,7 @@ fn samples_in_a_coefficient_form_give_the_same_tensors() {
 }
 
 #[test]
-fn entry_points_are_kept_for_recipes_that_decode_regions_alone() {
+fn entry_points_are_retained_only_for_recipes_that_decode_regions() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     let whole = RECIPE.replace("random_resized_crop\"\nsize = 16", "resize\"\nsize = [16, 16]");

@@ -108,7 +108,10 @@ fn a_damaged_sample_is_never_cached_and_its_replacement_is_the_same() {
             let cached = prepare(&mut *with, (epoch, batch), &mut a).unwrap();
             let plain = prepare(&mut without, (epoch, batch), &mut b).unwrap();
             assert!(a == b, "epoch {epoch}, batch {batch}");
-            assert_eq!((cached.samples, cached.mended.len()), (plain.samples, plain.mended.len()));
+            assert_eq!(
+                (cached.samples, cached.replacements.len()),
+                (plain.samples, plain.replacements.len())
+            );
         }
     }
 }

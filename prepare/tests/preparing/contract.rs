@@ -84,7 +84,7 @@ fn assert_batch(preparer: &mut dyn Preparer, job: &Job, at: (u32, u32), kind: Me
     assert!(memory.bytes[bytes..].iter().all(|byte| *byte == 7), "wrote beyond the batch");
     let order = job.batching.order(at.0);
     let samples: Vec<u64> = job.batching.samples_of(&order, at.1).collect();
-    assert_eq!((prepared.samples, prepared.mended), (samples, Vec::new()));
+    assert_eq!((prepared.samples, prepared.replacements), (samples, Vec::new()));
     assert_eq!(prepared.stats.samples, job.batching.batch_len(at.1));
     assert_eq!(prepared.layout.samples(), prepared.stats.samples);
 }
@@ -132,7 +132,7 @@ fn what_cannot_be_prepared_is_refused_and_leaves_the_preparer_as_it_was() {
 }
 
 #[test]
-fn a_damaged_sample_is_mended_as_the_job_says() {
+fn a_damaged_sample_is_replaced_or_skipped_as_the_job_says() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     damage(&dataset, 13);
@@ -147,13 +147,13 @@ fn a_damaged_sample_is_mended_as_the_job_says() {
             let mut memory = lent(&job, MemoryKind::Host);
             let prepared = prepare(&mut *preparer, (0, batch), &mut memory).unwrap();
             let position = wanted.iter().position(|sample| *sample == 13);
-            assert_eq!(prepared.mended.len(), usize::from(position.is_some()));
-            if let Some(mended) = prepared.mended.first() {
-                assert_eq!(Some(mended.position as usize), position);
-                assert_eq!(mended.damage.sample, 13);
-                assert_eq!(mended.replaced_by.is_some(), action == Action::Replace);
+            assert_eq!(prepared.replacements.len(), usize::from(position.is_some()));
+            if let Some(replacement) = prepared.replacements.first() {
+                assert_eq!(Some(replacement.position as usize), position);
+                assert_eq!(replacement.damage.sample, 13);
+                assert_eq!(replacement.replaced_by.is_some(), action == Action::Replace);
             }
-            let held = meetpoint_prepare::samples_held(wanted.into_iter(), &prepared.mended);
+            let held = meetpoint_prepare::samples_held(wanted.into_iter(), &prepared.replacements);
             assert_eq!(prepared.samples, held);
             assert_eq!(prepared.layout.samples() as usize, held.len());
         }

@@ -102,22 +102,22 @@ fn a_damaged_sample_is_replaced_alike_by_every_engine_and_instruction_set() {
         for (epoch, batch) in (0..2).flat_map(|epoch| (0..4).map(move |batch| (epoch, batch))) {
             let mut out = vec![0; preparer.spec().bytes() * 6];
             let prepared = preparer.prepare(epoch, batch, &mut out, &mut |_| true).unwrap();
-            let PreparedBatch { samples, mended, stats, .. } = prepared;
+            let PreparedBatch { samples, replacements, stats, .. } = prepared;
             let (held, expected) = replaced(&job, epoch, batch);
             assert!(out[..expected.len()] == expected, "epoch {epoch} batch {batch}");
             assert_eq!(stats.samples, job.batching.batch_len(batch));
             let order = job.batching.order(epoch);
             let wanted = job.batching.samples_of(&order, batch);
-            assert_eq!(samples_held(wanted, &mended), held);
+            assert_eq!(samples_held(wanted, &replacements), held);
             assert_eq!(samples, held);
-            assert_eq!(stats.replaced as usize, mended.len());
-            for mended in mended {
-                assert!(DAMAGED.contains(&mended.damage.sample));
-                assert_eq!(mended.damage.key, format!("{}.jpg", mended.damage.sample));
-                let location = dataset.locate(mended.damage.sample).unwrap();
-                assert_eq!(mended.damage.offset, location.offset);
-                assert_eq!(Path::new(&mended.damage.file), dataset.part_path(location.part));
-                assert_eq!(mended.damage.epoch, epoch);
+            assert_eq!(stats.replaced as usize, replacements.len());
+            for replacement in replacements {
+                assert!(DAMAGED.contains(&replacement.damage.sample));
+                assert_eq!(replacement.damage.key, format!("{}.jpg", replacement.damage.sample));
+                let location = dataset.locate(replacement.damage.sample).unwrap();
+                assert_eq!(replacement.damage.offset, location.offset);
+                assert_eq!(Path::new(&replacement.damage.file), dataset.part_path(location.part));
+                assert_eq!(replacement.damage.epoch, epoch);
                 met += 1;
             }
         }
@@ -138,7 +138,7 @@ fn a_damaged_sample_is_left_out_and_the_others_move_up() {
     for batch in 0..4 {
         let mut out = vec![0; bytes * 6];
         let prepared = preparer.prepare(1, batch, &mut out, &mut |_| true).unwrap();
-        let PreparedBatch { mended, stats, .. } = prepared;
+        let PreparedBatch { replacements, stats, .. } = prepared;
         let order = whole.batching.order(1);
         let wanted: Vec<u64> = whole.batching.samples_of(&order, batch).collect();
         let tensors = expected(&whole, 1, batch);
@@ -146,7 +146,7 @@ fn a_damaged_sample_is_left_out_and_the_others_move_up() {
         let sound = sound.filter(|(sample, _)| !DAMAGED.contains(sample));
         let (held, kept): (Vec<u64>, Vec<&[u8]>) = sound.unzip();
         assert!(out[..held.len() * bytes] == kept.concat(), "batch {batch}");
-        assert_eq!(samples_held(wanted.into_iter(), &mended), held);
+        assert_eq!(samples_held(wanted.into_iter(), &replacements), held);
         assert_eq!(stats.samples - stats.left_out, u32::try_from(held.len()).unwrap());
         left_out += stats.left_out;
     }
@@ -154,7 +154,7 @@ fn a_damaged_sample_is_left_out_and_the_others_move_up() {
 }
 
 #[test]
-fn a_judge_is_told_what_is_wrong_and_where_and_decides_sample_by_sample() {
+fn a_judge_receives_each_damage_and_decides_sample_by_sample() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = damaged_dataset(folder.path());
     let reported = Arc::new(Mutex::new(Vec::new()));
@@ -202,9 +202,9 @@ fn a_read_that_fails_is_damage_of_its_sample_and_no_more() {
         let mut out = vec![0; preparer.spec().bytes() * 6];
         let prepared = preparer.prepare(0, 0, &mut out, &mut |_| true);
         assert_eq!(prepared.is_ok(), is_damage, "{fault:?}: {prepared:?}");
-        if let Ok(PreparedBatch { mended, stats, .. }) = prepared {
+        if let Ok(PreparedBatch { replacements, stats, .. }) = prepared {
             assert_eq!((stats.samples, stats.left_out), (6, 1));
-            assert!(!mended[0].damage.what.is_empty());
+            assert!(!replacements[0].damage.what.is_empty());
         }
     }
 }

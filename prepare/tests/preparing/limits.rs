@@ -22,7 +22,7 @@ fn an_interrupt_ends_a_batch_inside_its_samples_and_damages_none() {
         preparer.set_interrupt(Interrupt::when(poll));
         let prepared = preparer.prepare(0, 0, &mut out, &mut |_| true);
         if let Ok(prepared) = &prepared {
-            assert!(prepared.mended.is_empty());
+            assert!(prepared.replacements.is_empty());
         }
         (prepared, polled.load(Ordering::Relaxed))
     };

@@ -69,7 +69,7 @@ fn columns<'b>(prepared: &PreparedBatch, bytes: &'b [u8]) -> Vec<&'b [u8]> {
 }
 
 #[test]
-fn a_batch_is_mixed_of_the_samples_that_it_holds_whoever_prepares_it() {
+fn a_batch_is_mixed_from_the_samples_it_holds_at_either_end() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = labelled(folder.path());
     damage(&dataset, 13);
@@ -85,8 +85,9 @@ fn a_batch_is_mixed_of_the_samples_that_it_holds_whoever_prepares_it() {
             let mut memory = vec![7; 20_000];
             let prepared = prepare(&mut *preparer, (epoch, batch), &mut memory).unwrap();
             let order = job.batching.order(epoch);
-            let left_out =
-                |sample: u64| action == Action::Skip && sample == 13 && !prepared.mended.is_empty();
+            let left_out = |sample: u64| {
+                action == Action::Skip && sample == 13 && !prepared.replacements.is_empty()
+            };
             let entries = job.batching.entries_of(&order, batch);
             let keys = entries.filter(|entry| !left_out(entry.sample)).map(|entry| entry.key);
             let held = keys.zip(&prepared.samples).map(|(key, &sample)| Entry { sample, key });

@@ -67,7 +67,7 @@ fn check(job: &Job, skips: bool) -> usize {
                 assert!(got == expected, "batch {batch}, column {name}");
             }
         }
-        assert!(skips || prepared.mended.is_empty());
+        assert!(skips || prepared.replacements.is_empty());
         held += prepared.samples.len();
     }
     held

@@ -232,7 +232,7 @@ def cat(
     """
     given = options(locals(), label=names, key=names)
     most = U64 if given["n"] is None else given["n"]
-    rows = _native.Rows(path("dataset", dataset), given, most, given["columns"])
+    rows = _native.RowReader(path("dataset", dataset), given, most, given["columns"])
     return (of_json(Row, row) for row in rows)
 
 

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sure_in_the_file_is_told_with_its_name() {
+    fn what_is_uncertain_in_the_file_is_reported_with_its_name() {
         let text = origin(&made_up::report(10));
         let expected = [
             "modelled(desktop@00ff)",
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn small_shares_and_prices_keep_their_digits() {
+    fn small_shares_and_prices_retain_their_digits() {
         let shown = [0.0, 0.000_000_123, 0.001_234, 0.25].map(small);
         assert_eq!(shown, ["0", "1.23e-7", "0.0012", "0.25"]);
     }

@@ -92,7 +92,7 @@ impl Epoch {
 
     /// Takes the agreement of all ranks, after [`crate::AcceleratorDecision::Agree`].
     pub fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
-        self.tell(now);
+        self.advance_clock(now);
         let combined = agreement.0;
         let step = self.board.ledger.consumed();
         if combined.step != [step; 2] || self.board.terms.ranks == 1 {
@@ -163,7 +163,7 @@ impl Epoch {
     /// and [`Epoch::accelerator`]; with one rank it is `None` except under `auto`, which abandons
     /// devices whose batches cost time.
     pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
-        self.tell(now);
+        self.advance_clock(now);
         self.ranks.discards.pop_front()
     }
 }

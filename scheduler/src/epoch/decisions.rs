@@ -14,7 +14,7 @@ const WAIT_MAX_NS: u64 = 1_000_000_000;
 impl Epoch {
     /// What host preparation should do next.
     pub fn host(&mut self, now: Time) -> HostDecision {
-        self.tell(now);
+        self.advance_clock(now);
         self.guard_long_step();
         self.board.grants_allowed = self.guard.allows_grants(&self.board);
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
@@ -41,7 +41,7 @@ impl Epoch {
 
     /// What a device should do next.
     pub fn device(&mut self, now: Time, device: DeviceId) -> DeviceDecision {
-        self.tell(now);
+        self.advance_clock(now);
         let Some(state) = self.board.devices.get_mut(usize::from(device.0)) else {
             return DeviceDecision::Idle;
         };
@@ -109,7 +109,7 @@ impl Epoch {
     /// Which published batch should be brought into host memory next, in the order in which they
     /// will be consumed; it counts as being fetched from here on.
     pub fn fetch(&mut self, now: Time) -> Option<(BatchIndex, DeviceId, Generation)> {
-        self.tell(now);
+        self.advance_clock(now);
         if self.board.fetching + self.board.fetched >= self.board.terms.fetch_ahead {
             return None;
         }
@@ -126,7 +126,7 @@ impl Epoch {
 
     /// What the accelerator should do.
     pub fn accelerator(&mut self, now: Time) -> AcceleratorDecision {
-        self.tell(now);
+        self.advance_clock(now);
         if self.board.ledger.consumed() == self.board.ledger.batches() {
             return AcceleratorDecision::Done;
         }

@@ -8,7 +8,7 @@ use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, Void
 impl Epoch {
     /// The host finished a batch that was assigned to it.
     pub fn host_finished(&mut self, now: Time, batch: BatchIndex) -> Outcome {
-        self.tell(now);
+        self.advance_clock(now);
         let ledger = &mut self.board.ledger;
         if !ledger.holds(batch) {
             return self.void(VoidReason::OutOfRange);
@@ -36,7 +36,7 @@ impl Epoch {
         batch: BatchIndex,
         generation: Generation,
     ) -> Outcome {
-        self.tell(now);
+        self.advance_clock(now);
         let now = self.board.now;
         self.heard(device);
         match self.held(device, batch, generation) {
@@ -68,7 +68,7 @@ impl Epoch {
         batch: BatchIndex,
         generation: Generation,
     ) -> Outcome {
-        self.tell(now);
+        self.advance_clock(now);
         match self.held(device, batch, generation) {
             Err(reason) => return self.void(reason),
             Ok(State::Fetching) => {}
@@ -96,7 +96,7 @@ impl Epoch {
         batch: BatchIndex,
         generation: Generation,
     ) -> Outcome {
-        self.tell(now);
+        self.advance_clock(now);
         let state = match self.held(device, batch, generation) {
             Err(reason) => return self.void(reason),
             Ok(state) => state,
@@ -122,13 +122,13 @@ impl Epoch {
 
     /// A sign of life.
     pub fn device_progress(&mut self, now: Time, device: DeviceId) {
-        self.tell(now);
+        self.advance_clock(now);
         self.heard(device);
     }
 
     /// The device is gone for this epoch.
     pub fn device_lost(&mut self, now: Time, device: DeviceId) {
-        self.tell(now);
+        self.advance_clock(now);
         if usize::from(device.0) < self.board.devices.len() {
             self.board.give_up(device, Lost::Link);
             self.plan.learn(&mut self.board);
@@ -138,7 +138,7 @@ impl Epoch {
 
     /// The accelerator is free: the step before has ended. Call once per step, before asking.
     pub fn accelerator_ready(&mut self, now: Time) {
-        self.tell(now);
+        self.advance_clock(now);
         let background = self.board.terms.background();
         self.board.steps.accelerator_ready(self.board.now, background);
         self.guard_step();
@@ -149,7 +149,7 @@ impl Epoch {
     /// (reuse). It takes a slot, and is fetched and consumed like any other. Void with
     /// [`VoidReason::NoPlace`] if the strategy has no place for it; the slot must then be released.
     pub fn preloaded(&mut self, now: Time, device: DeviceId, batch: BatchIndex) -> Outcome {
-        self.tell(now);
+        self.advance_clock(now);
         if usize::from(device.0) >= self.board.devices.len() {
             return self.void(VoidReason::NotClaimed);
         }
@@ -180,7 +180,7 @@ impl Epoch {
 
     /// Time passed. Due at least when [`crate::AcceleratorDecision::WaitUntil`] says so.
     pub fn tick(&mut self, now: Time) {
-        self.tell(now);
+        self.advance_clock(now);
         self.fence_stalled();
         self.check_step();
     }

@@ -40,7 +40,7 @@ pub struct Epoch {
     decides: StrategyName,
     guard: Guard,
     ranks: Ranks,
-    picked: Option<Selection>,
+    selection: Option<Selection>,
     watermarks: Watermarks,
 }
 
@@ -49,7 +49,7 @@ impl Epoch {
     pub fn new(config: Config) -> Result<Self, Error> {
         config.check()?;
         let terms = config.terms();
-        let (plan, picked) = match &config.replay {
+        let (plan, selection) = match &config.replay {
             Some(record) if config.strategy.picks() => {
                 let strategy = record.strategy().with_defaults();
                 (strategy.plan(&terms).0, Some(Selection { strategy, why: Reason::Replayed }))
@@ -58,17 +58,17 @@ impl Epoch {
         };
         let consumption = plan.consumption();
         let mut board = Board::new(terms, consumption == Consumption::AsReady);
-        board.is_guarded = picked.is_some();
-        board.ready_is_safe &= picked.is_none() || consumption == Consumption::InWindows;
+        board.is_guarded = selection.is_some();
+        board.ready_is_safe &= selection.is_none() || consumption == Consumption::InWindows;
         let mut made = Self {
-            decides: picked.map_or(config.strategy, |picked| picked.strategy).name(),
+            decides: selection.map_or(config.strategy, |selection| selection.strategy).name(),
             watermarks: Watermarks::new(&board),
-            guard: Guard::new(picked.is_some()),
+            guard: Guard::new(selection.is_some()),
             ranks: Ranks::default(),
             config,
             board,
             plan,
-            picked,
+            selection,
         };
         made.plan.start(&mut made.board);
         Ok(made)
@@ -80,7 +80,7 @@ impl Epoch {
     }
 
     /// Advances the clock; time is monotonic.
-    fn tell(&mut self, now: Time) {
+    fn advance_clock(&mut self, now: Time) {
         self.board.now = self.board.now.max(now);
     }
 

@@ -111,7 +111,7 @@ impl Epoch {
     }
 
     /// What `auto` selected, and why; `None` under any other strategy.
-    pub fn picked(&self) -> Option<Selection> {
-        self.picked
+    pub fn selection(&self) -> Option<Selection> {
+        self.selection
     }
 }

@@ -94,8 +94,8 @@ macro_rules! define_strategies {
                         (AnyPlan::$Name(Decides::plan(strategy, terms)), None)
                     })*
                     $(Self::$Picker(strategy) => {
-                        let picked = Picks::pick(strategy, terms);
-                        (picked.strategy.plan(terms).0, Some(picked))
+                        let selection = Picks::pick(strategy, terms);
+                        (selection.strategy.plan(terms).0, Some(selection))
                     })*
                 }
             }

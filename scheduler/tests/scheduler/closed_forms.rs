@@ -148,17 +148,17 @@ fn unknown_times_are_learned_within_an_epoch_and_for_the_next() {
             AnyStrategy::WrrFrozen(WrrFrozen),
             AnyStrategy::Wrr(Wrr),
         ] {
-            let told = simulated(strategy, times);
+            let informed = simulated(strategy, times);
             let untold = Config { learned: Learned::nothing(), ..config(strategy, times, 1) };
             let first = run(&untold, &scenario(times, 1));
-            let ratio = first.ended_ns as f64 / told.ended_ns as f64;
+            let ratio = first.ended_ns as f64 / informed.ended_ns as f64;
             assert!((ratio - 1.0).abs() < 0.002, "{strategy:?} at {times:?}: {ratio}");
             assert_eq!(first.learned.host_ns, ns(times.0), "{strategy:?}");
             assert_eq!(first.learned.ready_ns, ns(times.1), "{strategy:?}");
             assert_eq!(first.learned.device_ns, [ns(times.2)], "{strategy:?}");
             let second = Config { learned: first.learned, ..untold };
             let second = run(&second, &scenario(times, 1));
-            let ratio = second.ended_ns as f64 / told.ended_ns as f64;
+            let ratio = second.ended_ns as f64 / informed.ended_ns as f64;
             assert!((ratio - 1.0).abs() < 0.001, "{strategy:?} at {times:?}: {ratio}");
         }
     }

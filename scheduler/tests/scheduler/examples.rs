@@ -230,7 +230,7 @@ fn a_rejected_batch_is_redone_by_the_host_in_order() {
 }
 
 #[test]
-fn with_one_place_the_host_redoes_only_the_batch_that_is_due() {
+fn with_one_slot_the_host_redoes_only_the_batch_that_is_due() {
     let mut epoch = epoch(config(mte(Split::Fixed(2), Tail::Descending), 2));
     assert_eq!(epoch.device(0, DEVICE), work(1, 2, true, 5));
     // Batch 0 comes last. Taking its place now would leave none for batch 1, should that fail.
@@ -244,7 +244,7 @@ fn with_one_place_the_host_redoes_only_the_batch_that_is_due() {
 }
 
 #[test]
-fn a_place_is_reserved_for_a_batch_that_the_device_may_still_be_granted() {
+fn a_slot_is_reserved_for_a_batch_that_the_device_may_still_be_granted() {
     let fixed = mte(Split::Fixed(2), Tail::Ascending);
     let mut epoch = epoch(with_device(config(fixed, 2), 1, 8));
     assert_eq!(epoch.device(0, DEVICE), work(1, 1, true, 5));

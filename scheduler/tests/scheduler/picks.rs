@@ -30,14 +30,14 @@ fn config(goal: Goal, order: Order, profile: Option<Profile>) -> Config {
     }
 }
 
-fn picked(config: Config) -> (AnyStrategy, String) {
-    let picked = Epoch::new(config).expect("it can be run").picked().expect("auto picks");
-    (picked.strategy, picked.to_string())
+fn selection(config: Config) -> (AnyStrategy, String) {
+    let selection = Epoch::new(config).expect("it can be run").selection().expect("auto picks");
+    (selection.strategy, selection.to_string())
 }
 
 #[test]
 fn auto_selects_by_the_order_with_a_reason() {
-    let fastest = |order, profile| picked(config(Goal::Throughput, order, profile));
+    let fastest = |order, profile| selection(config(Goal::Throughput, order, profile));
     let (strategy, why) = fastest(Order::Any, Some(FAST));
     assert_eq!(strategy, AnyStrategy::Wrr(Wrr));
     assert_eq!(
@@ -59,7 +59,7 @@ fn auto_selects_by_the_order_with_a_reason() {
     assert!(why.contains("nothing is known"), "{why}");
     let none = Config { devices: Vec::new(), ..config(Goal::Throughput, Order::Any, None) };
     assert_eq!(
-        picked(none),
+        selection(none),
         (AnyStrategy::HostOnly(HostOnly), "host-only: there is no device".to_owned())
     );
 }
@@ -68,7 +68,7 @@ fn auto_selects_by_the_order_with_a_reason() {
 fn a_small_spool_makes_a_replayable_order_one_of_turns() {
     let mut small = config(Goal::Throughput, Order::Replayable, Some(FAST));
     small.devices[0].spool_slots = 32;
-    assert_eq!(picked(small).0, AnyStrategy::WrrFrozen(WrrFrozen));
+    assert_eq!(selection(small).0, AnyStrategy::WrrFrozen(WrrFrozen));
 }
 
 /// The value of every share by brute force, with the same model.
@@ -115,14 +115,14 @@ fn energy_decides_against_the_clock_where_it_weighs_more() {
     let costs = |base_uw, host_core_uw, device_uw| Some(Costs { base_uw, host_core_uw, device_uw });
     let with = |costs| Config { costs, ..config(Goal::Energy, Order::Any, Some(FAST)) };
     // A device that draws a hundred times the power of a core is not used.
-    assert_eq!(picked(with(costs(0, 1_000, 100_000))).0, AnyStrategy::HostOnly(HostOnly));
+    assert_eq!(selection(with(costs(0, 1_000, 100_000))).0, AnyStrategy::HostOnly(HostOnly));
     // One that draws nothing does as much as it can without making the epoch longer.
     let all = AnyStrategy::Mte(Mte { split: Split::Fixed(2_500), tail: Tail::Descending });
-    let (strategy, why) = picked(with(costs(0, 1_000, 0)));
+    let (strategy, why) = selection(with(costs(0, 1_000, 0)));
     assert_eq!(strategy, all);
     assert_eq!(why, "mte: the goal is best met with 2500 batches at the devices");
     // Where the whole machine costs most, time is energy.
-    assert_eq!(picked(with(costs(1_000_000, 1_000, 500))).0, AnyStrategy::Wrr(Wrr));
+    assert_eq!(selection(with(costs(1_000_000, 1_000, 500))).0, AnyStrategy::Wrr(Wrr));
 }
 
 #[test]

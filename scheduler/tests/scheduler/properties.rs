@@ -197,16 +197,16 @@ fn ranks_under_auto_select_the_same_strategy_in_the_next_epoch() {
             })
             .collect();
         let runs = run_ranks(&configs);
-        let picked: Vec<_> = runs
+        let selections: Vec<_> = runs
             .iter()
             .zip(&configs)
             .map(|(run, (config, _))| {
                 let next = Config { learned: run.learned.clone(), ..config.clone() };
-                Epoch::new(next).expect("it can be run").picked().expect("auto picks")
+                Epoch::new(next).expect("it can be run").selection().expect("auto picks")
             })
             .collect();
-        assert!(picked.iter().all(|it| *it == picked[0]), "seed {seed}: {picked:?}");
-        by_times += u32::from(picked[0].why != meetpoint_scheduler::Reason::Adapts);
+        assert!(selections.iter().all(|it| *it == selections[0]), "seed {seed}: {selections:?}");
+        by_times += u32::from(selections[0].why != meetpoint_scheduler::Reason::Adapts);
     }
     assert!(by_times > 50, "{by_times} selected by learned times");
 }

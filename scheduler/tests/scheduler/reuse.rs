@@ -57,7 +57,7 @@ fn a_reused_batch_is_fetched_and_consumed_and_takes_a_slot() {
 }
 
 #[test]
-fn batches_without_a_place_are_refused() {
+fn batches_without_a_slot_are_refused() {
     let none = Outcome::Void(VoidReason::NoPlace);
     let mut alone = epoch(AnyStrategy::HostOnly(HostOnly), 10);
     assert_eq!(alone.preloaded(0, DEVICE, BatchIndex(9)), none);

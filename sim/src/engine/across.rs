@@ -24,7 +24,7 @@ impl Scenario {
 
     /// Batches of them that may be kept for other epochs: as many must find room beside them at the
     /// beginning of an epoch, and those that the device works on.
-    pub(super) fn kept_most(&self, kind: &Device, ranks: u32) -> u32 {
+    pub(super) fn retained_most(&self, kind: &Device, ranks: u32) -> u32 {
         match self.reuse {
             true => self.slots_of(kind, ranks).saturating_sub(kind.ahead) / 2,
             false => 0,
@@ -100,7 +100,7 @@ impl World<'_> {
     /// Whether a batch that was consumed stays in its slot for the next epoch.
     pub(super) fn keeps(&mut self, lane: u32, batch: BatchIndex) -> bool {
         let (kind, ranks) = self.kind_of(lane);
-        let most = self.scenario.kept_most(kind, ranks) as usize;
+        let most = self.scenario.retained_most(kind, ranks) as usize;
         let is_last = self.epoch + 1 >= self.scenario.epochs;
         let kept = &mut self.lanes[lane as usize].kept;
         let stays = !is_last && kept.len() < most;

@@ -16,7 +16,7 @@ pub(super) struct Faults {
     /// So much slower since a batch.
     slower: Option<f64>,
     dead_since: Option<Time>,
-    lies_since: Option<Time>,
+    misreports_since: Option<Time>,
 }
 
 /// What a device does about the batch that it begins.
@@ -66,7 +66,7 @@ impl Faults {
                 }
                 FaultKind::Slow(factor) => self.slower = Some(factor),
                 FaultKind::Corrupt => begun.corrupt = true,
-                FaultKind::Lie => self.lies_since = Some(now),
+                FaultKind::Lie => self.misreports_since = Some(now),
             }
         }
         if stalls_for_ever || begun.drops_link {
@@ -78,7 +78,7 @@ impl Faults {
 
     /// When work that begins now is done, with everything that comes between.
     pub(super) fn finish(&self, now: Time, work_ns: u64) -> Option<Time> {
-        if self.dead_since.is_some() || self.lies_since.is_some() {
+        if self.dead_since.is_some() || self.misreports_since.is_some() {
             return None;
         }
         if self.timed.is_empty() && self.silences.is_empty() {
@@ -87,7 +87,7 @@ impl Faults {
         }
         let (mut at, mut left) = (now, work_ns as f64);
         loop {
-            if self.is_dead(at) || self.lies(at) {
+            if self.is_dead(at) || self.misreports(at) {
                 return None;
             }
             if let Some(until) = self.silent_until(at) {
@@ -125,9 +125,9 @@ impl Faults {
         self.dead_since.is_some() || self.timed.iter().any(dead)
     }
 
-    fn lies(&self, now: Time) -> bool {
-        let lies = |(at, kind): &(Time, FaultKind)| *at <= now && *kind == FaultKind::Lie;
-        self.lies_since.is_some() || self.timed.iter().any(lies)
+    fn misreports(&self, now: Time) -> bool {
+        let misreports = |(at, kind): &(Time, FaultKind)| *at <= now && *kind == FaultKind::Lie;
+        self.misreports_since.is_some() || self.timed.iter().any(misreports)
     }
 
     /// `Some(None)`: for ever.

@@ -26,7 +26,7 @@ mod steps;
 use meetpoint_scheduler::{BatchIndex, Epoch, Learned, Time};
 
 use crate::Error;
-use crate::outcome::{Doing, EpochOutcome, Interval, Keep, LegBytes, LostRank, Outcome};
+use crate::outcome::{Doing, EpochOutcome, Interval, LegBytes, LostRank, Outcome, Recording};
 use crate::scenario::{RankFaultKind, Scenario};
 use device::{Device, Lane};
 use draw::Draws;
@@ -45,7 +45,7 @@ use steps::Steps;
 /// A scenario that [`Scenario::check`] refuses, or that the scheduler does; a run in which nothing
 /// goes on any more.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Error> {
-    run_keeping(scenario, seed, Keep::default())
+    run_keeping(scenario, seed, Recording::default())
 }
 
 /// The same, keeping more than the sums.
@@ -53,7 +53,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Error> {
 /// # Errors
 ///
 /// As [`run`].
-pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Keep) -> Result<Outcome, Error> {
+pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Recording) -> Result<Outcome, Error> {
     scenario.check()?;
     let mut world = World::new(scenario, seed, keep);
     for epoch in 0..scenario.epochs {
@@ -88,7 +88,7 @@ struct Resources {
 
 struct World<'s> {
     scenario: &'s Scenario,
-    keep: Keep,
+    keep: Recording,
     layout: Layout,
     draws: Draws,
     queue: Queue,
@@ -107,7 +107,7 @@ struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    fn new(scenario: &'s Scenario, seed: u64, keep: Keep) -> Self {
+    fn new(scenario: &'s Scenario, seed: u64, keep: Recording) -> Self {
         let layout = Layout::new(scenario);
         let devices = (0..layout.devices())
             .map(|device| Device::new(&scenario.devices[layout.kind(device)]))

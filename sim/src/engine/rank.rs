@@ -10,7 +10,7 @@ use super::across::scaled;
 use super::draw::{For, Stream};
 use super::operation::{Part, Work};
 use super::queue::Event;
-use crate::outcome::{Doing, Keep, RankOutcome};
+use crate::outcome::{Doing, RankOutcome, Recording};
 
 #[derive(Debug)]
 pub(super) struct Rank {
@@ -65,7 +65,7 @@ pub(super) enum Phase {
 const POLLED_EACH_TIME: u32 = 4;
 
 impl Rank {
-    pub(super) fn new(scheduler: Epoch, now: Time, keep: Keep) -> Self {
+    pub(super) fn new(scheduler: Epoch, now: Time, keep: Recording) -> Self {
         let outcome = RankOutcome {
             sequence: keep.sequence.then(Vec::new),
             timeline: keep.timeline.then(Vec::new),
@@ -150,7 +150,7 @@ impl Rank {
         });
         outcome.devices_lost = u32::try_from(lost.count()).expect("at most 60,000");
         outcome.record = self.scheduler.record().map(|record| record.to_string());
-        outcome.picked = self.scheduler.picked().map(|picked| picked.to_string());
+        outcome.picked = self.scheduler.selection().map(|selection| selection.to_string());
         outcome.levels = levels.to_vec();
         outcome
     }

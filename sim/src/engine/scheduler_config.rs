@@ -94,7 +94,7 @@ pub(super) fn config(
         let ranks = u32::try_from(layout.lanes_of_device(device).len()).unwrap_or(u32::MAX);
         let slots = scenario.slots_of(kind, ranks);
         // What is kept is not there to be filled.
-        let spool_slots = slots - scenario.kept_most(kind, ranks);
+        let spool_slots = slots - scenario.retained_most(kind, ranks);
         DeviceConfig { ahead: kind.ahead, spool_slots, first_generation: generations(lane) }
     };
     let devices: Vec<_> = layout.lanes_of_rank(rank).map(lane_config).collect();

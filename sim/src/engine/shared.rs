@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn users_share_equally_whoever_came_first() {
+    fn users_share_equally_in_any_order_of_arrival() {
         // Two of 100 bytes at 1 byte/ns, the second 50 ns later: the first has 50 left, which take
         // 100 ns at half speed; then the second has 50 left.
         let mut link = Shared::bandwidth(1_000_000_000);

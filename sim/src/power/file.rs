@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::error::PowerError;
-use super::section::{Kind, Parts, Resolved, Written};
+use super::section::{Parts, Resolved, SectionKind, Written};
 
 /// The bundled parts, as text.
 pub(super) const PARTS: &str = include_str!("../../power/parts.toml");
@@ -12,35 +12,39 @@ pub(super) const PARTS: &str = include_str!("../../power/parts.toml");
 /// Digits of the hash that a result carries.
 const HASH_DIGITS: usize = 12;
 
-pub(super) const BASE: Kind =
-    Kind { section: "base", keys: &["watts"], positive: &[], has_currency: false };
-pub(super) const HOST_CORE: Kind = Kind {
+pub(super) const BASE: SectionKind =
+    SectionKind { section: "base", keys: &["watts"], positive: &[], has_currency: false };
+pub(super) const HOST_CORE: SectionKind = SectionKind {
     section: "host_core",
     keys: &["idle_w", "active_w"],
     positive: &[],
     has_currency: false,
 };
-pub(super) const DRAM: Kind = Kind {
+pub(super) const DRAM: SectionKind = SectionKind {
     section: "dram",
     keys: &["modules", "module_w", "picojoules_per_byte"],
     positive: &[],
     has_currency: false,
 };
-pub(super) const DEVICE: Kind =
-    Kind { section: "device", keys: &["idle_w", "active_w"], positive: &[], has_currency: false };
-pub(super) const ACCELERATOR: Kind = Kind {
+pub(super) const DEVICE: SectionKind = SectionKind {
+    section: "device",
+    keys: &["idle_w", "active_w"],
+    positive: &[],
+    has_currency: false,
+};
+pub(super) const ACCELERATOR: SectionKind = SectionKind {
     section: "accelerator",
     keys: &["idle_w", "active_w"],
     positive: &[],
     has_currency: false,
 };
-pub(super) const FLASH: Kind = Kind {
+pub(super) const FLASH: SectionKind = SectionKind {
     section: "flash",
     keys: &["capacity_tb", "rated_tbw", "rated_years"],
     positive: &["capacity_tb", "rated_tbw", "rated_years"],
     has_currency: false,
 };
-pub(super) const PRICES: Kind = Kind {
+pub(super) const PRICES: SectionKind = SectionKind {
     section: "prices",
     keys: &["node_per_hour", "per_kwh", "device_premium", "device_life_years", "drive"],
     positive: &["device_life_years"],
@@ -98,10 +102,10 @@ impl PowerFile {
             reason: error.to_string().trim_end().to_owned(),
         })?;
         let parts = parts();
-        let required = |kind: &Kind, written: &Written, parts: &Parts| {
+        let required = |kind: &SectionKind, written: &Written, parts: &Parts| {
             kind.resolve(written, Some(parts), origin)
         };
-        let optional = |kind: &Kind, written: &Option<Written>, parts: &Parts| {
+        let optional = |kind: &SectionKind, written: &Option<Written>, parts: &Parts| {
             written.as_ref().map(|written| kind.resolve(written, Some(parts), origin)).transpose()
         };
         Ok(Self {
@@ -119,8 +123,8 @@ impl PowerFile {
     }
 
     /// The sections that are there, in the order of the file.
-    pub(super) fn sections(&self) -> impl Iterator<Item = (&'static Kind, &Resolved)> {
-        const fn kinds() -> [&'static Kind; 7] {
+    pub(super) fn sections(&self) -> impl Iterator<Item = (&'static SectionKind, &Resolved)> {
+        const fn kinds() -> [&'static SectionKind; 7] {
             [&BASE, &HOST_CORE, &DRAM, &DEVICE, &ACCELERATOR, &FLASH, &PRICES]
         }
         let sections = [

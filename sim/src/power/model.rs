@@ -62,7 +62,7 @@ impl PowerModel {
 
     /// Every number with its source.
     pub fn numbers(&self) -> Vec<Number<'_>> {
-        let of_section = |(kind, section): (&'static super::section::Kind, _)| {
+        let of_section = |(kind, section): (&'static super::section::SectionKind, _)| {
             let section: &super::section::Resolved = section;
             let has = |names: &[String], key: &str| names.iter().any(|name| name == key);
             section.values().map(move |(key, value)| Number {

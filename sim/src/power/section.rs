@@ -8,7 +8,7 @@ use super::error::PowerError;
 
 /// What a section may hold.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct SectionKind {
     /// Its name in the file.
     pub section: &'static str,
     /// Keys of numbers; all of them are needed.
@@ -46,7 +46,7 @@ pub(super) struct Resolved {
 /// Parts of one kind by name.
 pub(super) type Parts = BTreeMap<String, Written>;
 
-impl Kind {
+impl SectionKind {
     /// Fills in what the part has that the section is like, and checks every value.
     pub(super) fn resolve(
         &self,

@@ -32,11 +32,11 @@ impl Scenario {
         if self.accelerator.fetch_ahead == Some(0) {
             return wrong("accelerator.fetch_ahead", "is 0", "at least 1, or leave it out");
         }
-        let told = &self.profile;
+        let knowledge = &self.profile;
         for (key, factor) in [
-            ("profile.host_factor", told.host_factor),
-            ("profile.device_factor", told.device_factor),
-            ("profile.ready_factor", told.ready_factor),
+            ("profile.host_factor", knowledge.host_factor),
+            ("profile.device_factor", knowledge.device_factor),
+            ("profile.ready_factor", knowledge.ready_factor),
         ] {
             if !(factor > 0.0 && factor.is_finite()) {
                 return wrong(key, format!("is {factor}"), "a number above 0");

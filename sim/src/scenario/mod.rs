@@ -24,7 +24,7 @@ pub use distribution::{Distribution, Values};
 pub use error::{ScenarioError, Swept};
 pub use fault::{Fault, FaultKind, NotAFault, RankFault, RankFaultKind, When};
 pub use meetpoint_scheduler::StrategyName;
-pub use parts::{Accelerator, Device, Holders, Host, Power, Ranks, Serve, Storage, Told};
+pub use parts::{Accelerator, Device, Holders, Host, Knowledge, Power, Ranks, Serve, Storage};
 pub use quantity::{Bandwidth, Bytes, NotAQuantity, Span};
 pub use strategy::ChoiceName;
 pub use sweep::{Point, Sweep, points};
@@ -77,7 +77,7 @@ pub struct Scenario {
     pub power: Option<Power>,
     /// What the scheduler knows of the machine before the first epoch.
     #[serde(default)]
-    pub profile: Told,
+    pub profile: Knowledge,
     /// The host that prepares.
     pub host: Host,
     /// The devices; none: the host is alone.
@@ -136,7 +136,7 @@ impl Scenario {
             choice: ChoiceName::default(),
             replay: None,
             power: None,
-            profile: Told::default(),
+            profile: Knowledge::default(),
             host: Host::new(preparation),
             devices: Vec::new(),
             holders: Holders::default(),

@@ -201,7 +201,7 @@ impl Default for Ranks {
 /// each.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Told {
+pub struct Knowledge {
     /// Whether it knows the times; else it measures.
     pub known: bool,
     /// On t_c (and on the host's preparation).
@@ -212,7 +212,7 @@ pub struct Told {
     pub ready_factor: f64,
 }
 
-impl Default for Told {
+impl Default for Knowledge {
     fn default() -> Self {
         Self { known: true, host_factor: 1.0, device_factor: 1.0, ready_factor: 1.0 }
     }

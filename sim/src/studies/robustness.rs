@@ -228,7 +228,7 @@ fn measured(condition: Condition, strategy: AnyStrategy) -> Result<Measured, Err
     let ranks = scenario.ranks.count;
     let mut mean = Measured { ranks, ..Measured::default() };
     for seed in 0..seeds {
-        let keep = crate::Keep { sequence: ranks > 1, ..crate::Keep::default() };
+        let keep = crate::Recording { sequence: ranks > 1, ..crate::Recording::default() };
         let outcome = match ranks {
             1 => run(&scenario, seed)?,
             _ => crate::run_keeping(&scenario, seed, keep)?,

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn short_commands_keep_their_pace_with_few_and_late_sleeps() {
+    fn short_commands_meet_their_rate_with_few_and_late_sleeps() {
         let pace = Pace { latency: 30 * US, ..Pace::default() };
         for late in [Duration::ZERO, 60 * US, 300 * US] {
             let (took, sleeps) = one_by_one(pace, 0, 10_000, late);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn bandwidth_is_kept_with_late_sleeps() {
+    fn bandwidth_is_met_with_late_sleeps() {
         let pace = Pace { read_bytes_per_second: Some(1_000_000_000), ..Pace::default() };
         let (took, _) = one_by_one(pace, 4096, 100_000, 70 * US);
         let wanted = Duration::from_nanos(4096 * 100_000);

@@ -220,11 +220,11 @@ pub(crate) fn open(engine: &mut dyn Engine, path: &Path) -> FileId {
 }
 
 /// A buffer that shows whether it has been freed: then the reference count is one again.
-pub(crate) fn tracked(bytes: usize, told: &Arc<()>) -> AlignedBuffer {
+pub(crate) fn tracked(bytes: usize, tracker: &Arc<()>) -> AlignedBuffer {
     let mut memory = AlignedBuffer::zeroed(bytes);
     let capacity = memory.capacity();
     let start = NonNull::from(memory.as_mut_slice()).cast();
-    let owner = Box::new((memory, Arc::clone(told)));
+    let owner = Box::new((memory, Arc::clone(tracker)));
     // SAFETY: the owner holds the memory, and nobody else can reach it.
     unsafe { AlignedBuffer::from_owner(start, capacity, owner) }
 }

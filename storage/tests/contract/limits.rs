@@ -52,7 +52,7 @@ fn a_wait_with_nothing_in_flight_returns_at_once() {
 }
 
 #[test]
-fn a_closed_file_is_gone_and_its_place_is_used_again() {
+fn the_index_of_a_closed_file_is_reused() {
     each(|subject| {
         let (first, second) = (pattern(9000), vec![7; 9000]);
         let paths = [subject.put("first", &first), subject.put("second", &second)];
@@ -103,7 +103,7 @@ fn a_wait_that_times_out_returns_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn io_uring_waits_no_longer_than_told_for_a_pipe_that_stays_empty() {
+fn io_uring_waits_no_longer_than_its_limit_for_an_empty_pipe() {
     let Some(mut engine) = uring(2) else { return };
     let (reader, mut writer) = std::io::pipe().unwrap();
     let file = engine.adopt(std::os::fd::OwnedFd::from(reader).into(), "a pipe").unwrap();
@@ -125,30 +125,30 @@ fn io_uring_dropped_while_the_kernel_has_a_buffer_cancels_and_frees_it() {
     let Some(mut engine) = uring(2) else { return };
     let (reader, _writer) = std::io::pipe().unwrap();
     let file = engine.adopt(std::os::fd::OwnedFd::from(reader).into(), "a pipe").unwrap();
-    let told = Arc::new(());
-    let buffer = tracked(4096, &told);
+    let tracker = Arc::new(());
+    let buffer = tracked(4096, &tracker);
     engine.submit(Request { token: 0, file, kind: KIND, offset: 0, bytes: 5, buffer }).unwrap();
     assert_eq!(engine.wait(Duration::ZERO, &mut Vec::new()).unwrap(), 0);
     drop(engine);
-    assert_eq!(Arc::strong_count(&told), 1, "the buffer is free again");
+    assert_eq!(Arc::strong_count(&tracker), 1, "the buffer is free again");
 }
 
 #[test]
 fn an_engine_dropped_with_requests_in_flight_frees_their_buffers() {
     each(|subject| {
         let path = subject.put("part", &pattern(1 << 20));
-        let told = Arc::new(());
+        let tracker = Arc::new(());
         let mut engine = subject.engine(8);
         let file = open(&mut *engine, &path);
         for token in 0..8 {
             let (offset, bytes) = (token * 100_000, 100_000);
-            let buffer = tracked(bytes + 8192, &told);
+            let buffer = tracked(bytes + 8192, &tracker);
             engine.submit(Request { token, file, kind: KIND, offset, bytes, buffer }).unwrap();
         }
         let mut out = Vec::new();
         engine.wait(Duration::ZERO, &mut out).unwrap();
         drop(engine);
-        assert_eq!(Arc::strong_count(&told), 1 + out.len(), "{}", subject.name);
+        assert_eq!(Arc::strong_count(&tracker), 1 + out.len(), "{}", subject.name);
     });
 }
 

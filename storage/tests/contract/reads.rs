@@ -163,7 +163,7 @@ fn an_adopted_file_is_read_like_an_opened_one() {
 }
 
 #[test]
-fn counters_tell_what_was_read_and_what_moved() {
+fn counters_match_the_bytes_read_and_moved() {
     each(|subject| {
         let path = subject.put("part", &pattern(LENGTH));
         let mut engine = subject.engine(4);

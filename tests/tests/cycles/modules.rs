@@ -2,7 +2,7 @@
 //!
 //! Items under `#[cfg(test)]` are left out: tests may import anything.
 
-use super::tokens::{Kind, Token, tokens};
+use super::tokens::{Token, TokenKind, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -165,44 +165,54 @@ impl Reader<'_, '_> {
             let module_depth = open.last().map_or(0, |(_, depth)| *depth);
             let next = |ahead: usize| tokens.get(at + ahead).map(|token| &token.kind);
             match &token.kind {
-                Kind::Mark('#') => at = self.attribute(tokens, at),
-                Kind::Mark('{') => (depth, at) = (depth + 1, at + 1),
-                Kind::Mark('}') => {
+                TokenKind::Mark('#') => at = self.attribute(tokens, at),
+                TokenKind::Mark('{') => (depth, at) = (depth + 1, at + 1),
+                TokenKind::Mark('}') => {
                     depth = depth.saturating_sub(1);
                     open.pop_if(|(_, opened)| *opened > depth);
                     at += 1;
                 }
-                Kind::Name(word) if word == "mod" && matches!(next(2), Some(Kind::Mark('{'))) => {
-                    if let Some(Kind::Name(name)) = next(1) {
+                TokenKind::Name(word)
+                    if word == "mod" && matches!(next(2), Some(TokenKind::Mark('{'))) =>
+                {
+                    if let Some(TokenKind::Name(name)) = next(1) {
                         open.push((self.open_inline(name), depth + 1));
                     }
                     (depth, at) = (depth + 1, at + 3);
                 }
-                Kind::Name(word) if word == "mod" && matches!(next(2), Some(Kind::Mark(';'))) => {
-                    if let Some(Kind::Name(name)) = next(1) {
+                TokenKind::Name(word)
+                    if word == "mod" && matches!(next(2), Some(TokenKind::Mark(';'))) =>
+                {
+                    if let Some(TokenKind::Name(name)) = next(1) {
                         self.open_file(name, None);
                     }
                     at += 3;
                 }
-                Kind::Name(word) if word == "use" => at = self.import(tokens, at + 1, Names::new()),
-                Kind::Name(word) if word == "pub" => at = after_visibility(tokens, at),
-                Kind::Name(word) if depth == module_depth => {
+                TokenKind::Name(word) if word == "use" => {
+                    at = self.import(tokens, at + 1, Names::new());
+                }
+                TokenKind::Name(word) if word == "pub" => at = after_visibility(tokens, at),
+                TokenKind::Name(word) if depth == module_depth => {
                     self.item(word, next(1), next(2));
                     at = self.path(tokens, at);
                 }
-                Kind::Name(_) => at = self.path(tokens, at),
-                Kind::Text(_) | Kind::Separator | Kind::Mark(_) => at += 1,
+                TokenKind::Name(_) => at = self.path(tokens, at),
+                TokenKind::Text(_) | TokenKind::Separator | TokenKind::Mark(_) => at += 1,
             }
         }
     }
 
     /// Remembers the name of an item, if `word` introduces one.
-    fn item(&mut self, word: &str, next: Option<&Kind>, after: Option<&Kind>) {
+    fn item(&mut self, word: &str, next: Option<&TokenKind>, after: Option<&TokenKind>) {
         let name = match (next, after) {
             // `static mut NAME`, `macro_rules! name`.
-            (Some(Kind::Name(mutable)), Some(Kind::Name(name))) if mutable == "mut" => name,
-            (Some(Kind::Mark('!')), Some(Kind::Name(name))) if word == "macro_rules" => name,
-            (Some(Kind::Name(name)), _) => name,
+            (Some(TokenKind::Name(mutable)), Some(TokenKind::Name(name))) if mutable == "mut" => {
+                name
+            }
+            (Some(TokenKind::Mark('!')), Some(TokenKind::Name(name))) if word == "macro_rules" => {
+                name
+            }
+            (Some(TokenKind::Name(name)), _) => name,
             _ => return,
         };
         if ITEMS.contains(&word) || (word == "const" && name != "fn") {
@@ -212,11 +222,12 @@ impl Reader<'_, '_> {
 
     /// Takes a path, and all paths below it if it ends in braces.
     fn path(&mut self, tokens: &[Token], at: usize) -> usize {
-        let is_separator = |at: usize| tokens.get(at).map(|t| &t.kind) == Some(&Kind::Separator);
+        let is_separator =
+            |at: usize| tokens.get(at).map(|t| &t.kind) == Some(&TokenKind::Separator);
         let line = tokens[at].line;
         let mut names = Names::new();
         let mut end = at;
-        while let Some(Kind::Name(name)) = tokens.get(end).map(|token| &token.kind) {
+        while let Some(TokenKind::Name(name)) = tokens.get(end).map(|token| &token.kind) {
             names.push(name.clone());
             end += 1;
             if !is_separator(end) {
@@ -236,32 +247,37 @@ impl Reader<'_, '_> {
         while let Some(Token { kind, line }) = tokens.get(at) {
             let module = &mut self.modules.all[self.module];
             match kind {
-                Kind::Name(word) if word == "as" => {
-                    if let Some(Kind::Name(alias)) = tokens.get(at + 1).map(|token| &token.kind) {
+                TokenKind::Name(word) if word == "as" => {
+                    if let Some(TokenKind::Name(alias)) =
+                        tokens.get(at + 1).map(|token| &token.kind)
+                    {
                         module.imports.insert(alias.clone(), names.clone());
                     }
                     module.paths.push((names.clone(), *line));
                     return at + 2;
                 }
-                Kind::Name(word) if word == "self" && names.len() == prefix && prefix > 0 => {}
-                Kind::Name(word) => names.push(word.clone()),
-                Kind::Separator => {}
-                Kind::Mark('*') => {
+                TokenKind::Name(word) if word == "self" && names.len() == prefix && prefix > 0 => {}
+                TokenKind::Name(word) => names.push(word.clone()),
+                TokenKind::Separator => {}
+                TokenKind::Mark('*') => {
                     module.paths.push((names.clone(), *line));
                     module.globs.push(names);
                     return at + 1;
                 }
-                Kind::Mark('{') => {
+                TokenKind::Mark('{') => {
                     at += 1;
-                    while !matches!(tokens.get(at).map(|t| &t.kind), Some(Kind::Mark('}')) | None) {
+                    while !matches!(
+                        tokens.get(at).map(|t| &t.kind),
+                        Some(TokenKind::Mark('}')) | None
+                    ) {
                         at = self.import(tokens, at, names.clone());
-                        if matches!(tokens.get(at).map(|t| &t.kind), Some(Kind::Mark(','))) {
+                        if matches!(tokens.get(at).map(|t| &t.kind), Some(TokenKind::Mark(','))) {
                             at += 1;
                         }
                     }
                     return at + 1;
                 }
-                Kind::Mark(_) | Kind::Text(_) => {
+                TokenKind::Mark(_) | TokenKind::Text(_) => {
                     if let Some(last) = names.last() {
                         module.imports.insert(last.clone(), names.clone());
                         module.paths.push((names.clone(), *line));
@@ -281,12 +297,12 @@ impl Reader<'_, '_> {
         let is_test = is_name(names.get(2), "cfg")
             && (is_name(names.get(4), "test")
                 || is_name(names.get(4), "all") && is_name(names.get(6), "test"));
-        if is_test && matches!(names.get(1), Some(Kind::Mark('['))) {
+        if is_test && matches!(names.get(1), Some(TokenKind::Mark('['))) {
             return after_item(tokens, end);
         }
         if is_name(names.get(2), "path")
-            && let Some(Kind::Text(path)) = names.get(4)
-            && let Some(Kind::Name(name)) = tokens.get(end + 1).map(|token| &token.kind)
+            && let Some(TokenKind::Text(path)) = names.get(4)
+            && let Some(TokenKind::Name(name)) = tokens.get(end + 1).map(|token| &token.kind)
         {
             self.open_file(name, Some(path));
             return end + 3;
@@ -322,18 +338,20 @@ impl Reader<'_, '_> {
     }
 }
 
-fn is_name(kind: Option<&&Kind>, name: &str) -> bool {
-    matches!(kind, Some(Kind::Name(found)) if found == name)
+fn is_name(kind: Option<&&TokenKind>, name: &str) -> bool {
+    matches!(kind, Some(TokenKind::Name(found)) if found == name)
 }
 
 /// The index after `pub` and what restricts it, whose path is no use of that module.
 fn after_visibility(tokens: &[Token], at: usize) -> usize {
     let words = ["crate", "super", "self", "in"];
     let restricts =
-        |kind: &Kind| matches!(kind, Kind::Name(name) if words.contains(&name.as_str()));
+        |kind: &TokenKind| matches!(kind, TokenKind::Name(name) if words.contains(&name.as_str()));
     let [open, first] = [1, 2].map(|ahead| tokens.get(at + ahead).map(|token| &token.kind));
     match (open, first) {
-        (Some(Kind::Mark('(')), Some(kind)) if restricts(kind) => closed(tokens, at, ('(', ')')),
+        (Some(TokenKind::Mark('(')), Some(kind)) if restricts(kind) => {
+            closed(tokens, at, ('(', ')'))
+        }
         _ => at + 1,
     }
 }
@@ -343,9 +361,9 @@ fn closed(tokens: &[Token], mut at: usize, (open, close): (char, char)) -> usize
     let mut depth = 0_usize;
     while let Some(token) = tokens.get(at) {
         at += 1;
-        if token.kind == Kind::Mark(open) {
+        if token.kind == TokenKind::Mark(open) {
             depth += 1;
-        } else if token.kind == Kind::Mark(close) {
+        } else if token.kind == TokenKind::Mark(close) {
             depth = depth.saturating_sub(1);
             if depth == 0 {
                 break;
@@ -359,17 +377,21 @@ fn closed(tokens: &[Token], mut at: usize, (open, close): (char, char)) -> usize
 fn after_item(tokens: &[Token], mut at: usize) -> usize {
     while let Some(token) = tokens.get(at) {
         match token.kind {
-            Kind::Mark('#') => at = closed(tokens, at, ('[', ']')),
-            Kind::Mark('(') => at = closed(tokens, at, ('(', ')')),
-            Kind::Mark('[') => at = closed(tokens, at, ('[', ']')),
-            Kind::Mark('{') => {
+            TokenKind::Mark('#') => at = closed(tokens, at, ('[', ']')),
+            TokenKind::Mark('(') => at = closed(tokens, at, ('(', ')')),
+            TokenKind::Mark('[') => at = closed(tokens, at, ('[', ']')),
+            TokenKind::Mark('{') => {
                 let end = closed(tokens, at, ('{', '}'));
                 // The braces of `use a::{b, c};` are followed by its end.
-                let ends = tokens.get(end).is_some_and(|token| token.kind == Kind::Mark(';'));
+                let ends = tokens.get(end).is_some_and(|token| token.kind == TokenKind::Mark(';'));
                 return end + usize::from(ends);
             }
-            Kind::Mark(';' | ',' | '}') => return at + usize::from(token.kind == Kind::Mark(';')),
-            Kind::Mark(_) | Kind::Name(_) | Kind::Text(_) | Kind::Separator => at += 1,
+            TokenKind::Mark(';' | ',' | '}') => {
+                return at + usize::from(token.kind == TokenKind::Mark(';'));
+            }
+            TokenKind::Mark(_) | TokenKind::Name(_) | TokenKind::Text(_) | TokenKind::Separator => {
+                at += 1;
+            }
         }
     }
     at

@@ -4,7 +4,7 @@
 
 /// What the module reader distinguishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// An identifier or a keyword.
     Name(String),
     /// The content of a string literal.
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 /// A token and the line, from 1, on which it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) line: usize,
 }
 
@@ -43,7 +43,7 @@ impl Reader<'_> {
         self.rest = rest;
     }
 
-    fn push(&mut self, kind: Kind, bytes: usize) {
+    fn push(&mut self, kind: TokenKind, bytes: usize) {
         self.found.push(Token { kind, line: self.line });
         self.skip(bytes);
     }
@@ -58,12 +58,12 @@ impl Reader<'_> {
             self.skip(comment_bytes(self.rest));
         } else if let Some(bytes) = raw_string_bytes(self.rest) {
             let text = self.rest[..bytes].trim_start_matches(['b', 'c', 'r']).trim_matches('#');
-            self.push(Kind::Text(text.trim_matches('"').to_owned()), bytes);
+            self.push(TokenKind::Text(text.trim_matches('"').to_owned()), bytes);
         } else if first == '"' || ["b\"", "c\""].iter().any(|start| self.rest.starts_with(start)) {
             let start = self.rest.find('"').expect("it begins a string") + 1;
             let bytes = start + string_bytes(&self.rest[start..]);
             let text = self.rest[start..bytes].trim_end_matches('"').to_owned();
-            self.push(Kind::Text(text), bytes);
+            self.push(TokenKind::Text(text), bytes);
         } else if first == '\'' {
             self.skip(quote_bytes(self.rest));
         } else if first.is_ascii_digit() {
@@ -72,13 +72,13 @@ impl Reader<'_> {
             let raw = if self.rest.starts_with("r#") { 2 } else { 0 };
             let name = &self.rest[raw..];
             let name = &name[..name.find(|c| !is_name(c)).unwrap_or(name.len())];
-            self.push(Kind::Name(name.to_owned()), raw + name.len());
+            self.push(TokenKind::Name(name.to_owned()), raw + name.len());
         } else if self.rest.starts_with("::") {
-            self.push(Kind::Separator, 2);
+            self.push(TokenKind::Separator, 2);
         } else if first.is_whitespace() {
             self.skip(first.len_utf8());
         } else {
-            self.push(Kind::Mark(first), first.len_utf8());
+            self.push(TokenKind::Mark(first), first.len_utf8());
         }
         true
     }
@@ -156,12 +156,12 @@ fn strings_comments_characters_and_lifetimes_hold_no_names() {
     let names: Vec<_> = found
         .iter()
         .filter_map(|token| match &token.kind {
-            Kind::Name(name) => Some(name.as_str()),
-            Kind::Text(_) | Kind::Separator | Kind::Mark(_) => None,
+            TokenKind::Name(name) => Some(name.as_str()),
+            TokenKind::Text(_) | TokenKind::Separator | TokenKind::Mark(_) => None,
         })
         .collect();
     assert_eq!(names, ["let", "x", "str", "let", "y", "crate", "j"]);
     assert_eq!(found.last().map(|token| token.line), Some(6));
-    let texts = found.iter().filter(|token| matches!(token.kind, Kind::Text(_))).count();
+    let texts = found.iter().filter(|token| matches!(token.kind, TokenKind::Text(_))).count();
     assert_eq!(texts, 3);
 }

@@ -148,7 +148,7 @@ fn every_damage_of_a_manifest_has_a_cause_and_a_remedy() {
 /// The decoder of a container may panic on such bytes: that is reported as damage of the file, not
 /// as a defect of the program.
 #[test]
-fn a_container_whose_decoder_panics_is_told_as_damaged() {
+fn a_container_whose_decoder_panics_is_reported_as_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let golden = "../datasets/tests/golden/sources/tables/arrow/stream.arrow";
     let mut bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(golden)).unwrap();
@@ -162,7 +162,7 @@ fn a_container_whose_decoder_panics_is_told_as_damaged() {
 }
 
 #[test]
-fn jobs_that_make_no_sense_are_refused_with_place_and_remedy() {
+fn invalid_jobs_are_refused_with_position_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let good = job("wrr", 0, "");
@@ -201,7 +201,7 @@ fn jobs_that_make_no_sense_are_refused_with_place_and_remedy() {
 }
 
 #[test]
-fn values_that_dataset_or_machine_do_not_allow_are_refused_with_place_and_remedy() {
+fn values_that_dataset_or_machine_do_not_allow_are_refused_with_position_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let good = job("wrr", 0, "");

@@ -170,7 +170,7 @@ fn a_report_that_cannot_be_written_leaves_no_folder() {
 
 /// Small parts, and a last one that is longer than the limit.
 #[test]
-fn what_is_whole_is_kept_for_a_pack_that_goes_on() {
+fn whole_parts_remain_for_a_pack_that_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let source = pictures(folder.path(), 24);
     std::fs::write(source.join("dog/99.jpg"), jpeg(99, 1000, 1000)).unwrap();

@@ -105,7 +105,7 @@ fn every_strategy_delivers_the_same_samples_with_and_without_workers() {
 }
 
 #[test]
-fn mte_with_an_ascending_tail_keeps_the_order_and_a_recorded_split_replays() {
+fn mte_with_an_ascending_tail_preserves_the_order_and_a_recorded_split_replays() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let ascending = format!("{}\n[mte]\ntail = \"ascending\"\n", job("mte", 0, ""));

@@ -56,7 +56,7 @@ fn a_killed_host_leaves_no_device_and_no_socket() {
 
 /// An interrupted pack that can resume reports what it retains; else it retains nothing.
 #[test]
-fn an_interrupted_pack_says_what_it_keeps_and_how_to_resume() {
+fn an_interrupted_pack_reports_what_remains_and_how_to_resume() {
     let folder = tempfile::tempdir().unwrap();
     pictures(folder.path(), 600);
     let packing = ["pack", "pictures", "to.set", "--resume", "--part-size", "20KiB"];

@@ -114,7 +114,7 @@ fn a_sweep_writes_a_row_for_every_combination_and_a_picture() {
 }
 
 #[test]
-fn a_bad_scenario_is_told_with_its_place_and_remedy() {
+fn a_bad_scenario_is_reported_with_its_position_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |text: &str, words: &[&str]| {
         std::fs::write(folder.path().join("bad.toml"), text).unwrap();
@@ -132,7 +132,7 @@ fn a_bad_scenario_is_told_with_its_place_and_remedy() {
 }
 
 #[test]
-fn a_bad_sweep_is_told_with_its_path_and_value() {
+fn a_bad_sweep_is_reported_with_its_path_and_value() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.toml"), SMALL).unwrap();
     for (sweep, words) in [
@@ -149,7 +149,7 @@ fn a_bad_sweep_is_told_with_its_path_and_value() {
 }
 
 #[test]
-fn wrong_usage_and_places_that_cannot_be_written_are_told_before_the_work() {
+fn invalid_usage_and_paths_that_cannot_be_written_are_refused_before_the_work() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.toml"), SMALL).unwrap();
     for typed in [

@@ -61,7 +61,7 @@ fn every_epoch_of_a_report_is_replayed_by_its_own_record() {
 }
 
 #[test]
-fn windowed_and_auto_with_order_baseline_keep_the_order_of_the_host_alone() {
+fn windowed_and_auto_with_order_baseline_preserve_the_order_of_the_host_alone() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let windowed = format!("{}\n[windowed]\nwindow = 4\n", job("windowed", 0, ""));
@@ -74,7 +74,7 @@ fn windowed_and_auto_with_order_baseline_keep_the_order_of_the_host_alone() {
 }
 
 #[test]
-fn auto_says_what_it_picked_with_and_without_a_device() {
+fn auto_reports_its_selection_with_and_without_a_device() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let with = only_run(folder.path(), &job("auto", 0, ""), &[]);
@@ -160,7 +160,7 @@ fn repeated(strategy: &str, key: &str, spool: &str) -> String {
 }
 
 #[test]
-fn batches_that_every_epoch_has_are_kept_in_either_kind_of_spool() {
+fn batches_of_every_epoch_are_retained_in_either_kind_of_spool() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let file = "[spool]\nkind = \"file\"\ndirectory = \".\"\nquota = \"8MiB\"\n";
@@ -179,10 +179,10 @@ fn batches_that_every_epoch_has_are_kept_in_either_kind_of_spool() {
 }
 
 #[test]
-fn a_spool_too_small_to_keep_anything_is_told_with_what_would_do() {
+fn a_spool_too_small_to_retain_a_batch_is_reported_with_a_size_that_suffices() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
-    let told = |notices: &Value| {
+    let suggested = |notices: &Value| {
         let all = notices.as_array().expect("a list");
         let found = all.iter().find(|it| it["kind"] == "nothing_reused")?;
         found["quota_bytes"].as_u64()
@@ -200,11 +200,14 @@ fn a_spool_too_small_to_keep_anything_is_told_with_what_would_do() {
         };
         // Slots of 32 KiB.
         let (kept, notices) = outcome("96KiB");
-        let asked = told(&notices).expect("it says what would be kept");
+        let asked = suggested(&notices).expect("it says what would be kept");
         assert!(kept == 0, "{kind}: {kept} kept, {notices}");
         // With what it asks for there is room.
         let (kept, notices) = outcome(&format!("{asked}B"));
-        assert!(kept > 0 && told(&notices).is_none(), "{kind}, {asked}: {kept} kept, {notices}");
+        assert!(
+            kept > 0 && suggested(&notices).is_none(),
+            "{kind}, {asked}: {kept} kept, {notices}"
+        );
     }
 }
 

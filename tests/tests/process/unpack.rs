@@ -57,7 +57,7 @@ fn what_was_packed_in_any_form_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn a_transcoded_file_is_told_when_it_is_packed_and_when_it_comes_back() {
+fn a_transcoded_file_is_reported_by_pack_and_by_unpack() {
     let folder = tempfile::tempdir().unwrap();
     let source = pictures(folder.path(), 4);
     let progressive = root().join("datasets/tests/golden/pictures/fine/progressive.jpg");
@@ -118,7 +118,7 @@ fn what_cannot_be_unpacked_is_refused() {
 }
 
 #[test]
-fn a_lying_manifest_is_no_sound_dataset() {
+fn a_dataset_with_a_false_manifest_is_not_sound() {
     let folder = tempfile::tempdir().unwrap();
     let set = packed(folder.path(), 6);
     let path = set.join("dataset.json");

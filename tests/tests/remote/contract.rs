@@ -8,7 +8,7 @@ use meetpoint_datasets::store::RemoteOptions;
 mod stores;
 
 #[test]
-fn objects_keep_the_contract_of_stores() {
+fn objects_fulfil_the_contract_of_stores() {
     let web = Web::start();
     for (name, bytes) in stores::files() {
         web.put(&format!("/far/down/{name}"), bytes);

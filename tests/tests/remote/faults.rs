@@ -29,7 +29,7 @@ fn a_server_that_fails_for_a_while_is_asked_again() {
 }
 
 #[test]
-fn a_server_that_always_fails_is_told_with_its_status() {
+fn a_server_that_always_fails_is_reported_with_its_status() {
     let folder = tempfile::tempdir().unwrap();
     let web = with_shard(folder.path());
     web.fault("/d/a.tar", Fault { status: Some((500, ALWAYS)), ..Fault::default() });
@@ -42,7 +42,7 @@ fn a_server_that_always_fails_is_told_with_its_status() {
 }
 
 #[test]
-fn a_convert_tells_what_could_not_be_fetched_and_blames_no_sample() {
+fn convert_reports_what_could_not_be_fetched_and_blames_no_sample() {
     let folder = tempfile::tempdir().unwrap();
     let web = Web::start();
     web.put_all("/photos", &pictures(&folder.path().join("photos"), 6));
@@ -105,7 +105,7 @@ fn an_object_that_changed_since_it_was_listed_is_refused() {
 }
 
 #[test]
-fn a_folder_without_a_listing_and_a_missing_file_are_told() {
+fn a_folder_without_a_listing_and_a_missing_file_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let web = with_shard(folder.path());
     web.pack(folder.path(), "/d/b.tar", "no.set", &[]).refused(&["/d/b.tar", "HTTP status 404"]);

@@ -12,7 +12,7 @@ pub(in crate::commands) mod workplace;
 
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
-use crate::runner::{self, Plan};
+use crate::runner::{self, RunPlan};
 use crate::surface::fault::Fault;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let (temporary, _kept);
     let folder = match &arguments.keep {
         Some(folder) => {
-            _kept = Kept::make(folder)?;
+            _kept = OutputFolder::make(folder)?;
             folder.as_path()
         }
         None => {
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let dataset = make_dataset(arguments, folder, cores.len().max(1), &stop, output)?;
     let job = make_job(arguments, folder, &dataset, &cores, output)?;
     let mut job = JobFile::load(&job)?;
-    let plan = Plan::of(&[StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr]);
+    let plan = RunPlan::of(&[StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr]);
     let power = crate::power::model(None)?;
     let report = attempts::until_valid(job.epochs, output, |epochs| {
         job.epochs = epochs;
@@ -108,12 +108,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 
 /// The folders that were made for `--keep`. Those in which nothing was put go again.
 #[derive(Debug)]
-struct Kept {
+struct OutputFolder {
     /// The innermost first.
     made: Vec<PathBuf>,
 }
 
-impl Kept {
+impl OutputFolder {
     /// Makes an empty folder and those above it, or takes one that is there.
     fn make(folder: &Path) -> anyhow::Result<Self> {
         let failed = || {
@@ -135,7 +135,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for OutputFolder {
     fn drop(&mut self) {
         for folder in &self.made {
             // Fails, as it should, where there is anything in it.
@@ -303,7 +303,7 @@ fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kept, PHOTOGRAPHS, batch_size, calibrate, job_text, write};
+    use super::{OutputFolder, PHOTOGRAPHS, batch_size, calibrate, job_text, write};
     use meetpoint_format::recipe::Recipe;
     use meetpoint_host::{DeviceKind, JobFile};
     use std::time::Duration;
@@ -336,8 +336,8 @@ mod tests {
     #[test]
     fn a_folder_with_something_in_it_is_not_written_to() {
         let folder = tempfile::tempdir().unwrap();
-        let _kept = Kept::make(&folder.path().join("new/deep")).unwrap();
-        assert!(Kept::make(folder.path()).is_err());
+        let _kept = OutputFolder::make(&folder.path().join("new/deep")).unwrap();
+        assert!(OutputFolder::make(folder.path()).is_err());
         assert!(folder.path().join("new/deep").is_dir());
     }
 
@@ -346,7 +346,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for is_filled in [false, true] {
             let new = folder.path().join("new/deep");
-            let kept = Kept::make(&new).unwrap();
+            let kept = OutputFolder::make(&new).unwrap();
             if is_filled {
                 std::fs::write(new.join("job.toml"), "").unwrap();
             }
@@ -354,7 +354,7 @@ mod tests {
             assert_eq!(folder.path().join("new").exists(), is_filled);
         }
         let there = tempfile::tempdir().unwrap();
-        drop(Kept::make(there.path()).unwrap());
+        drop(OutputFolder::make(there.path()).unwrap());
         assert!(there.path().exists(), "what was there before stays");
     }
 }

@@ -6,7 +6,7 @@
 mod picture;
 mod words;
 
-use crate::surface::chart_files::{Kind, check_file, file, kind};
+use crate::surface::chart_files::{ChartFormat, check_file, file, kind};
 use crate::surface::failure::{Fault, Interrupted};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, cores_allowed, units};
@@ -239,8 +239,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if let Some((path, kind)) = plot {
         let picture = picture::of(&document);
         match kind {
-            Kind::Svg => file(path, &picture.file())?,
-            Kind::Html => file(path, &words::page(&document, &picture))?,
+            ChartFormat::Svg => file(path, &picture.file())?,
+            ChartFormat::Html => file(path, &words::page(&document, &picture))?,
         }
     }
     output.result(&document, || words::text(&document))

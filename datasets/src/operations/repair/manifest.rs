@@ -8,8 +8,8 @@ use crate::writer::{TOOL, utc_time};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::dataset::{
-    EntryPointSpacing, EntryPointsStored, Form, Kept, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
-    PartEntry, Provenance, Row, Stored,
+    EntryPointSpacing, EntryPointsStored, Form, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
+    NotConverted, PartEntry, Provenance, Row, Stored,
 };
 use meetpoint_kernels::ImageFormat;
 use meetpoint_kernels::jpeg::entry_points::decode;
@@ -134,9 +134,9 @@ impl Before {
         stored.rewritten = stored.rewritten.min(samples);
         stored.transcoded = stored.transcoded.min(stored.rewritten);
         stored.kept.values_mut().for_each(|count| *count = (*count).min(samples));
-        stored.kept.remove(&Kept::NotJpeg);
+        stored.kept.remove(&NotConverted::NotJpeg);
         if saved.not_jpeg > 0 {
-            stored.kept.insert(Kept::NotJpeg, saved.not_jpeg);
+            stored.kept.insert(NotConverted::NotJpeg, saved.not_jpeg);
         }
         stored
     }

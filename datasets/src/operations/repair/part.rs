@@ -11,8 +11,8 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::convert::try_fb_to_schema;
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::dataset::{
-    BufferRole, Columns, ExtraBytes, PartBytes, PartEntry, PartLayout, RecordBatchMetadata,
-    RecordBatchPlace, Row,
+    BufferRole, Columns, ExtraBytes, PartBytes, PartEntry, PartLayout, RecordBatchExtent,
+    RecordBatchMetadata, Row,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Part {
     ) -> Result<(), Error> {
         let mut first_row = 0;
         for batch in &self.layout.record_batches {
-            let rows = Rows { part: self, batch, first_row };
+            let rows = SalvagedBatch { part: self, batch, first_row };
             match rows.read_tables() {
                 Ok(tables) => rows.each(&tables, found, receive)?,
                 Err(reason) => found.lost.push(rows.all_lost(reason)),
@@ -167,9 +167,9 @@ fn entry_as_found(file: &PartFile, name: &str, bytes: u64) -> Result<PartEntry, 
 }
 
 /// A record batch that is gone through.
-struct Rows<'a> {
+struct SalvagedBatch<'a> {
     part: &'a Part,
-    batch: &'a RecordBatchPlace,
+    batch: &'a RecordBatchExtent,
     first_row: u64,
 }
 
@@ -179,7 +179,7 @@ struct Tables {
     extra: Option<Arc<RecordBatch>>,
 }
 
-impl Rows<'_> {
+impl SalvagedBatch<'_> {
     /// Reads and checks the tables; the error is why none of the rows can be proven.
     fn read_tables(&self) -> Result<Tables, String> {
         let Part { file, name, .. } = self.part;

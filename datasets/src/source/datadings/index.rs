@@ -18,10 +18,10 @@ const KEY_BYTES_MAX: u64 = 1 << 16;
 pub(super) struct Index {
     /// Number of samples.
     pub(super) samples: u64,
-    places: Places,
+    places: SampleRanges,
 }
 
-enum Places {
+enum SampleRanges {
     Offsets { offsets: Words, keys: Option<Keys>, start: u64, left: u64, data_bytes: u64 },
     Legacy(std::vec::IntoIter<(u64, u64, String)>),
 }
@@ -41,7 +41,7 @@ pub(super) struct Keys {
 }
 
 /// Where a sample begins and ends, and its key, where the index has it.
-pub(super) type Place = (u64, u64, Option<String>);
+pub(super) type SampleRange = (u64, u64, Option<String>);
 
 /// A side file: `X.msgpack.offsets`.
 pub(super) fn beside(path: &StorePath, suffix: &str) -> StorePath {
@@ -88,7 +88,7 @@ impl Index {
             let problem = format!("has {} keys for {samples} samples", keys.left);
             return Err(malformed(&keys_path, None, problem));
         }
-        let places = Places::Offsets { offsets, keys, start: 0, left: samples, data_bytes };
+        let places = SampleRanges::Offsets { offsets, keys, start: 0, left: samples, data_bytes };
         Ok(Self { samples, places })
     }
 
@@ -124,24 +124,26 @@ impl Index {
         if places.first().is_some_and(|first| first.0 != 0) {
             return Err(malformed(path, None, "has no sample at 0"));
         }
-        Ok(Self { samples: entries, places: Places::Legacy(places.into_iter()) })
+        Ok(Self { samples: entries, places: SampleRanges::Legacy(places.into_iter()) })
     }
 
     /// The next sample; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Place>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<SampleRange>, Error> {
         match &mut self.places {
-            Places::Legacy(places) => {
+            SampleRanges::Legacy(places) => {
                 Ok(places.next().map(|(start, end, key)| (start, end, Some(key))))
             }
-            Places::Offsets { start, left: 0, data_bytes, .. } if start == data_bytes => Ok(None),
-            Places::Offsets { offsets, start, left: 0, data_bytes, .. } => {
+            SampleRanges::Offsets { start, left: 0, data_bytes, .. } if start == data_bytes => {
+                Ok(None)
+            }
+            SampleRanges::Offsets { offsets, start, left: 0, data_bytes, .. } => {
                 let problem = format!(
                     "ends at {start}, where the data have {data_bytes} bytes; one of the two is \
                      cut off"
                 );
                 Err(malformed(&offsets.path, None, problem))
             }
-            Places::Offsets { offsets, keys, start, left, data_bytes } => {
+            SampleRanges::Offsets { offsets, keys, start, left, data_bytes } => {
                 let end = offsets.next()?;
                 if end <= *start || end > *data_bytes {
                     let problem = format!(

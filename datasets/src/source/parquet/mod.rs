@@ -5,8 +5,8 @@
 //! Pages may be compressed with Snappy, gzip, LZ4, Brotli or Zstandard.
 
 mod pages;
-mod places;
 mod table;
+mod value_ranges;
 
 use super::rows::RowSource;
 use super::rows::row_source::TABLE_OPTIONS;

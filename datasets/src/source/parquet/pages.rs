@@ -4,7 +4,7 @@
 //! for Zstandard. So it gets pages that claim not to be compressed, returns them as they are, and
 //! they are decompressed here. LZ4, whose blocks do not say where they end, is left to it.
 
-use super::places::{Places, Placing};
+use super::value_ranges::{Placing, ValueRanges};
 use crate::source::OverBudget;
 use crate::source::budget::{Held, HeldBytes, MemoryBudget, over_budget};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ pub(super) struct RowGroup<'a> {
     pub(super) metadata: &'a ParquetMetaData,
     pub(super) index: usize,
     /// The leaf column whose values are wanted where they lie.
-    pub(super) placed: Option<(usize, &'a Places)>,
+    pub(super) placed: Option<(usize, &'a ValueRanges)>,
     /// What unfolded pages draw from.
     pub(super) budget: &'a MemoryBudget,
 }

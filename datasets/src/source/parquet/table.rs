@@ -1,7 +1,7 @@
 //! The Parquet files of a dataset as one table.
 
 use super::pages::RowGroup;
-use super::places::{Place, Places};
+use super::value_ranges::{ByteRange, ValueRanges};
 use crate::Error;
 use crate::source::OpenFile;
 use crate::source::budget::{Held, MemoryBudget};
@@ -34,7 +34,7 @@ pub(super) struct ParquetTable {
     current: Option<Shard>,
     content: Option<ContentColumn>,
     /// Where the values of the content lie.
-    places: Places,
+    places: ValueRanges,
     budget: MemoryBudget,
     /// Memory of the batch that was given out last.
     unfolded: Held,
@@ -84,7 +84,7 @@ impl Shard {
     fn next(
         &mut self,
         mask: &ProjectionMask,
-        placed: Option<(usize, &Places)>,
+        placed: Option<(usize, &ValueRanges)>,
     ) -> Result<Option<RecordBatch>, Error> {
         loop {
             if let Some(reader) = &mut self.reader {
@@ -165,8 +165,8 @@ impl Shard {
 fn places_in(
     columns: &RecordBatch,
     content: ContentColumn,
-    places: &Places,
-) -> Option<Vec<Option<Place>>> {
+    places: &ValueRanges,
+) -> Option<Vec<Option<ByteRange>>> {
     let column = columns.column(content.column);
     let (parent, array) = match content.bytes {
         None => (None, column),
@@ -235,7 +235,7 @@ impl ParquetTable {
             files,
             current: None,
             content: None,
-            places: Places::default(),
+            places: ValueRanges::default(),
             budget,
             unfolded: Held::default(),
         })

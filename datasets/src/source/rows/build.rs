@@ -328,7 +328,7 @@ mod tests {
     use arrow_array::types::{Float32Type, Int32Type};
 
     #[test]
-    fn arrays_of_one_shape_and_of_several_keep_their_numbers() {
+    fn arrays_of_one_shape_and_of_several_retain_their_numbers() {
         let tensor = |shape: &[usize], first: i32| Value::Tensor {
             dtype: DataType::Int32,
             shape: shape.to_vec(),

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn customs_and_metadata_tell_the_columns_apart() {
+    fn names_and_metadata_determine_the_roles_of_columns() {
         let schema = schema(&[
             ("id", DataType::Int64),
             ("mask", image_struct()),

@@ -4,7 +4,7 @@
 //! What has a table's name and cannot be read as one is an error: it may hold the labels of the
 //! files beside it.
 
-use super::rows::{Format, Rows, malformed};
+use super::rows::{Format, TableRows, malformed};
 use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
 use crate::message::Message;
@@ -163,7 +163,7 @@ fn look(table: &StorePath) -> Result<Option<String>, Error> {
     };
     let shown = table.display().to_string();
     let wrong = |problem: Message| malformed(&shown, "line 1".to_owned(), problem);
-    let mut rows = Rows::open_limited(table, format, RECOGNISE_ROW_BYTES)?;
+    let mut rows = TableRows::open_limited(table, format, RECOGNISE_ROW_BYTES)?;
     let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(&wrong)?;
     match rows.next()? {
         // Types do not matter here.

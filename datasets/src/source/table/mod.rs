@@ -30,8 +30,8 @@ pub use locate::recognise;
 use locate::{Located, locate};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
-use row::Row;
-use rows::{Format, Rows, malformed};
+use row::TableRow;
+use rows::{Format, TableRows, malformed};
 use std::collections::{BTreeSet, HashMap};
 use types::Columns;
 use unnamed::Unnamed;
@@ -114,7 +114,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let format = Format::of(table.path()).ok_or_else(|| {
         wrong("no table by its name; expected .csv, .tsv, .jsonl or .ndjson".into())
     })?;
-    let plan = Plan::of(&table, format, options, &wrong)?;
+    let plan = TablePlan::of(&table, format, options, &wrong)?;
     let columns: Vec<(String, Shape)> =
         plan.extra.iter().map(|column| (column.name.clone(), column.shape.clone())).collect();
     let gather = Gather::new(&columns);
@@ -130,7 +130,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
                 extra: gather.schema().clone(),
                 prepared: None,
             },
-            rows: Rows::open(&table, format)?,
+            rows: TableRows::open(&table, format)?,
             shown,
             root,
             links,
@@ -169,7 +169,7 @@ impl Survey {
         options: &SourceOptions,
         wrong: &dyn Fn(Message) -> Error,
     ) -> Result<Self, Error> {
-        let mut rows = Rows::open(table, format)?;
+        let mut rows = TableRows::open(table, format)?;
         let shown = table.display().to_string();
         let mut columns = Columns::named(rows.columns().unwrap_or_default()).map_err(wrong)?;
         let mut texts: HashMap<usize, BTreeSet<String>> = HashMap::new();
@@ -197,7 +197,7 @@ impl Survey {
 }
 
 /// What the columns of a table become.
-struct Plan {
+struct TablePlan {
     file: (usize, String),
     key: Option<(usize, String)>,
     /// Whether the key of a row without one is the name of its file.
@@ -212,7 +212,7 @@ struct Plan {
     samples: u64,
 }
 
-impl Plan {
+impl TablePlan {
     /// For what a first pass found.
     fn of(
         table: &StorePath,
@@ -382,14 +382,14 @@ fn extras(
 
 struct TableSource {
     schema: SourceSchema,
-    rows: Rows,
+    rows: TableRows,
     shown: String,
     root: StorePath,
     links: Links,
     /// Files that no row has named so far, until they are reported.
     unnamed: Option<Unnamed>,
     follow_links: bool,
-    plan: Plan,
+    plan: TablePlan,
 }
 
 impl Advance for TableSource {
@@ -426,14 +426,14 @@ impl Advance for TableSource {
     }
 
     fn finish(&mut self) -> Finished {
-        let Plan { labels, unused_labels, .. } = &self.plan;
+        let TablePlan { labels, unused_labels, .. } = &self.plan;
         Finished { labels: labels.clone(), unused_labels: unused_labels.clone() }
     }
 }
 
 impl TableSource {
     /// The sample of a row; why it is none, in words.
-    fn item(&mut self, row: &Row) -> Result<(Item, Vec<Cell>), Message> {
+    fn item(&mut self, row: &TableRow) -> Result<(Item, Vec<Cell>), Message> {
         let plan = &self.plan;
         let text = |(index, name): &(usize, String)| types::text(row, *index, name);
         let named = text(&plan.file).ok_or_else(|| format!("no file in {}", plan.file.1))?;

@@ -13,7 +13,7 @@ pub(super) struct OpenQuote {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum QuoteState {
     FieldStart,
     Unquoted,
     Quoted,
@@ -25,7 +25,7 @@ enum Place {
 #[derive(Debug)]
 pub(super) struct Quotes {
     separator: u8,
-    place: Place,
+    place: QuoteState,
     position: usize,
     line: u64,
     opened: u64,
@@ -34,7 +34,7 @@ pub(super) struct Quotes {
 impl Quotes {
     /// At the start of a file.
     pub(super) fn new(separator: u8) -> Self {
-        Self { separator, place: Place::FieldStart, position: 0, line: 1, opened: 0 }
+        Self { separator, place: QuoteState::FieldStart, position: 0, line: 1, opened: 0 }
     }
 
     /// Goes on over these bytes.
@@ -51,20 +51,20 @@ impl Quotes {
     fn step(&mut self, byte: u8) {
         let ends_field = byte == self.separator || byte == b'\r' || byte == b'\n';
         self.place = match (self.place, byte) {
-            (Place::Quoted, b'"') => Place::AfterQuote,
-            (Place::Quoted, _) | (Place::AfterQuote, b'"') => Place::Quoted,
-            (Place::FieldStart, b'"') => {
+            (QuoteState::Quoted, b'"') => QuoteState::AfterQuote,
+            (QuoteState::Quoted, _) | (QuoteState::AfterQuote, b'"') => QuoteState::Quoted,
+            (QuoteState::FieldStart, b'"') => {
                 self.opened = self.line;
-                Place::Quoted
+                QuoteState::Quoted
             }
-            _ if ends_field => Place::FieldStart,
-            _ => Place::Unquoted,
+            _ if ends_field => QuoteState::FieldStart,
+            _ => QuoteState::Unquoted,
         };
     }
 
     /// The quote that is open.
     pub(super) fn open(&self) -> Option<OpenQuote> {
-        (self.place == Place::Quoted).then_some(OpenQuote { line: self.opened })
+        (self.place == QuoteState::Quoted).then_some(OpenQuote { line: self.opened })
     }
 }
 

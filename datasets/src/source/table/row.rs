@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// A row.
 #[derive(Debug)]
-pub(super) enum Row {
+pub(super) enum TableRow {
     /// Its fields, as many as there are columns.
     Fields(csv::StringRecord),
     Object(Map<String, Value>),

@@ -3,7 +3,7 @@
 //! A row has at most [`ROW_BYTES_MAX`] bytes, so that an open quote does not swallow the file.
 
 use super::quotes::{OpenQuote, Quotes};
-use super::row::Row;
+use super::row::TableRow;
 use crate::Error;
 use crate::message::Message;
 use crate::source::input::{Input, read_up_to};
@@ -48,7 +48,7 @@ impl Format {
 }
 
 /// Rows of a table, from the first.
-pub(super) struct Rows {
+pub(super) struct TableRows {
     from: From,
     shown: String,
     /// Longest row that is read.
@@ -62,7 +62,7 @@ enum From {
     JsonLines { reader: BufReader<Input>, line: u64 },
 }
 
-impl Rows {
+impl TableRows {
     /// Opens a table.
     pub(super) fn open(path: &StorePath, format: Format) -> Result<Self, Error> {
         Self::open_limited(path, format, ROW_BYTES_MAX)
@@ -104,14 +104,14 @@ impl Rows {
     }
 
     /// The next row.
-    pub(super) fn next(&mut self) -> Result<Option<Row>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<TableRow>, Error> {
         let row = match &mut self.from {
             From::Separated { reader, left, .. } => {
                 left.store(self.row_bytes_max, Ordering::Relaxed);
                 let mut record = csv::StringRecord::new();
                 let is_there = reader.read_record(&mut record);
                 let is_there = is_there.map_err(|error| broken(&self.shown, self.count, &error))?;
-                is_there.then_some(Row::Fields(record))
+                is_there.then_some(TableRow::Fields(record))
             }
             From::JsonLines { reader, line } => next_object(reader, line, self.row_bytes_max)
                 .map_err(|problem| malformed(&self.shown, format!("line {line}"), problem))?,
@@ -194,7 +194,7 @@ fn next_object(
     reader: &mut BufReader<Input>,
     line: &mut u64,
     row_bytes_max: u64,
-) -> Result<Option<Row>, Message> {
+) -> Result<Option<TableRow>, Message> {
     loop {
         let mut text = Vec::new();
         let got = reader.by_ref().take(row_bytes_max + 1).read_until(b'\n', &mut text);
@@ -211,7 +211,7 @@ fn next_object(
         }
         const EXPECTED: &str = "each line must be one JSON object, {\"file_name\": …}";
         return match json::parse(text) {
-            Ok(Value::Object(object)) => Ok(Some(Row::Object(object))),
+            Ok(Value::Object(object)) => Ok(Some(TableRow::Object(object))),
             Ok(Value::Array(_)) => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')").into()),
             Ok(_) => Err(format!("not a JSON object; {EXPECTED}").into()),
             // The standard's way to write a list starts with a line of its own.

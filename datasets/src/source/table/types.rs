@@ -4,7 +4,7 @@
 //! is not empty reads as one and nothing of it is lost (`007` stays a text). An empty field is
 //! null.
 
-use super::row::Row;
+use super::row::TableRow;
 use crate::message::Message;
 use crate::source::columns::{Cell, Shape};
 use crate::source::json::{has_fraction, non_finite};
@@ -113,15 +113,15 @@ impl Columns {
     }
 
     /// Takes a row into account; fails in words.
-    pub(super) fn absorb(&mut self, row: &Row) -> Result<(), Message> {
+    pub(super) fn absorb(&mut self, row: &TableRow) -> Result<(), Message> {
         match row {
-            Row::Fields(fields) => {
+            TableRow::Fields(fields) => {
                 self.all.iter_mut().zip(fields).for_each(|(column, field)| {
                     column.absorb_field(field);
                 });
                 Ok(())
             }
-            Row::Object(object) => object.iter().try_for_each(|(name, value)| {
+            TableRow::Object(object) => object.iter().try_for_each(|(name, value)| {
                 let index = match self.index(name) {
                     Some(index) => index,
                     None => self.add(name)?,
@@ -139,15 +139,15 @@ impl Columns {
 }
 
 /// What stands in a column of a row.
-pub(super) fn cell(row: &Row, index: usize, name: &str, shape: &Shape) -> Cell {
+pub(super) fn cell(row: &TableRow, index: usize, name: &str, shape: &Shape) -> Cell {
     let field = match row {
-        Row::Object(object) => {
+        TableRow::Object(object) => {
             return match object.get(name) {
                 None | Some(Value::Null) => Cell::Null,
                 Some(value) => Cell::Json(value.clone()),
             };
         }
-        Row::Fields(fields) => fields.get(index).unwrap_or_default(),
+        TableRow::Fields(fields) => fields.get(index).unwrap_or_default(),
     };
     let as_text = || Cell::Json(Value::String(field.to_owned()));
     match shape {
@@ -160,10 +160,12 @@ pub(super) fn cell(row: &Row, index: usize, name: &str, shape: &Shape) -> Cell {
 }
 
 /// What stands in a column of a row, as a text.
-pub(super) fn text(row: &Row, index: usize, name: &str) -> Option<String> {
+pub(super) fn text(row: &TableRow, index: usize, name: &str) -> Option<String> {
     match row {
-        Row::Fields(fields) => fields.get(index).filter(|text| !text.is_empty()).map(str::to_owned),
-        Row::Object(object) => match (object.get(name)?, non_finite(object.get(name)?)) {
+        TableRow::Fields(fields) => {
+            fields.get(index).filter(|text| !text.is_empty()).map(str::to_owned)
+        }
+        TableRow::Object(object) => match (object.get(name)?, non_finite(object.get(name)?)) {
             (Value::Null, _) => None,
             (_, Some(number)) => Some(number.to_string()),
             (Value::String(text), None) => Some(text.clone()),

@@ -19,7 +19,7 @@ const PADDING_BYTES_MAX: u64 = 64 << 20;
 
 /// What a member is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::source) enum Kind {
+pub(in crate::source) enum MemberKind {
     File,
     Folder,
     /// A symbolic or hard link.
@@ -35,7 +35,7 @@ pub(in crate::source) enum Kind {
 pub(in crate::source) struct Member {
     /// As it stands there; not necessarily UTF-8.
     pub(in crate::source) name: Vec<u8>,
-    pub(in crate::source) kind: Kind,
+    pub(in crate::source) kind: MemberKind,
     /// Its first byte, decompressed.
     pub(in crate::source) offset: u64,
     pub(in crate::source) bytes: u64,
@@ -124,13 +124,15 @@ impl Members {
             let name = ahead.name.take().unwrap_or(name);
             let is_folder_by_name = kind.is_file() && name.ends_with(b"/");
             let kind = match kind {
-                _ if ahead.is_sparse || kind.is_gnu_sparse() => Kind::Sparse,
-                _ if is_folder_by_name || kind.is_dir() => Kind::Folder,
-                _ if kind.is_file() || kind.is_contiguous() => Kind::File,
-                _ if kind.is_symlink() || kind.is_hard_link() => Kind::Link,
-                _ => Kind::Other,
+                _ if ahead.is_sparse || kind.is_gnu_sparse() => MemberKind::Sparse,
+                _ if is_folder_by_name || kind.is_dir() => MemberKind::Folder,
+                _ if kind.is_file() || kind.is_contiguous() => MemberKind::File,
+                _ if kind.is_symlink() || kind.is_hard_link() => MemberKind::Link,
+                _ => MemberKind::Other,
             };
-            if kind == Kind::Sparse && header.as_gnu().is_some_and(tar::GnuHeader::is_extended) {
+            if kind == MemberKind::Sparse
+                && header.as_gnu().is_some_and(tar::GnuHeader::is_extended)
+            {
                 return Err(self.input.malformed(
                     Some(format!("member {}", shown(&name))),
                     start,

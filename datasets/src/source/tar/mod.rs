@@ -24,7 +24,7 @@ use crate::{Error, LeftOut};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
-use plan::{From, Plan};
+use plan::{From, ShardPlan};
 use samples::{Group, Part, Samples, Wish, Yield};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
@@ -84,7 +84,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     if survey.samples == 0 {
         return Err(malformed("no samples in it; expected members such as 0001.jpg".into()));
     }
-    let plan = Plan::of(&survey, options).map_err(malformed)?;
+    let plan = ShardPlan::of(&survey, options).map_err(malformed)?;
     if survey.shares_keys {
         check_names_differ(&shards)?;
     }
@@ -138,7 +138,7 @@ struct TarSource {
     schema: SourceSchema,
     size: Size,
     shares_keys: bool,
-    plan: Plan,
+    plan: ShardPlan,
     shards: Vec<StorePath>,
     next_shard: usize,
     open: Option<Samples>,
@@ -184,7 +184,7 @@ impl Advance for TarSource {
     }
 
     fn finish(&mut self) -> Finished {
-        let Plan { labels, unused_labels, .. } = &self.plan;
+        let ShardPlan { labels, unused_labels, .. } = &self.plan;
         Finished { labels: labels.clone(), unused_labels: unused_labels.clone() }
     }
 }
@@ -289,7 +289,7 @@ impl TarSource {
 }
 
 /// The longest that a part may be where it is read in the second pass.
-fn wanted(plan: &Plan, part: &str, is_plain: bool) -> Option<Wish> {
+fn wanted(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<Wish> {
     if plan.content.iter().any(|name| name == part) {
         let wish = Wish { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
         return (!is_plain).then_some(wish);

@@ -33,7 +33,7 @@ pub(super) struct Column {
 
 /// The role of each part.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ShardPlan {
     /// Parts that are the content; a sample has one of them.
     pub(super) content: Vec<String>,
     pub(super) kind: ContentKind,
@@ -49,7 +49,7 @@ pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
 }
 
-impl Plan {
+impl ShardPlan {
     /// For what a survey found; fails in words.
     pub(super) fn of(survey: &Survey, options: &SourceOptions) -> Result<Self, Message> {
         let content = content_of(survey, options.content.as_deref())?;

@@ -3,7 +3,7 @@
 //! The key of a member is its path up to the first dot of its last component; what follows is its
 //! part, in lower case. Members of a sample stand one behind the other.
 
-use super::members::{Kind, Member, Members};
+use super::members::{Member, MemberKind, Members};
 use crate::message::Message;
 use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::names::{Seen, relative_path, shown};
@@ -103,9 +103,11 @@ impl Samples {
             reason,
         };
         let other = match member.kind {
-            Kind::Folder => Some(Entry::Ignored),
-            Kind::Other => Some(Entry::NotASample(left_out("a device, a pipe or a label".into()))),
-            Kind::Link | Kind::Sparse | Kind::File => None,
+            MemberKind::Folder => Some(Entry::Ignored),
+            MemberKind::Other => {
+                Some(Entry::NotASample(left_out("a device, a pipe or a label".into())))
+            }
+            MemberKind::Link | MemberKind::Sparse | MemberKind::File => None,
         };
         if let Some(other) = other {
             self.ready.push_back(Yield::Other(other));
@@ -139,10 +141,10 @@ impl Samples {
         }
         self.begin(key, &member)?;
         let bytes = match (member.kind, wanted(&name)) {
-            (Kind::File, Some(wish)) if member.bytes > wish.bytes_max => {
+            (MemberKind::File, Some(wish)) if member.bytes > wish.bytes_max => {
                 Some(Err(format!("{} bytes, the limit is {}", member.bytes, wish.bytes_max)))
             }
-            (Kind::File, Some(wish)) => {
+            (MemberKind::File, Some(wish)) => {
                 let mut held = self.members.read(&member)?;
                 let more = member.bytes.saturating_mul(wish.memory_per_byte.saturating_sub(1));
                 held.grow(more).map_err(|over| {
@@ -155,12 +157,12 @@ impl Samples {
         };
         let group = self.open.as_mut().expect("begin() opens it");
         match member.kind {
-            Kind::Link => {
+            MemberKind::Link => {
                 let problem = Message::from(format!("{} is a link", member.shown()));
                 let remedy = "archive with --dereference and --hard-dereference";
                 group.broken = Some(problem.remedy(remedy));
             }
-            Kind::Sparse => {
+            MemberKind::Sparse => {
                 let problem = Message::from(format!("{} is stored with holes", member.shown()));
                 group.broken = Some(problem.remedy("archive without --sparse"));
             }

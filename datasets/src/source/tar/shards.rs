@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_shards() {
+    fn names_determine_shards() {
         assert!(has_tar_name(Path::new("a/b-0.TAR.GZ")) && has_tar_name(Path::new("x.tzst")));
         assert!(!has_tar_name(Path::new(".hidden.tar")) && !has_tar_name(Path::new("tar")));
     }

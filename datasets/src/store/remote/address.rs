@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_patterns_of_each_store_are_told() {
+    fn names_and_patterns_of_each_store_are_listed() {
         assert_eq!(keys("s3://bucket"), [""]);
         assert_eq!(keys("s3://bucket/a/b%20c/"), ["a/b c"]);
         assert_eq!(keys("gs://bucket/x-{08..10}.tar"), ["x-08.tar", "x-09.tar", "x-10.tar"]);

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -17,14 +17,14 @@ pub struct AdjustGamma {
     pub gain: f64,
 }
 
-const NOT_NEGATIVE: Kind =
-    Kind::Number(Bounds { least: 0.0, is_least_excluded: false, most: None });
+const NOT_NEGATIVE: KeyType =
+    KeyType::Number(Bounds { least: 0.0, is_least_excluded: false, most: None });
 
 impl Data for AdjustGamma {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "adjust_gamma",
         about: "raises every value, as a share of 255, to the power of `gamma`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,

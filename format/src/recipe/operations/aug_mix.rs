@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -45,7 +45,7 @@ impl Data for AugMix {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "aug_mix",
         about: "mixes the picture with the results of chains of random operations on it",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -66,31 +66,35 @@ impl Data for AugMix {
         keys: &[
             Key::optional(
                 "severity",
-                Kind::WholeIn { least: 1, most: 10 },
+                KeyType::WholeIn { least: 1, most: 10 },
                 Value::Whole(3),
                 "the number of magnitudes to draw from, of 10",
             ),
             Key::optional(
                 "mixture_width",
-                Kind::WholeIn { least: 1, most: 16 },
+                KeyType::WholeIn { least: 1, most: 16 },
                 Value::Whole(3),
                 "the chains",
             ),
             Key::optional(
                 "chain_depth",
-                Kind::WholeIn { least: 0, most: 16 },
+                KeyType::WholeIn { least: 0, most: 16 },
                 Value::Whole(0),
                 "the number of operations of a chain; 0: 1 to 3, at random",
             ),
             Key::optional(
                 "alpha",
-                Kind::Number(Bounds { least: 0.01, is_least_excluded: false, most: Some(1000.0) }),
+                KeyType::Number(Bounds {
+                    least: 0.01,
+                    is_least_excluded: false,
+                    most: Some(1000.0),
+                }),
                 Value::Number(1.0),
                 "the parameter of the beta and Dirichlet distributions of the weights",
             ),
             Key::optional(
                 "all_ops",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(true),
                 "whether brightness, colour, contrast and sharpness change too",
             ),

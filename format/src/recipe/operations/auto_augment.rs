@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -26,7 +26,7 @@ impl Data for AutoAugment {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "auto_augment",
         about: "applies one of 25 pairs of operations, learnt for a dataset",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -45,7 +45,7 @@ impl Data for AutoAugment {
         keys: &[
             Key::optional(
                 "policy",
-                Kind::Word { choices: AugmentPolicy::NAMES },
+                KeyType::Word { choices: AugmentPolicy::NAMES },
                 Value::Word(AugmentPolicy::NAMES[0]),
                 "the dataset for which the pairs were learnt",
             ),

@@ -2,7 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes, numbers,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
+    numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -41,7 +42,7 @@ const fn factors(name: &'static str, middle: f64, about: &'static str) -> Key {
     } else {
         (Bounds { least: 0.0, is_least_excluded: false, most: None }, &[1.0, 1.0])
     };
-    let kind = Kind::Interval { bounds, middle: Some(middle) };
+    let kind = KeyType::Interval { bounds, middle: Some(middle) };
     Key::optional(name, kind, numbers(default), about)
 }
 
@@ -59,7 +60,7 @@ impl Data for ColorJitter {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "color_jitter",
         about: "changes brightness, contrast, saturation and hue by random factors",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,

@@ -2,7 +2,9 @@
 
 use super::Data;
 use crate::recipe::ColorSpace;
-use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes};
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+};
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
@@ -19,7 +21,7 @@ impl Data for ConvertColor {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "convert_color",
         about: "converts RGB to another colour space, as OpenCV does",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes { channels: &[3], ..Takes::IMAGE }],
         gives: Gives::IMAGE,
@@ -27,7 +29,7 @@ impl Data for ConvertColor {
         random: &[],
         keys: &[Key::required(
             "space",
-            Kind::Word { choices: ColorSpace::NAMES },
+            KeyType::Word { choices: ColorSpace::NAMES },
             Value::Word(ColorSpace::Hsv.name()),
             "the colour space",
         )],

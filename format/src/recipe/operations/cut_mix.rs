@@ -2,7 +2,7 @@
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Place, RandomParameter, Takes,
+    Declaration, Gives, Needs, OnTargets, Phase, RandomParameter, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -29,7 +29,7 @@ impl Data for CutMix {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "cut_mix",
         about: "replaces a rectangle of each sample of a batch by that of another",
-        place: Place::Batch,
+        phase: Phase::Batch,
         targets: OnTargets::Refuses,
         takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
         gives: Gives::BATCH,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, ValueKind,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sizes::SizeRange;
@@ -38,7 +38,7 @@ impl Data for Decode {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "decode",
         about: "decodes a file to a picture, exactly unless a key asks for speed",
-        place: Place::Decode,
+        phase: Phase::Decode,
         targets: OnTargets::Leaves,
         takes: &[Takes::ENCODED],
         gives: Gives {
@@ -52,26 +52,26 @@ impl Data for Decode {
         keys: &[
             Key::added(
                 "scaled",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(false),
                 "whether a JPEG may be decoded at 1/2, 1/4 or 1/8 of its resolution before it is \
                  resized",
             ),
             Key::added(
                 "orient",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(false),
                 "whether a JPEG is rotated and mirrored according to its Exif orientation",
             ),
             Key::added(
                 "on_error",
-                Kind::Word { choices: OnError::NAMES },
+                KeyType::Word { choices: OnError::NAMES },
                 Value::Word(OnError::Fail.name()),
                 "for a damaged JPEG: an error, or (lenient) the pixels that libjpeg recovers",
             ),
             Key::added(
                 "mode",
-                Kind::Word { choices: DecodeMode::NAMES },
+                KeyType::Word { choices: DecodeMode::NAMES },
                 Value::Word(DecodeMode::Rgb.name()),
                 "the channels of the picture and their type",
             ),

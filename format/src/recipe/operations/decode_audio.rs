@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, ValueKind,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -36,7 +36,7 @@ impl Data for DecodeAudio {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "decode_audio",
         about: "decodes a WAV, FLAC or MP3 file, mixes its channels and resamples it",
-        place: Place::Decode,
+        phase: Phase::Decode,
         targets: OnTargets::Refuses,
         takes: &[Takes::ENCODED],
         gives: Gives {
@@ -50,13 +50,13 @@ impl Data for DecodeAudio {
         keys: &[
             Key::required(
                 "sample_rate",
-                Kind::WholeIn { least: 1, most: Self::SAMPLE_RATE_MAX },
+                KeyType::WholeIn { least: 1, most: Self::SAMPLE_RATE_MAX },
                 Value::Whole(16_000),
                 "samples per second; files at another rate are resampled",
             ),
             Key::optional(
                 "num_channels",
-                Kind::WholeIn { least: 1, most: Self::CHANNELS_MAX },
+                KeyType::WholeIn { least: 1, most: Self::CHANNELS_MAX },
                 Value::Whole(1),
                 "channels; 1: the mean of all",
             ),

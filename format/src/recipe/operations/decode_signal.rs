@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, ValueKind,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -28,7 +28,7 @@ impl Data for DecodeSignal {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "decode_signal",
         about: "reads measurements from a NumPy file",
-        place: Place::Decode,
+        phase: Phase::Decode,
         targets: OnTargets::Refuses,
         takes: &[Takes::ENCODED],
         gives: Gives {
@@ -41,7 +41,7 @@ impl Data for DecodeSignal {
         random: &[],
         keys: &[Key::required(
             "num_channels",
-            Kind::WholeIn { least: 1, most: Self::CHANNELS_MAX },
+            KeyType::WholeIn { least: 1, most: Self::CHANNELS_MAX },
             Value::Whole(2),
             "channels of every file",
         )],

@@ -2,7 +2,8 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes, numbers,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
+    numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -40,14 +41,14 @@ const fn of_axes(
     about: &'static str,
 ) -> Key {
     let bounds = Bounds { least: 0.0, is_least_excluded: false, most };
-    Key::optional(name, Kind::Numbers { counts: &[1, 2], bounds }, numbers(default), about)
+    Key::optional(name, KeyType::Numbers { counts: &[1, 2], bounds }, numbers(default), about)
 }
 
 impl Data for ElasticTransform {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "elastic_transform",
         about: "moves pixels by smooth random fields",
-        place: Place::Picture,
+        phase: Phase::Picture,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
@@ -66,7 +67,7 @@ impl Data for ElasticTransform {
             ),
             Key::optional(
                 "interpolation",
-                Kind::Word { choices: INTERPOLATIONS },
+                KeyType::Word { choices: INTERPOLATIONS },
                 Value::Word(INTERPOLATIONS[0]),
                 "how a pixel is computed, as PyTorch's grid_sample does",
             ),

@@ -1,7 +1,7 @@
 //! `fill`: the key of operations that colour pixels outside the picture.
 
 use crate::recipe::Fill;
-use crate::recipe::declaration::{Key, Kind};
+use crate::recipe::declaration::{Key, KeyType};
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
@@ -20,7 +20,7 @@ pub(super) const fn key_of_grey() -> Key {
 }
 
 const fn key_with(default: &'static [u32]) -> Key {
-    let kind = Kind::Wholes { counts: &[1, 3, 4], least: 0, most: 255 };
+    let kind = KeyType::Wholes { counts: &[1, 3, 4], least: 0, most: 255 };
     let about = "the colour outside the picture, for all channels or for each";
     Key::optional(NAME, kind, Value::Wholes(Cow::Borrowed(default)), about)
 }

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, WholeSize,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, WholeSize,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -23,7 +23,7 @@ impl Data for FiveCrop {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "five_crop",
         about: "cuts out the four corners and the middle: five pictures",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
@@ -31,7 +31,7 @@ impl Data for FiveCrop {
         random: &[],
         keys: &[Key::required(
             "size",
-            Kind::size(WholeSize::Square),
+            KeyType::size(WholeSize::Square),
             Value::Whole(224),
             "both sides in pixels, or height and width",
         )],

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -23,7 +23,7 @@ const VALUES: Bounds = Bounds { least: -3e38, is_least_excluded: false, most: So
 /// The key `length`.
 pub(super) const LENGTH: Key = Key::required(
     "length",
-    Kind::WholeIn { least: 1, most: LENGTH_MAX },
+    KeyType::WholeIn { least: 1, most: LENGTH_MAX },
     Value::Whole(16_000),
     "steps in time",
 );
@@ -31,7 +31,7 @@ pub(super) const LENGTH: Key = Key::required(
 /// The key `value`.
 pub(super) const VALUE: Key = Key::optional(
     "value",
-    Kind::Number(VALUES),
+    KeyType::Number(VALUES),
     Value::Number(0.0),
     "the value of the padding of what is shorter",
 );
@@ -48,7 +48,7 @@ impl Data for FixLength {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "fix_length",
         about: "cuts the end off, or pads it, to a length in time",
-        place: Place::Series,
+        phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: Takes::SERIES,
         gives: Gives { size: Property::Key("length"), ..Gives::SERIES },

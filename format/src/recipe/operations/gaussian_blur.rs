@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
     WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
@@ -32,7 +32,7 @@ impl Data for GaussianBlur {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "gaussian_blur",
         about: "blurs by a Gaussian kernel of a random deviation",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -41,13 +41,13 @@ impl Data for GaussianBlur {
         keys: &[
             Key::required(
                 "kernel_size",
-                Kind::Size { whole: WholeSize::Square, least: 1, most: KERNEL_MAX },
+                KeyType::Size { whole: WholeSize::Square, least: 1, most: KERNEL_MAX },
                 Value::Whole(3),
                 "odd, both sides of the kernel in pixels, or height and width",
             ),
             Key::optional(
                 "sigma",
-                Kind::Interval {
+                KeyType::Interval {
                     bounds: Bounds { least: 0.0, is_least_excluded: true, most: None },
                     middle: None,
                 },

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -24,7 +24,7 @@ impl Data for GaussianNoise {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "gaussian_noise",
         about: "adds normal noise to every value",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -36,19 +36,19 @@ impl Data for GaussianNoise {
         keys: &[
             Key::optional(
                 "mean",
-                Kind::Number(Bounds { least: -1.0, is_least_excluded: false, most: Some(1.0) }),
+                KeyType::Number(Bounds { least: -1.0, is_least_excluded: false, most: Some(1.0) }),
                 Value::Number(0.0),
                 "the mean, as a share of 255",
             ),
             Key::optional(
                 "sigma",
-                Kind::Number(Bounds { least: 0.0, is_least_excluded: false, most: Some(16.0) }),
+                KeyType::Number(Bounds { least: 0.0, is_least_excluded: false, most: Some(16.0) }),
                 Value::Number(0.1),
                 "the standard deviation, as a share of 255",
             ),
             Key::optional(
                 "clip",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(true),
                 "whether values are clipped; otherwise they are taken modulo 256",
             ),

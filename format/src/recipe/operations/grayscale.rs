@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -20,7 +20,7 @@ impl Data for Grayscale {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "grayscale",
         about: "makes the picture grey, in one channel or three equal ones",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives { channels: Property::Key("num_output_channels"), ..Gives::IMAGE },
@@ -28,7 +28,7 @@ impl Data for Grayscale {
         random: &[],
         keys: &[Key::optional(
             "num_output_channels",
-            Kind::Whole { choices: &[1, 3] },
+            KeyType::Whole { choices: &[1, 3] },
             Value::Whole(1),
             "the channels of the result",
         )],

@@ -1,7 +1,9 @@
 //! `layout`: the order of the axes.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes};
+use crate::recipe::declaration::{
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Layout, SampleType};
@@ -11,7 +13,7 @@ impl Data for Layout {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "layout",
         about: "sets the order of the axes of the result",
-        place: Place::Elements,
+        phase: Phase::Elements,
         targets: OnTargets::Leaves,
         takes: &[Takes::ANY_IMAGE, Takes::TENSOR],
         gives: Gives::TENSOR,
@@ -19,7 +21,7 @@ impl Data for Layout {
         random: &[],
         keys: &[Key::required(
             "layout",
-            Kind::Word { choices: Layout::OF_IMAGES },
+            KeyType::Word { choices: Layout::OF_IMAGES },
             Value::Word(Layout::Nchw.name()),
             "the axes of a batch; without this operation NHWC",
         )],

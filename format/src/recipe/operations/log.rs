@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::LogBase;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -30,7 +30,7 @@ impl Data for Log {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "log",
         about: "takes the logarithm of every value",
-        place: Place::Series,
+        phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: Takes::SERIES,
         gives: Gives::SERIES,
@@ -39,19 +39,19 @@ impl Data for Log {
         keys: &[
             Key::optional(
                 "base",
-                Kind::Word { choices: LogBase::NAMES },
+                KeyType::Word { choices: LogBase::NAMES },
                 Value::Word(LogBase::E.name()),
                 "the base",
             ),
             Key::optional(
                 "floor",
-                Kind::Number(FLOORS),
+                KeyType::Number(FLOORS),
                 Value::Number(1e-10),
                 "what smaller values are replaced by",
             ),
             Key::optional(
                 "multiplier",
-                Kind::Number(FACTORS),
+                KeyType::Number(FACTORS),
                 Value::Number(1.0),
                 "the factor of the logarithm",
             ),

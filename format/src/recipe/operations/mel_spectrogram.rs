@@ -2,7 +2,7 @@
 
 use super::{Data, Stft};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, ValueKind,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -44,7 +44,7 @@ impl Data for MelSpectrogram {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "mel_spectrogram",
         about: "computes the magnitude or power of mel bands over time",
-        place: Place::Series,
+        phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: &[Takes::AUDIO],
         gives: Gives {
@@ -61,30 +61,30 @@ impl Data for MelSpectrogram {
             Stft::POWER,
             Key::optional(
                 "n_mels",
-                Kind::WholeIn { least: 1, most: MELS_MAX },
+                KeyType::WholeIn { least: 1, most: MELS_MAX },
                 Value::Whole(80),
                 "mel bands",
             ),
             Key::optional(
                 "f_min",
-                Kind::Number(Bounds::NOT_NEGATIVE),
+                KeyType::Number(Bounds::NOT_NEGATIVE),
                 Value::Number(0.0),
                 "the lowest frequency in Hz",
             ),
             Key::absent(
                 "f_max",
-                Kind::Number(Bounds::POSITIVE),
+                KeyType::Number(Bounds::POSITIVE),
                 "the highest frequency in Hz; none: half the sample rate",
             ),
             Key::optional(
                 "mel_scale",
-                Kind::Word { choices: MelScale::NAMES },
+                KeyType::Word { choices: MelScale::NAMES },
                 Value::Word(MelScale::Slaney.name()),
                 "how frequency becomes mel",
             ),
             Key::optional(
                 "norm",
-                Kind::Word { choices: MelNorm::NAMES },
+                KeyType::Word { choices: MelNorm::NAMES },
                 Value::Word(MelNorm::Slaney.name()),
                 "whether bands have an area of 1 (slaney) or a peak of 1",
             ),

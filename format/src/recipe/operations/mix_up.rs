@@ -2,7 +2,7 @@
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Place, RandomParameter, Takes,
+    Declaration, Gives, Needs, OnTargets, Phase, RandomParameter, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -27,7 +27,7 @@ impl Data for MixUp {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "mix_up",
         about: "blends the samples and labels of a batch with one another",
-        place: Place::Batch,
+        phase: Phase::Batch,
         targets: OnTargets::Refuses,
         takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::AUDIO, Takes::SPECTROGRAM, Takes::BATCH],
         gives: Gives::BATCH,

@@ -1,6 +1,6 @@
 //! Keys that operations on batches share: what labels become, and how samples are mixed.
 
-use crate::recipe::declaration::{Bounds, Key, Kind, RandomParameter};
+use crate::recipe::declaration::{Bounds, Key, KeyType, RandomParameter};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{CutBox, MixMode, MixPartner, SampleType, SoftLabels};
@@ -21,31 +21,32 @@ pub(super) const ROW: RandomParameter =
 /// The parameter of the distribution of lambda.
 pub(super) const fn alpha() -> Key {
     let about = "the parameter of the beta distribution of lambda";
-    Key::optional("alpha", Kind::Number(ALPHA), Value::Number(1.0), about)
+    Key::optional("alpha", KeyType::Number(ALPHA), Value::Number(1.0), about)
 }
 
 /// Classes.
 pub(super) const fn num_classes() -> Key {
-    let kind = Kind::WholeIn { least: 1, most: CLASSES_MAX };
+    let kind = KeyType::WholeIn { least: 1, most: CLASSES_MAX };
     Key::required("num_classes", kind, Value::Whole(10), "the number of classes of labels")
 }
 
 /// Smoothing of labels.
 pub(super) const fn label_smoothing(default: f64) -> Key {
     let about = "the share of the label that is divided evenly among all classes";
-    Key::optional("label_smoothing", Kind::Number(Bounds::UNIT), Value::Number(default), about)
+    Key::optional("label_smoothing", KeyType::Number(Bounds::UNIT), Value::Number(default), about)
 }
 
 /// Which samples have the same random parameters.
 pub(super) const fn mode() -> Key {
-    let (kind, default) = (Kind::Word { choices: MixMode::NAMES }, MixMode::Batch.name());
+    let (kind, default) = (KeyType::Word { choices: MixMode::NAMES }, MixMode::Batch.name());
     let about = "which samples share random parameters: all, none, or pairs";
     Key::optional("mode", kind, Value::Word(default), about)
 }
 
 /// What a sample is mixed with.
 pub(super) const fn partner() -> Key {
-    let (kind, default) = (Kind::Word { choices: MixPartner::NAMES }, MixPartner::Previous.name());
+    let (kind, default) =
+        (KeyType::Word { choices: MixPartner::NAMES }, MixPartner::Previous.name());
     let about = "which sample each is mixed with: the previous one, as in torchvision, or the \
         mirrored one, as in timm";
     Key::optional("partner", kind, Value::Word(default), about)
@@ -53,7 +54,7 @@ pub(super) const fn partner() -> Key {
 
 /// How a rectangle follows from lambda.
 pub(super) const fn cut_box(default: CutBox) -> Key {
-    let kind = Kind::Word { choices: CutBox::NAMES };
+    let kind = KeyType::Word { choices: CutBox::NAMES };
     let about =
         "whose definition of the rectangle is used; torchvision's is that of timm before 1.0.31";
     Key::optional("box", kind, Value::Word(default.name()), about)

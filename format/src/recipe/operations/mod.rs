@@ -73,7 +73,7 @@ mod trivial_augment_wide;
 mod warp;
 
 use super::Layout;
-use super::declaration::{Declaration, Key, Place, Presence};
+use super::declaration::{Declaration, Key, Phase, Presence};
 use super::error::Fault;
 use super::sample_type::SampleType;
 use super::sizes::SizeRange;
@@ -404,7 +404,7 @@ impl Operation {
     /// Whether it is executed on batches, or contains operations that are.
     pub fn is_on_batches(&self) -> bool {
         let of_content = || self.content().iter().any(Self::is_on_batches);
-        self.declaration().place == Place::Batch || of_content()
+        self.declaration().phase == Phase::Batch || of_content()
     }
 
     /// The name in a recipe file.

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes, numbers,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -23,7 +23,7 @@ impl Data for Normalize {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "normalize",
         about: "computes (x - mean) / std per channel, in a float type",
-        place: Place::Elements,
+        phase: Phase::Elements,
         targets: OnTargets::Leaves,
         takes: &[Takes::FLOATS, Takes::FEW_AUDIO, Takes::FEW_SPECTROGRAM, Takes::FEW_SIGNAL],
         gives: Gives::TENSOR,
@@ -32,13 +32,13 @@ impl Data for Normalize {
         keys: &[
             Key::required(
                 "mean",
-                Kind::PerChannel,
+                KeyType::PerChannel,
                 numbers(&[0.485, 0.456, 0.406]),
                 "the numbers to subtract, finite in the current type",
             ),
             Key::required(
                 "std",
-                Kind::PerChannel,
+                KeyType::PerChannel,
                 numbers(&[0.229, 0.224, 0.225]),
                 "the numbers to divide by, finite and not 0 in the current type",
             ),

@@ -1,7 +1,7 @@
 //! `one_hot`: labels as rows of float32.
 
 use super::{Data, mixing};
-use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Place, Takes};
+use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Phase, Takes};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{SampleType, SoftLabels};
@@ -18,7 +18,7 @@ impl Data for OneHot {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "one_hot",
         about: "makes each label a row with an element for each class",
-        place: Place::Batch,
+        phase: Phase::Batch,
         targets: OnTargets::Leaves,
         takes: &[
             Takes::ANY_IMAGE,

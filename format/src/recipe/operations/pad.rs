@@ -1,7 +1,7 @@
 //! `pad`: more pixels around a picture.
 
 use super::{Data, fill, padding};
-use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Place, Property, Takes};
+use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Phase, Property, Takes};
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::sizes::SizeRange;
@@ -23,7 +23,7 @@ impl Data for Pad {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "pad",
         about: "adds pixels on each side",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("padding"), ..Gives::IMAGE },

@@ -1,13 +1,13 @@
 //! `padding` and `padding_mode`: the keys of operations that add pixels around a picture.
 
-use crate::recipe::declaration::{Key, Kind, SIDE_MAX};
+use crate::recipe::declaration::{Key, KeyType, SIDE_MAX};
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Padding, PaddingMode};
 use std::borrow::Cow;
 
 const NAME: &str = "padding";
 const MODE: &str = "padding_mode";
-const KIND: Kind = Kind::Wholes { counts: &[1, 2, 4], least: 0, most: SIDE_MAX };
+const KIND: KeyType = KeyType::Wholes { counts: &[1, 2, 4], least: 0, most: SIDE_MAX };
 const ABOUT: &str =
     "pixels on every side; left and right, top and bottom; or left, top, right, bottom";
 
@@ -23,7 +23,7 @@ pub(super) const fn key() -> Key {
 
 /// The declaration of `padding_mode`.
 pub(super) const fn mode_key() -> Key {
-    let kind = Kind::Word { choices: PaddingMode::NAMES };
+    let kind = KeyType::Word { choices: PaddingMode::NAMES };
     let default = Value::Word(PaddingMode::Constant.name());
     let about = "what the padding is: `fill`, the border repeated, or the picture mirrored without \
                  or with its border";

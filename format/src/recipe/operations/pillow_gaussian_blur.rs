@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
     Takes, numbers,
 };
 use crate::recipe::value::{Value, Values};
@@ -34,7 +34,7 @@ impl Data for PillowGaussianBlur {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "pillow_gaussian_blur",
         about: "blurs as Pillow does, with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -43,7 +43,7 @@ impl Data for PillowGaussianBlur {
         keys: &[
             Key::optional(
                 "radius",
-                Kind::Interval {
+                KeyType::Interval {
                     bounds: Bounds { least: 0.0, is_least_excluded: false, most: Some(1000.0) },
                     middle: None,
                 },

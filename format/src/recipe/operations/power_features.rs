@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -31,7 +31,7 @@ impl Data for PowerFeatures {
         name: "power_features",
         about: "computes active and reactive power, RMS and CUSUM of each period of voltage and \
                 current",
-        place: Place::Series,
+        phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: &[Takes { channels: &[2], ..Takes::SIGNAL }],
         gives: Gives {
@@ -43,7 +43,7 @@ impl Data for PowerFeatures {
         random: &[],
         keys: &[Key::required(
             "period",
-            Kind::WholeIn { least: 1, most: LENGTH_MAX },
+            KeyType::WholeIn { least: 1, most: LENGTH_MAX },
             Value::Whole(128),
             "samples of a period of the mains",
         )],

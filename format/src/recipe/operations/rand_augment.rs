@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -29,7 +29,7 @@ impl Data for RandAugment {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "rand_augment",
         about: "applies `num_ops` of 14 operations, drawn at random, with one magnitude",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -44,19 +44,19 @@ impl Data for RandAugment {
         keys: &[
             Key::optional(
                 "num_ops",
-                Kind::WholeIn { least: 0, most: 100 },
+                KeyType::WholeIn { least: 0, most: 100 },
                 Value::Whole(2),
                 "the number of operations to apply",
             ),
             Key::optional(
                 "magnitude",
-                Kind::WholeIn { least: 0, most: 999 },
+                KeyType::WholeIn { least: 0, most: 999 },
                 Value::Whole(9),
                 "the index of the magnitude, below `num_magnitude_bins`",
             ),
             Key::optional(
                 "num_magnitude_bins",
-                Kind::WholeIn { least: 2, most: 1000 },
+                KeyType::WholeIn { least: 2, most: 1000 },
                 Value::Whole(31),
                 "the number of magnitudes",
             ),

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -24,7 +24,7 @@ impl Data for RandomAdjustSharpness {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_adjust_sharpness",
         about: "makes the picture sharper or softer with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -33,7 +33,7 @@ impl Data for RandomAdjustSharpness {
         keys: &[
             Key::required(
                 "sharpness_factor",
-                Kind::Number(Bounds { least: 0.0, is_least_excluded: false, most: None }),
+                KeyType::Number(Bounds { least: 0.0, is_least_excluded: false, most: None }),
                 Value::Number(2.0),
                 "0 smooths, 1 changes nothing, 2 sharpens",
             ),

@@ -2,7 +2,7 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
     Takes, WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
@@ -57,7 +57,7 @@ impl Data for RandomAffine {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_affine",
         about: "rotates, shifts, scales and shears at random, and resizes if `size` is set",
-        place: Place::Picture,
+        phase: Phase::Picture,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
@@ -78,25 +78,25 @@ impl Data for RandomAffine {
         keys: &[
             Key::required(
                 "degrees",
-                Kind::Interval { bounds: Bounds::DEGREES, middle: Some(0.0) },
+                KeyType::Interval { bounds: Bounds::DEGREES, middle: Some(0.0) },
                 Value::Number(15.0),
                 "angles in degrees; x: [-x, x]",
             ),
             Key::optional(
                 "translate",
-                Kind::Numbers { counts: &[2], bounds: Bounds::UNIT },
+                KeyType::Numbers { counts: &[2], bounds: Bounds::UNIT },
                 numbers(&[0.0, 0.0]),
                 "largest shifts as shares of width and height",
             ),
             Key::optional(
                 "scale",
-                Kind::Interval { bounds: Bounds::POSITIVE, middle: None },
+                KeyType::Interval { bounds: Bounds::POSITIVE, middle: None },
                 numbers(&[1.0, 1.0]),
                 "scales",
             ),
             Key::optional(
                 "shear",
-                Kind::Numbers { counts: &[1, 2, 4], bounds: Bounds::DEGREES },
+                KeyType::Numbers { counts: &[1, 2, 4], bounds: Bounds::DEGREES },
                 numbers(&[0.0, 0.0, 0.0, 0.0]),
                 "shears in degrees, low and high along rows and then along columns; x: [-x, x]",
             ),
@@ -104,18 +104,18 @@ impl Data for RandomAffine {
             fill::key(),
             Key::absent(
                 "center",
-                Kind::Numbers { counts: &[2], bounds: Bounds::POSITION },
+                KeyType::Numbers { counts: &[2], bounds: Bounds::POSITION },
                 "column and row of the fixed point; none: the centre",
             ),
             Key::absent(
                 "size",
-                Kind::size(WholeSize::Square),
+                KeyType::size(WholeSize::Square),
                 "both sides of the result, or height and width, which the picture fills at scale \
                     1; none: the size of the picture",
             ),
             Key::optional(
                 "supersampling",
-                Kind::WholeOrWord { least: 1, most: Self::SUPERSAMPLING_MAX, choices: &[AUTO] },
+                KeyType::WholeOrWord { least: 1, most: Self::SUPERSAMPLING_MAX, choices: &[AUTO] },
                 Value::Whole(1),
                 "samples along each side of a pixel, which is the mean of all of them; auto: \
                  depends on the scale",

@@ -2,7 +2,7 @@
 
 use super::{Data, Operation};
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Property, Takes,
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Property, Takes,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
@@ -22,7 +22,7 @@ impl Data for RandomApply {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_apply",
         about: "applies all of `operations` with probability `p`",
-        place: Place::Choice,
+        phase: Phase::Choice,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },

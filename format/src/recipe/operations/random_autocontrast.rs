@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -22,7 +22,7 @@ impl Data for RandomAutocontrast {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_autocontrast",
         about: "stretches each channel to the full range with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Place, RandomParameter, Takes,
+    Declaration, Gives, Needs, OnTargets, Phase, RandomParameter, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -16,7 +16,7 @@ impl Data for RandomChannelPermutation {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_channel_permutation",
         about: "puts the channels in a random order",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,

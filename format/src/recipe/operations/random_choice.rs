@@ -3,7 +3,7 @@
 use super::{Data, Operation};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
     numbers,
 };
 use crate::recipe::error::Fault;
@@ -26,7 +26,7 @@ impl Data for RandomChoice {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_choice",
         about: "applies one of `operations`, chosen with the weights `p`",
-        place: Place::Choice,
+        phase: Phase::Choice,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
@@ -39,7 +39,7 @@ impl Data for RandomChoice {
             Key::operations(),
             Key::optional(
                 "p",
-                Kind::Weights,
+                KeyType::Weights,
                 numbers(&[]),
                 "the weights of the operations; none: all are equal",
             ),

@@ -2,7 +2,7 @@
 
 use super::{Data, fill, padding};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
     WholeSize,
 };
 use crate::recipe::error::Fault;
@@ -56,7 +56,7 @@ impl Data for RandomCrop {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_crop",
         about: "cuts out a random part, of the padded picture if `padding` is set",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
@@ -74,14 +74,14 @@ impl Data for RandomCrop {
         keys: &[
             Key::required(
                 "size",
-                Kind::size(WholeSize::Square),
+                KeyType::size(WholeSize::Square),
                 Value::Whole(224),
                 "both sides in pixels, or height and width",
             ),
             padding::key(),
             Key::optional(
                 "pad_if_needed",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(false),
                 "whether a side that is too short is padded on both ends",
             ),

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
     Takes, numbers,
 };
 use crate::recipe::error::Fault;
@@ -42,17 +42,17 @@ pub struct RandomErasing {
 /// Most rectangles.
 const COUNT_MAX: u32 = 64;
 
-const fn interval(is_least_excluded: bool, most: Option<f64>) -> Kind {
-    Kind::Interval { bounds: Bounds { least: 0.0, is_least_excluded, most }, middle: None }
+const fn interval(is_least_excluded: bool, most: Option<f64>) -> KeyType {
+    KeyType::Interval { bounds: Bounds { least: 0.0, is_least_excluded, most }, middle: None }
 }
 
-const COUNT: Kind = Kind::WholeIn { least: 1, most: COUNT_MAX };
+const COUNT: KeyType = KeyType::WholeIn { least: 1, most: COUNT_MAX };
 
 impl Data for RandomErasing {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_erasing",
         about: "replaces rectangles of the tensor with probability `p`",
-        place: Place::Tensor,
+        phase: Phase::Tensor,
         targets: OnTargets::Leaves,
         takes: &[Takes::ANY_IMAGE, Takes::TENSOR],
         gives: Gives::TENSOR,
@@ -86,14 +86,14 @@ impl Data for RandomErasing {
             Key::optional("ratio", interval(true, None), numbers(&[0.3, 3.3]), "height over width"),
             Key::optional(
                 "mode",
-                Kind::Word { choices: ErasingMode::NAMES },
+                KeyType::Word { choices: ErasingMode::NAMES },
                 Value::Word(ErasingMode::NAMES[0]),
                 "what replaces the elements: `value`, one normal number per channel, or one per \
                     element",
             ),
             Key::optional(
                 "value",
-                Kind::PerChannel,
+                KeyType::PerChannel,
                 numbers(&[0.0]),
                 "the value of each channel, or of all channels",
             ),

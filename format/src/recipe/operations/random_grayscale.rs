@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -19,7 +19,7 @@ impl Data for RandomGrayscale {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_grayscale",
         about: "makes all channels grey with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,

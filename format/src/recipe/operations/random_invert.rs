@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -18,7 +18,7 @@ impl Data for RandomInvert {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_invert",
         about: "inverts all channels with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
     Takes,
 };
 use crate::recipe::error::Fault;
@@ -44,7 +44,7 @@ impl Data for RandomIouCrop {
         name: "random_iou_crop",
         about: "cuts out a random part that overlaps with a box, or nothing; needs one target of \
                 boxes",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
@@ -65,31 +65,31 @@ impl Data for RandomIouCrop {
         keys: &[
             Key::optional(
                 "min_scale",
-                Kind::Number(SHARE),
+                KeyType::Number(SHARE),
                 Value::Number(0.3),
                 "least side as a share of that of the picture",
             ),
             Key::optional(
                 "max_scale",
-                Kind::Number(SHARE),
+                KeyType::Number(SHARE),
                 Value::Number(1.0),
                 "largest side as a share of that of the picture",
             ),
             Key::optional(
                 "min_aspect_ratio",
-                Kind::Number(Bounds::POSITIVE),
+                KeyType::Number(Bounds::POSITIVE),
                 Value::Number(0.5),
                 "least width over height",
             ),
             Key::optional(
                 "max_aspect_ratio",
-                Kind::Number(Bounds::POSITIVE),
+                KeyType::Number(Bounds::POSITIVE),
                 Value::Number(2.0),
                 "largest width over height",
             ),
             Key::optional(
                 "sampler_options",
-                Kind::Numbers {
+                KeyType::Numbers {
                     counts: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
                     bounds: Bounds::NOT_NEGATIVE,
                 },
@@ -98,7 +98,7 @@ impl Data for RandomIouCrop {
             ),
             Key::optional(
                 "trials",
-                Kind::WholeIn { least: 1, most: 1000 },
+                KeyType::WholeIn { least: 1, most: 1000 },
                 Value::Whole(40),
                 "attempts before another option is drawn",
             ),

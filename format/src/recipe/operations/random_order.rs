@@ -2,7 +2,7 @@
 
 use super::{Data, Operation};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Needs, OnTargets, Place, Property, RandomParameter, Takes,
+    Declaration, Gives, Key, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
@@ -19,7 +19,7 @@ impl Data for RandomOrder {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_order",
         about: "applies all of `operations` in a random order",
-        place: Place::Choice,
+        phase: Phase::Choice,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },

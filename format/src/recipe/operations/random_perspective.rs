@@ -2,7 +2,8 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
+    Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -40,7 +41,7 @@ impl Data for RandomPerspective {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_perspective",
         about: "moves the corners inwards at random, with probability `p`",
-        place: Place::Picture,
+        phase: Phase::Picture,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
@@ -56,7 +57,7 @@ impl Data for RandomPerspective {
         keys: &[
             Key::optional(
                 "distortion_scale",
-                Kind::Number(Bounds::UNIT),
+                KeyType::Number(Bounds::UNIT),
                 Value::Number(0.5),
                 "how far a corner can move, as a share of half the side",
             ),

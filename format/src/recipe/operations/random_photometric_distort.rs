@@ -2,7 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes, numbers,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
+    numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -33,11 +34,11 @@ pub struct RandomPhotometricDistort {
 /// An interval of factors.
 const fn factors(name: &'static str, default: &'static [f64], about: &'static str) -> Key {
     let bounds = Bounds { least: 0.0, is_least_excluded: false, most: None };
-    Key::optional(name, Kind::Interval { bounds, middle: None }, numbers(default), about)
+    Key::optional(name, KeyType::Interval { bounds, middle: None }, numbers(default), about)
 }
 
 /// An interval of shifts.
-const HUE: Kind = Kind::Interval {
+const HUE: KeyType = KeyType::Interval {
     bounds: Bounds { least: -0.5, is_least_excluded: false, most: Some(0.5) },
     middle: None,
 };
@@ -47,7 +48,7 @@ impl Data for RandomPhotometricDistort {
         name: "random_photometric_distort",
         about: "changes brightness, contrast, saturation, hue and the order of the channels, each \
                 with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,

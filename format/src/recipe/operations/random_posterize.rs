@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+    APPLIED, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -20,7 +20,7 @@ impl Data for RandomPosterize {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_posterize",
         about: "sets the lower bits of all values to 0 with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -29,7 +29,7 @@ impl Data for RandomPosterize {
         keys: &[
             Key::required(
                 "bits",
-                Kind::WholeIn { least: 1, most: 8 },
+                KeyType::WholeIn { least: 1, most: 8 },
                 Value::Whole(4),
                 "the number of upper bits that remain",
             ),

@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, SIDE_MAX,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, SIDE_MAX,
     Takes,
 };
 use crate::recipe::error::Fault;
@@ -25,13 +25,13 @@ pub struct RandomResize {
     pub antialias: bool,
 }
 
-const SIDE: Kind = Kind::WholeIn { least: 1, most: SIDE_MAX };
+const SIDE: KeyType = KeyType::WholeIn { least: 1, most: SIDE_MAX };
 
 impl Data for RandomResize {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_resize",
         about: "resizes to a random shorter side",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },

@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
     Takes, WholeSize, numbers,
 };
 use crate::recipe::value::{Value, Values};
@@ -42,16 +42,16 @@ pub struct RandomResizedCrop {
 }
 
 /// A positive interval up to `most`.
-const fn positive(most: Option<f64>) -> Kind {
+const fn positive(most: Option<f64>) -> KeyType {
     let bounds = Bounds { least: 0.0, is_least_excluded: true, most };
-    Kind::Interval { bounds, middle: None }
+    KeyType::Interval { bounds, middle: None }
 }
 
 impl Data for RandomResizedCrop {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_resized_crop",
         about: "cuts out a random part and resizes it",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
@@ -74,7 +74,7 @@ impl Data for RandomResizedCrop {
         keys: &[
             Key::required(
                 "size",
-                Kind::size(WholeSize::Square),
+                KeyType::size(WholeSize::Square),
                 Value::Whole(224),
                 "both sides in pixels, or height and width",
             ),

@@ -2,7 +2,7 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
     Takes,
 };
 use crate::recipe::error::Fault;
@@ -32,7 +32,7 @@ impl Data for RandomRotation {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_rotation",
         about: "rotates counterclockwise by a random angle",
-        place: Place::Picture,
+        phase: Phase::Picture,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("expand"), ..Gives::IMAGE },
@@ -41,21 +41,21 @@ impl Data for RandomRotation {
         keys: &[
             Key::required(
                 "degrees",
-                Kind::Interval { bounds: Bounds::DEGREES, middle: Some(0.0) },
+                KeyType::Interval { bounds: Bounds::DEGREES, middle: Some(0.0) },
                 Value::Number(15.0),
                 "angles in degrees; x: [-x, x]",
             ),
             Key::warp_interpolation(WarpInterpolation::Nearest),
             Key::optional(
                 "expand",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(false),
                 "whether the result is enlarged to contain the whole rotated picture; its size \
                     then varies",
             ),
             Key::absent(
                 "center",
-                Kind::Numbers { counts: &[2], bounds: Bounds::POSITION },
+                KeyType::Numbers { counts: &[2], bounds: Bounds::POSITION },
                 "column and row of the fixed point; none: the centre",
             ),
             fill::key(),

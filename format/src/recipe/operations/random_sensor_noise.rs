@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
     Takes, numbers,
 };
 use crate::recipe::value::{Value, Values};
@@ -30,7 +30,7 @@ impl Data for RandomSensorNoise {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_sensor_noise",
         about: "adds the noise of a sensor, coarse in red and blue, with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -43,7 +43,7 @@ impl Data for RandomSensorNoise {
         keys: &[
             Key::optional(
                 "strength",
-                Kind::Interval { bounds: Bounds::UNIT, middle: None },
+                KeyType::Interval { bounds: Bounds::UNIT, middle: None },
                 numbers(&[0.0, 0.05]),
                 "the largest noise, as a share of 256",
             ),

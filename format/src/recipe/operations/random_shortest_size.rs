@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter, SIDE_MAX,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, SIDE_MAX,
     Takes,
 };
 use crate::recipe::sizes::SizeRange;
@@ -57,7 +57,7 @@ impl Data for RandomShortestSize {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_shortest_size",
         about: "resizes to a shorter side chosen from a list",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
@@ -66,13 +66,13 @@ impl Data for RandomShortestSize {
         keys: &[
             Key::required(
                 "min_size",
-                Kind::WholeList { count_max: Sides::COUNT_MAX, least: 1, most: SIDE_MAX },
+                KeyType::WholeList { count_max: Sides::COUNT_MAX, least: 1, most: SIDE_MAX },
                 Value::Wholes(Cow::Borrowed(&[480, 512, 544])),
                 "the shorter sides in pixels",
             ),
             Key::absent(
                 "max_size",
-                Kind::WholeIn { least: 1, most: SIDE_MAX },
+                KeyType::WholeIn { least: 1, most: SIDE_MAX },
                 "the maximum of the longer side; none: no limit",
             ),
             Key::interpolation(),

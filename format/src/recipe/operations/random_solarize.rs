@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -20,7 +20,7 @@ impl Data for RandomSolarize {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_solarize",
         about: "inverts the values from `threshold` on with probability `p`",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -29,7 +29,7 @@ impl Data for RandomSolarize {
         keys: &[
             Key::required(
                 "threshold",
-                Kind::Number(Bounds { least: 0.0, is_least_excluded: false, most: Some(256.0) }),
+                KeyType::Number(Bounds { least: 0.0, is_least_excluded: false, most: Some(256.0) }),
                 Value::Number(128.0),
                 "the least value that is inverted",
             ),

@@ -3,7 +3,7 @@
 use super::{Data, fix_length};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Place, Property, RandomParameter, Takes,
+    Declaration, Gives, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -24,7 +24,7 @@ impl Data for RandomTimeCrop {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_time_crop",
         about: "cuts out a random part of a length in time",
-        place: Place::Series,
+        phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: Takes::SERIES,
         gives: Gives { size: Property::Key("length"), ..Gives::SERIES },

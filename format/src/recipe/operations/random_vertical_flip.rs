@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Place, Takes,
+    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -18,7 +18,7 @@ impl Data for RandomVerticalFlip {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_vertical_flip",
         about: "mirrors top to bottom with probability `p`",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,

@@ -3,7 +3,7 @@
 use super::{Data, fill};
 use crate::recipe::Fill;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property,
     RandomParameter, Takes, numbers,
 };
 use crate::recipe::error::Fault;
@@ -31,7 +31,7 @@ impl Data for RandomZoomOut {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "random_zoom_out",
         about: "puts the picture at a random position on a larger canvas, with probability `p`",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
@@ -46,7 +46,7 @@ impl Data for RandomZoomOut {
             fill::key(),
             Key::optional(
                 "side_range",
-                Kind::Interval {
+                KeyType::Interval {
                     bounds: Bounds { least: 1.0, is_least_excluded: false, most: None },
                     middle: None,
                 },

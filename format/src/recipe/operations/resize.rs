@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, SIDE_MAX, Takes, WholeSize,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, SIDE_MAX, Takes, WholeSize,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -44,7 +44,7 @@ impl Data for Resize {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "resize",
         about: "resizes to a shorter side, or to a height and width",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
@@ -53,7 +53,7 @@ impl Data for Resize {
         keys: &[
             Key::required(
                 "size",
-                Kind::size(WholeSize::ShorterSide),
+                KeyType::size(WholeSize::ShorterSide),
                 Value::Whole(256),
                 "the shorter side in pixels, or height and width",
             ),
@@ -61,7 +61,7 @@ impl Data for Resize {
             Key::antialias(),
             Key::absent(
                 "max_size",
-                Kind::WholeIn { least: 2, most: SIDE_MAX },
+                KeyType::WholeIn { least: 2, most: SIDE_MAX },
                 "the maximum of the longer side if `size` is the shorter one; none: no limit",
             ),
         ],

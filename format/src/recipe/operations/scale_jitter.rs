@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, RandomParameter,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
     SIDE_MAX, Takes, numbers,
 };
 use crate::recipe::sizes::SizeRange;
@@ -33,7 +33,7 @@ impl Data for ScaleJitter {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "scale_jitter",
         about: "resizes to fit into a size, which is scaled by a random factor",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Moves,
         takes: &[Takes::ANY_IMAGE],
         gives: Gives { size: Property::Variable, ..Gives::IMAGE },
@@ -42,13 +42,13 @@ impl Data for ScaleJitter {
         keys: &[
             Key::required(
                 "target_size",
-                Kind::Wholes { counts: &[2], least: 1, most: SIDE_MAX },
+                KeyType::Wholes { counts: &[2], least: 1, most: SIDE_MAX },
                 Value::Wholes(Cow::Borrowed(&[1024, 1024])),
                 "width and height that the picture fits into at a factor of 1",
             ),
             Key::optional(
                 "scale_range",
-                Kind::Interval { bounds: Bounds::POSITIVE, middle: None },
+                KeyType::Interval { bounds: Bounds::POSITIVE, middle: None },
                 numbers(&[0.1, 2.0]),
                 "factors",
             ),

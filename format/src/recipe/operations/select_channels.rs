@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -23,7 +23,7 @@ impl Data for SelectChannels {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "select_channels",
         about: "keeps some of the channels, in a given order",
-        place: Place::Series,
+        phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: Takes::SERIES,
         gives: Gives { channels: Property::Key("channels"), ..Gives::SERIES },
@@ -31,7 +31,7 @@ impl Data for SelectChannels {
         random: &[],
         keys: &[Key::required(
             "channels",
-            Kind::WholeList { count_max: COUNT_MAX, least: 0, most: COUNT_MAX as u32 - 1 },
+            KeyType::WholeList { count_max: COUNT_MAX, least: 0, most: COUNT_MAX as u32 - 1 },
             Value::Wholes(Cow::Borrowed(&[0])),
             "indices of the channels, from 0",
         )],

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -26,7 +26,7 @@ impl Data for SigmoidContrast {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "sigmoid_contrast",
         about: "raises the contrast by a sigmoid curve, or lowers it by its inverse",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Leaves,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -34,7 +34,7 @@ impl Data for SigmoidContrast {
         random: &[],
         keys: &[Key::required(
             "contrast",
-            Kind::Number(Bounds { least: -1.0, is_least_excluded: false, most: Some(1.0) }),
+            KeyType::Number(Bounds { least: -1.0, is_least_excluded: false, most: Some(1.0) }),
             Value::Number(0.5),
             "the share of the curve in the result; negative: the share of its inverse",
         )],

@@ -3,7 +3,7 @@
 use super::{Data, Stft};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Place, Property, Takes, ValueKind,
+    Declaration, Gives, Needs, OnTargets, Phase, Property, Takes, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -20,7 +20,7 @@ impl Data for Spectrogram {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "spectrogram",
         about: "computes the magnitude or power of each frequency over time",
-        place: Place::Series,
+        phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: &[Takes::AUDIO],
         gives: Gives {

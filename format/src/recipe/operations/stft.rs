@@ -1,6 +1,6 @@
 //! Keys and checks that operations on frames of sound have in common.
 
-use crate::recipe::declaration::{Key, Kind};
+use crate::recipe::declaration::{Key, KeyType};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Layout, PadMode, SampleType, Series};
@@ -33,36 +33,36 @@ pub struct Stft {
 impl Stft {
     pub(super) const N_FFT: Key = Key::required(
         "n_fft",
-        Kind::WholeIn { least: 4, most: N_FFT_MAX },
+        KeyType::WholeIn { least: 4, most: N_FFT_MAX },
         Value::Whole(400),
         "samples of a frame, an even number without prime factors above 5",
     );
     pub(super) const WIN_LENGTH: Key = Key::absent(
         "win_length",
-        Kind::WholeIn { least: 1, most: N_FFT_MAX },
+        KeyType::WholeIn { least: 1, most: N_FFT_MAX },
         "samples of the window; none: `n_fft`",
     );
     pub(super) const HOP_LENGTH: Key = Key::required(
         "hop_length",
-        Kind::WholeIn { least: 1, most: N_FFT_MAX },
+        KeyType::WholeIn { least: 1, most: N_FFT_MAX },
         Value::Whole(160),
         "samples from one frame to the next",
     );
     pub(super) const POWER: Key = Key::optional(
         "power",
-        Kind::Whole { choices: &[1, 2] },
+        KeyType::Whole { choices: &[1, 2] },
         Value::Whole(2),
         "1: magnitude, 2: power",
     );
     pub(super) const CENTER: Key = Key::optional(
         "center",
-        Kind::Switch,
+        KeyType::Switch,
         Value::Switch(true),
         "whether frames are centred at multiples of `hop_length`, with padded ends",
     );
     pub(super) const PAD_MODE: Key = Key::optional(
         "pad_mode",
-        Kind::Word { choices: PadMode::NAMES },
+        KeyType::Word { choices: PadMode::NAMES },
         Value::Word(PadMode::Constant.name()),
         "what the ends are padded with: zeros, as in librosa, or the mirrored sound, as in torch",
     );

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes, WholeSize,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, WholeSize,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -22,7 +22,7 @@ impl Data for TenCrop {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "ten_crop",
         about: "as `five_crop`, of the picture and of its mirror image: ten pictures",
-        place: Place::Geometry,
+        phase: Phase::Geometry,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
@@ -31,13 +31,13 @@ impl Data for TenCrop {
         keys: &[
             Key::required(
                 "size",
-                Kind::size(WholeSize::Square),
+                KeyType::size(WholeSize::Square),
                 Value::Whole(224),
                 "both sides in pixels, or height and width",
             ),
             Key::optional(
                 "vertical_flip",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(false),
                 "mirrors top to bottom, not left to right",
             ),

@@ -2,7 +2,8 @@
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, Takes,
+    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
+    Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -59,18 +60,18 @@ impl TimmMixup {
 
 const fn alpha(name: &'static str, default: f64, about: &'static str) -> Key {
     let bounds = Bounds { least: 0.0, ..mixing::ALPHA };
-    Key::optional(name, Kind::Number(bounds), Value::Number(default), about)
+    Key::optional(name, KeyType::Number(bounds), Value::Number(default), about)
 }
 
 const fn probability(name: &'static str, default: f64, about: &'static str) -> Key {
-    Key::optional(name, Kind::Number(Bounds::UNIT), Value::Number(default), about)
+    Key::optional(name, KeyType::Number(Bounds::UNIT), Value::Number(default), about)
 }
 
 impl Data for TimmMixup {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "timm_mixup",
         about: "blends the samples of a batch, or pastes rectangles, as timm does",
-        place: Place::Batch,
+        phase: Phase::Batch,
         targets: OnTargets::Refuses,
         takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
         gives: Gives::BATCH,
@@ -111,7 +112,7 @@ impl Data for TimmMixup {
             ),
             Key::absent(
                 "cutmix_minmax",
-                Kind::Interval { bounds: Bounds::UNIT, middle: None },
+                KeyType::Interval { bounds: Bounds::UNIT, middle: None },
                 "the sides of rectangles as shares of the picture's sides, instead of \
                     `cutmix_alpha`",
             ),
@@ -120,7 +121,7 @@ impl Data for TimmMixup {
             mixing::mode(),
             Key::optional(
                 "correct_lam",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(true),
                 "whether labels follow from the part of the rectangle inside the picture",
             ),

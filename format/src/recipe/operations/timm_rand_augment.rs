@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
+    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -40,14 +40,14 @@ pub struct TimmRandAugment {
     pub fill: Fill,
 }
 
-const NOT_NEGATIVE: Kind =
-    Kind::Number(Bounds { least: 0.0, is_least_excluded: false, most: None });
+const NOT_NEGATIVE: KeyType =
+    KeyType::Number(Bounds { least: 0.0, is_least_excluded: false, most: None });
 
 impl Data for TimmRandAugment {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "timm_rand_augment",
         about: "applies `num_ops` of 15 operations, drawn at random, as timm does",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -74,7 +74,7 @@ impl Data for TimmRandAugment {
         keys: &[
             Key::optional(
                 "num_ops",
-                Kind::WholeIn { least: 0, most: 100 },
+                KeyType::WholeIn { least: 0, most: 100 },
                 Value::Whole(2),
                 "the number of operations to draw",
             ),
@@ -93,20 +93,20 @@ impl Data for TimmRandAugment {
             ),
             Key::optional(
                 "magnitude_max",
-                Kind::Number(Bounds { least: 0.0, is_least_excluded: false, most: Some(30.0) }),
+                KeyType::Number(Bounds { least: 0.0, is_least_excluded: false, most: Some(30.0) }),
                 Value::Number(10.0),
                 "the largest magnitude",
             ),
             Key::probability(0.5),
             Key::optional(
                 "increasing",
-                Kind::Switch,
+                KeyType::Switch,
                 Value::Switch(false),
                 "whether every operation changes more at a larger magnitude",
             ),
             Key::optional(
                 "interpolation",
-                Kind::Word { choices: TimmInterpolation::NAMES },
+                KeyType::Word { choices: TimmInterpolation::NAMES },
                 Value::Word(TimmInterpolation::NAMES[0]),
                 "how a pixel of a warp is computed",
             ),

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, Property, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -27,7 +27,7 @@ impl Data for ToDtype {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "to_dtype",
         about: "converts to another element type",
-        place: Place::Elements,
+        phase: Phase::Elements,
         targets: OnTargets::Leaves,
         takes: &[
             Takes::ANY_IMAGE,
@@ -42,13 +42,13 @@ impl Data for ToDtype {
         keys: &[
             Key::required(
                 "dtype",
-                Kind::Word { choices: Dtype::NAMES },
+                KeyType::Word { choices: Dtype::NAMES },
                 Value::Word(Dtype::Float32.name()),
                 "the element type",
             ),
             Key::optional(
                 "scale",
-                Kind::SwitchOrWord { choices: &[DIVIDE] },
+                KeyType::SwitchOrWord { choices: &[DIVIDE] },
                 Value::Switch(false),
                 "whether integers become 0 to 1 in a float type: multiplied by 1/255 (uint16: \
                  1/65535), or divided by 255 (65535)",

@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Kind, Needs, OnTargets, Place, RandomParameter, SIGN, Takes,
+    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -26,7 +26,7 @@ impl Data for TrivialAugmentWide {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "trivial_augment_wide",
         about: "applies one of 14 operations with a random magnitude",
-        place: Place::Pixels,
+        phase: Phase::Pixels,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],
         gives: Gives::IMAGE,
@@ -42,7 +42,7 @@ impl Data for TrivialAugmentWide {
         keys: &[
             Key::optional(
                 "num_magnitude_bins",
-                Kind::WholeIn { least: 2, most: 1000 },
+                KeyType::WholeIn { least: 2, most: 1000 },
                 Value::Whole(31),
                 "the number of magnitudes",
             ),

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::BoxFormat;
-use crate::recipe::declaration::{Bounds, Key, Kind, TargetDeclaration};
+use crate::recipe::declaration::{Bounds, Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
@@ -41,29 +41,29 @@ impl Data for Boxes {
         keys: &[
             Key::required(
                 "format",
-                Kind::Word { choices: BoxFormat::NAMES },
+                KeyType::Word { choices: BoxFormat::NAMES },
                 Value::Word(BoxFormat::Xyxy.name()),
                 "what the four numbers are: two corners, a corner and the sides, or the centre and \
                  the sides",
             ),
             Key::absent(
                 "to_format",
-                Kind::Word { choices: BoxFormat::NAMES },
+                KeyType::Word { choices: BoxFormat::NAMES },
                 "what the four numbers are in batches; none: the same as in `format`",
             ),
             Key::absent(
                 "min_size",
-                Kind::Number(Bounds::NOT_NEGATIVE),
+                KeyType::Number(Bounds::NOT_NEGATIVE),
                 "boxes with a smaller side are dropped; none: all sizes are kept",
             ),
             Key::absent(
                 "min_area",
-                Kind::Number(Bounds::NOT_NEGATIVE),
+                KeyType::Number(Bounds::NOT_NEGATIVE),
                 "boxes with a smaller area are dropped; none: all areas are kept",
             ),
             Key::optional(
                 "filters",
-                Kind::Names,
+                KeyType::Names,
                 Value::Names(Cow::Borrowed(&[])),
                 "columns with one value for each box, such as labels, from which the values of \
                     dropped boxes are removed",

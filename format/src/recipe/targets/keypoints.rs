@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::OutsidePoint;
-use crate::recipe::declaration::{Key, Kind, TargetDeclaration};
+use crate::recipe::declaration::{Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
@@ -28,13 +28,13 @@ impl Data for Keypoints {
         keys: &[
             Key::optional(
                 "swap",
-                Kind::Pairs { count_max: SWAPS_MAX },
+                KeyType::Pairs { count_max: SWAPS_MAX },
                 Value::Pairs(Cow::Borrowed(&[])),
                 "points that are swapped if the picture is mirrored, as pairs of indices from 0",
             ),
             Key::optional(
                 "outside",
-                Kind::Word { choices: OutsidePoint::NAMES },
+                KeyType::Word { choices: OutsidePoint::NAMES },
                 Value::Word(OutsidePoint::Clamp.name()),
                 "what happens to a point outside the result: it is moved to the border, kept \
                     unchanged, or all its numbers are set to 0",

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::MaskType;
-use crate::recipe::declaration::{Bounds, Key, Kind, TargetDeclaration};
+use crate::recipe::declaration::{Bounds, Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 
 /// A mask: one element for each pixel of the picture, moved by the nearest pixel.
@@ -25,13 +25,13 @@ impl Data for Mask {
         keys: &[
             Key::optional(
                 "fill",
-                Kind::Number(Bounds::POSITION),
+                KeyType::Number(Bounds::POSITION),
                 Value::Number(0.0),
                 "the value outside the picture",
             ),
             Key::optional(
                 "dtype",
-                Kind::Word { choices: MaskType::NAMES },
+                KeyType::Word { choices: MaskType::NAMES },
                 Value::Word(MaskType::Uint8.name()),
                 "the element type of PNGs; tensors keep theirs",
             ),

@@ -1,7 +1,7 @@
 //! `saliency`: a weight for each pixel, interpolated as the picture.
 
 use super::Data;
-use crate::recipe::declaration::{Key, Kind, TargetDeclaration};
+use crate::recipe::declaration::{Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 
 /// A saliency map: a uint8 weight for each pixel, moved with the interpolation of each operation.
@@ -18,7 +18,7 @@ impl Data for Saliency {
             bits, or a tensor [height, width], or one of them for each object",
         keys: &[Key::optional(
             "fill",
-            Kind::WholeIn { least: 0, most: 255 },
+            KeyType::WholeIn { least: 0, most: 255 },
             Value::Whole(0),
             "the weight outside the picture",
         )],

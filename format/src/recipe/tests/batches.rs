@@ -14,7 +14,7 @@ const MIX_UP: &str = "name = 'mix_up'\nnum_classes = 10";
 const CUT_MIX: &str = "name = 'cut_mix'\nnum_classes = 10";
 
 #[test]
-fn a_batch_keeps_the_tensors_of_its_samples_and_says_what_labels_become() {
+fn a_batch_has_the_tensors_of_its_samples_and_states_the_type_of_labels() {
     let plain = after_crop(&[]).unwrap();
     assert_eq!(plain.labels(), None);
     let choice = format!(

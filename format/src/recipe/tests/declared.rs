@@ -1,9 +1,9 @@
 //! The declarations: they are complete, agree with what operations do, and are what documents say.
 
 use crate::recipe::{
-    DECLARATIONS, Declaration, DecodeMode, Gives, Key, Kind, Operation, Presence, Property, Recipe,
-    SampleType, TextTable, ValueKind, keys_table, operations_table, schema, target_keys_table,
-    targets_table,
+    DECLARATIONS, Declaration, DecodeMode, Gives, Key, KeyType, Operation, Presence, Property,
+    Recipe, SampleType, TextTable, ValueKind, keys_table, operations_table, schema,
+    target_keys_table, targets_table,
 };
 use std::collections::BTreeSet;
 
@@ -116,11 +116,11 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
                 let is_size = |it: &Key| {
                     let kinds = matches!(
                         it.kind,
-                        Kind::Size { .. }
-                            | Kind::Switch
-                            | Kind::Wholes { .. }
-                            | Kind::WholeIn { .. }
-                            | Kind::Operations
+                        KeyType::Size { .. }
+                            | KeyType::Switch
+                            | KeyType::Wholes { .. }
+                            | KeyType::WholeIn { .. }
+                            | KeyType::Operations
                     );
                     it.name == key && kinds
                 };
@@ -155,17 +155,21 @@ fn a_value_outside_its_declared_range_is_refused_where_it_is() {
     for declaration in DECLARATIONS {
         for key in declaration.keys {
             let outside = match key.kind {
-                Kind::Switch | Kind::Word { .. } | Kind::SwitchOrWord { .. } => "\"nonsense\"",
-                Kind::Size { .. } | Kind::Whole { .. } => "0",
-                Kind::WholeIn { .. } | Kind::Wholes { .. } | Kind::WholeList { .. } => "-1",
-                Kind::WholeOrWord { .. } => "\"nonsense\"",
-                Kind::Number(_) | Kind::Numbers { .. } => "nan",
-                Kind::Interval { .. } => "[1.0, 0.0]",
-                Kind::PerChannel => "[1.0, 2.0]",
-                Kind::Weights => "[1.0, -1.0]",
-                Kind::Operations => "[]",
-                Kind::Names => "[3]",
-                Kind::Pairs { .. } => "[[1]]",
+                KeyType::Switch | KeyType::Word { .. } | KeyType::SwitchOrWord { .. } => {
+                    "\"nonsense\""
+                }
+                KeyType::Size { .. } | KeyType::Whole { .. } => "0",
+                KeyType::WholeIn { .. } | KeyType::Wholes { .. } | KeyType::WholeList { .. } => {
+                    "-1"
+                }
+                KeyType::WholeOrWord { .. } => "\"nonsense\"",
+                KeyType::Number(_) | KeyType::Numbers { .. } => "nan",
+                KeyType::Interval { .. } => "[1.0, 0.0]",
+                KeyType::PerChannel => "[1.0, 2.0]",
+                KeyType::Weights => "[1.0, -1.0]",
+                KeyType::Operations => "[]",
+                KeyType::Names => "[3]",
+                KeyType::Pairs { .. } => "[[1]]",
             };
             let text = format!("{}{} = {outside}\n", table(declaration), key.name);
             let lines: Vec<&str> = text.lines().collect();

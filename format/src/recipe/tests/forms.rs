@@ -126,7 +126,7 @@ fn only_keys_of_decode_that_differ_from_their_defaults_are_in_the_canonical_form
 }
 
 #[test]
-fn the_hash_tells_every_value_apart() {
+fn the_hash_depends_on_every_value() {
     let base = Recipe::from_toml(EVALUATE).unwrap().hash();
     let changes = [
         ("256", "257"),

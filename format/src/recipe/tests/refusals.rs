@@ -238,7 +238,7 @@ fn columns_count_characters_and_lines_may_end_as_in_windows() {
 }
 
 #[test]
-fn a_recipe_made_in_code_is_checked_too_and_has_no_place() {
+fn a_recipe_built_in_code_is_checked_too_and_has_no_position() {
     let error = Recipe::new(vec![]).unwrap_err();
     assert_eq!(error.place, None);
     assert_eq!(error.to_string(), "the recipe has no operations");

@@ -2,7 +2,7 @@
 
 use crate::recipe::{
     BoxFormat, Boxes, DECLARATIONS, Decode, Keypoints, Mask, MaskType, OnTargets, Operation,
-    OutsidePoint, Place, Recipe, Saliency, Subject, TARGET_DECLARATIONS, Target, TargetKind,
+    OutsidePoint, Phase, Recipe, Saliency, Subject, TARGET_DECLARATIONS, Target, TargetKind,
     ValueKind,
 };
 
@@ -134,7 +134,7 @@ fn two_targets_do_not_share_a_column_that_is_filtered() {
 fn operations_that_move_pixels_in_ways_of_their_own_name_the_target_that_they_refuse() {
     let refusing: Vec<&str> = DECLARATIONS
         .iter()
-        .filter(|it| it.targets == OnTargets::Refuses && it.place != Place::Batch)
+        .filter(|it| it.targets == OnTargets::Refuses && it.phase != Phase::Batch)
         .filter(|it| it.takes.iter().any(|takes| takes.kind == ValueKind::Image))
         .map(|it| it.name)
         .collect();
@@ -160,16 +160,16 @@ fn operations_that_move_pixels_in_ways_of_their_own_name_the_target_that_they_re
 }
 
 #[test]
-fn what_leaves_pixels_in_place_leaves_targets_and_what_moves_them_moves_targets() {
+fn operations_move_targets_exactly_if_they_move_pixels() {
     for it in DECLARATIONS {
-        let moves = match it.place {
-            Place::Geometry | Place::Picture | Place::Choice => true,
-            Place::Decode
-            | Place::Pixels
-            | Place::Series
-            | Place::Elements
-            | Place::Tensor
-            | Place::Batch => false,
+        let moves = match it.phase {
+            Phase::Geometry | Phase::Picture | Phase::Choice => true,
+            Phase::Decode
+            | Phase::Pixels
+            | Phase::Series
+            | Phase::Elements
+            | Phase::Tensor
+            | Phase::Batch => false,
         };
         // Several crops of a picture would take several rows of each target.
         let is_one = !["five_crop", "ten_crop"].contains(&it.name);

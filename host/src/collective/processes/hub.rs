@@ -266,10 +266,10 @@ fn agree(
     turn: &Turn<'_>,
     proposal: Proposal,
 ) -> Result<Agreement, CollectiveError> {
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     let mut meanwhile = || {
-        if told.elapsed() >= WAITS_EVERY {
-            told = Instant::now();
+        if reported.elapsed() >= WAITS_EVERY {
+            reported = Instant::now();
             // If it has disconnected, sending the answer fails.
             let _ = send(&member.stream, &Message::Waits);
         }
@@ -289,13 +289,13 @@ fn say_why(member: &Member, threads: &Threads) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::processes::{Place, Token};
+    use crate::collective::processes::{RendezvousAddress, Token};
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
     fn meeting() -> Meeting {
         Meeting {
-            place: Place::Unix("ranks".into()),
+            place: RendezvousAddress::Unix("ranks".into()),
             listener: None,
             token: Token::default(),
             rank: 0,

@@ -1,7 +1,7 @@
 //! The listening socket of rank 0. A Unix socket has a name only until all ranks are connected.
 
 use super::stream::Stream;
-use super::{CollectiveError, Place};
+use super::{CollectiveError, RendezvousAddress};
 use meetpoint_storage::{LocalSocket, trusted_peer};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,15 +21,15 @@ enum Socket {
 
 impl Listener {
     /// Begins to listen. On TCP, port 0 selects any free port.
-    pub fn bind(place: &Place) -> Result<Self, CollectiveError> {
+    pub fn bind(place: &RendezvousAddress) -> Result<Self, CollectiveError> {
         let failed = |error: &dyn std::fmt::Display| {
             place.problem(format_args!("rank 0 cannot listen there: {error}"))
         };
         let socket = match place {
-            Place::Unix(path) => {
+            RendezvousAddress::Unix(path) => {
                 Socket::Unix(LocalSocket::bind(path).map_err(|error| failed(&error))?)
             }
-            Place::Tcp(address) => {
+            RendezvousAddress::Tcp(address) => {
                 let socket = TcpListener::bind(address).map_err(|error| failed(&error))?;
                 socket.set_nonblocking(true).map_err(|error| place.problem(error))?;
                 Socket::Tcp(socket)
@@ -74,9 +74,9 @@ impl Listener {
 }
 
 /// Connects to rank 0. The token is never sent to a process of another user.
-pub(super) fn connect(place: &Place) -> io::Result<Stream> {
+pub(super) fn connect(place: &RendezvousAddress) -> io::Result<Stream> {
     match place {
-        Place::Unix(path) => {
+        RendezvousAddress::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             match trusted_peer(&stream) {
                 Some(_) => Ok(Stream::Unix(stream)),
@@ -86,6 +86,6 @@ pub(super) fn connect(place: &Place) -> io::Result<Stream> {
                 )),
             }
         }
-        Place::Tcp(address) => TcpStream::connect(address).map(Stream::Tcp),
+        RendezvousAddress::Tcp(address) => TcpStream::connect(address).map(Stream::Tcp),
     }
 }

@@ -49,14 +49,14 @@ impl Token {
 
 /// Where ranks meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum RendezvousAddress {
     /// A Unix socket: ranks of one machine and one user.
     Unix(PathBuf),
     /// `host:port`.
     Tcp(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RendezvousAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
@@ -65,7 +65,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl RendezvousAddress {
     /// `unix:PATH` or `tcp:HOST:PORT`.
     pub fn parse(text: &str) -> Result<Self, CollectiveError> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
@@ -89,7 +89,7 @@ impl Place {
 #[derive(Debug)]
 pub struct Meeting {
     /// Where.
-    pub place: Place,
+    pub place: RendezvousAddress,
     /// Rank 0's listener, if it already listens; otherwise it is created.
     pub listener: Option<Listener>,
     /// The token of all ranks; on a Unix socket it may be zeros, as the file system restricts

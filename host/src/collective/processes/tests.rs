@@ -10,13 +10,13 @@ use std::time::Instant;
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
 
-fn meeting(place: &Place, rank: u32, ranks: u32, limit: Duration) -> Meeting {
+fn meeting(place: &RendezvousAddress, rank: u32, ranks: u32, limit: Duration) -> Meeting {
     let (place, job) = (place.clone(), "job".to_owned());
     Meeting { place, listener: None, token: Token::default(), rank, ranks, job, limit }
 }
 
-fn unix(folder: &Path) -> Place {
-    Place::Unix(folder.join("ranks"))
+fn unix(folder: &Path) -> RendezvousAddress {
+    RendezvousAddress::Unix(folder.join("ranks"))
 }
 
 fn meet(meeting: Meeting) -> Result<Processes, CollectiveError> {
@@ -24,7 +24,7 @@ fn meet(meeting: Meeting) -> Result<Processes, CollectiveError> {
 }
 
 /// All ranks, once they met.
-fn all(place: &Place, ranks: u32) -> Vec<Processes> {
+fn all(place: &RendezvousAddress, ranks: u32) -> Vec<Processes> {
     scope(|scope| {
         let come = |rank| scope.spawn(move || meet(meeting(place, rank, ranks, LONG)).unwrap());
         // Rank 0 last: the others wait for it.
@@ -209,14 +209,14 @@ fn ranks_with_different_jobs_are_refused() {
 
 #[test]
 fn strangers_and_wrong_tokens_are_refused() {
-    let place = Place::parse("tcp:127.0.0.1:0").unwrap();
+    let place = RendezvousAddress::parse("tcp:127.0.0.1:0").unwrap();
     let listener = Listener::bind(&place).unwrap();
-    let place = Place::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
+    let place = RendezvousAddress::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
     let token = Token([7; TOKEN_BYTES]);
     scope(|scope| {
         let own = Meeting { listener: Some(listener), token, ..meeting(&place, 0, 2, LONG) };
         let hub = scope.spawn(|| meet(own).map(drop));
-        let Place::Tcp(address) = &place else { unreachable!() };
+        let RendezvousAddress::Tcp(address) = &place else { unreachable!() };
         let mut stranger = std::net::TcpStream::connect(address).unwrap();
         stranger.write_all(&[0xff; 64]).unwrap();
         // Its own limit is over before rank 0's.
@@ -231,7 +231,7 @@ fn strangers_and_wrong_tokens_are_refused() {
 fn a_stale_socket_is_replaced_and_one_in_use_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
-    let Place::Unix(path) = &place else { unreachable!() };
+    let RendezvousAddress::Unix(path) = &place else { unreachable!() };
     drop(std::os::unix::net::UnixListener::bind(path).unwrap());
     assert!(path.exists() && UnixStream::connect(path).is_err());
     let listener = Listener::bind(&place).unwrap();
@@ -264,10 +264,10 @@ fn a_stop_ends_every_wait() {
 #[test]
 fn addresses_round_trip_through_text() {
     for text in ["unix:/run/ranks", "tcp:10.0.0.1:4000", "tcp:[::1]:0"] {
-        assert_eq!(Place::parse(text).unwrap().to_string(), text);
+        assert_eq!(RendezvousAddress::parse(text).unwrap().to_string(), text);
     }
     for text in ["", "unix:", "tcp:host", "http://host:1"] {
-        let error = Place::parse(text).unwrap_err();
+        let error = RendezvousAddress::parse(text).unwrap_err();
         assert!(matches!(error, CollectiveError::Place { remedy: Some(_), .. }), "{error}");
     }
 }
@@ -277,7 +277,7 @@ fn addresses_round_trip_through_text() {
 fn ranks_meet_while_idle_strangers_stay_connected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ranks");
-    let place = Place::Unix(path.clone());
+    let place = RendezvousAddress::Unix(path.clone());
     let listener = Some(Listener::bind(&place).unwrap());
     let strangers: Vec<UnixStream> = (0..100)
         .map(|_| {

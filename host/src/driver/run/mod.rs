@@ -358,7 +358,7 @@ impl Run {
         };
         let source = Preparer::from(source);
         let prepared = &mut ready.prepared;
-        self.damage.enter(batch.0, &prepared.contents.mended);
+        self.damage.enter(batch.0, &prepared.contents.replacements);
         self.records.push(BatchRecord {
             batch: batch.0,
             source,

@@ -62,7 +62,7 @@ pub(crate) enum Fault {
 }
 
 /// The entries of a table with the checksums of what they say, where that is inside the payload.
-fn lied_about(mut columns: Vec<SlotColumn>, payload: &[u8]) -> Vec<SlotColumn> {
+fn misdescribed(mut columns: Vec<SlotColumn>, payload: &[u8]) -> Vec<SlotColumn> {
     for column in &mut columns {
         let start = column.extent.offset as usize;
         let end = start.saturating_add(column.extent.bytes as usize);
@@ -273,11 +273,11 @@ impl Device for Agent {
         let bytes = u64::from(request_loaded.spool_slots) * request_loaded.spool_slot_bytes;
         assert_eq!(spool.metadata().unwrap().len(), bytes);
         let (answers, answer_stream) = tokio::sync::mpsc::unbounded_channel();
-        let (told, messages) = channel();
+        let (sender, messages) = channel();
         let mut inbound = request.into_inner();
         tokio::spawn(async move {
             while let Ok(Some(message)) = inbound.message().await {
-                if told.send(message.message.unwrap()).is_err() {
+                if sender.send(message.message.unwrap()).is_err() {
                     return;
                 }
             }
@@ -433,7 +433,7 @@ impl Worker {
         };
         if let Some(Fault::Lies(lie)) = fault {
             lie(&mut header, &mut payload);
-            header.columns = lied_about(header.columns, &payload);
+            header.columns = misdescribed(header.columns, &payload);
         }
         let mut header = header.encode();
         let mut published = Published {

@@ -10,7 +10,7 @@ use super::super::lanes::LaneWriter;
 use super::super::reader::check;
 use super::super::simd::{CODED_OVERRUN, portable_contexts};
 use super::fast::{Parts, group_bytes, parts};
-use super::{FormError, Interrupt, Row, Rows};
+use super::{FormError, Interrupt, McuRow, McuRows};
 
 /// Blocks of a row of MCUs up to which one lane saves more bytes than it costs time.
 const ONE_LANE_BLOCKS_MAX: usize = 32;
@@ -23,13 +23,13 @@ type Counts = [u64; 256];
 
 /// Appends the codes of the picture to `out`, and returns the stored bytes of its rows.
 pub(super) fn rows(
-    rows: &Rows<'_>,
+    rows: &McuRows<'_>,
     out: &mut Vec<u8>,
     interrupt: &Interrupt,
 ) -> Result<Vec<Vec<u8>>, FormError> {
     let kinds = rows.strips.len().min(KINDS);
     let mut statistics = vec![Statistics::default(); kinds];
-    let of_row = |row: Row| {
+    let of_row = |row: McuRow| {
         check(interrupt)?;
         Ok((parts(&row, rows.strips), row.natural.iter().map(super::fast::bands).collect()))
     };

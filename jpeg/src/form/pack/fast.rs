@@ -2,7 +2,7 @@
 
 use super::super::geometry::{BANDS, GROUPS, Strip, group_places, width};
 use super::super::lanes::BitWriter;
-use super::Row;
+use super::McuRow;
 
 /// The parts of a row, which follow one another.
 pub(super) struct Parts {
@@ -19,13 +19,13 @@ pub(super) struct Parts {
 }
 
 /// The stored bytes of a row.
-pub(super) fn row(row: &Row, strips: &[Strip]) -> Vec<u8> {
+pub(super) fn row(row: &McuRow, strips: &[Strip]) -> Vec<u8> {
     let Parts { classes, dc_widths, dc, widths, groups } = parts(row, strips);
     [classes, dc_widths, dc, widths, groups].concat()
 }
 
 /// The parts of a row.
-pub(super) fn parts(row: &Row, strips: &[Strip]) -> Parts {
+pub(super) fn parts(row: &McuRow, strips: &[Strip]) -> Parts {
     let bands = row.natural.iter().map(bands);
     let classes = nibbles(&bands.clone().collect::<Vec<_>>());
     let (mut dc, mut widths, mut groups) = (Vec::new(), Vec::new(), Vec::new());

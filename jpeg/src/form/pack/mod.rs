@@ -36,13 +36,13 @@ pub(crate) fn pack_until(
     let skeleton_bytes = u32::try_from(skeleton.len())
         .map_err(|_| FormError::Unfit { reason: "the skeleton has 2^32 bytes or more" })?;
     let (strips, _) = strips(frame);
-    let rows = Rows { coefficients, strips: &strips, count: frame.mcus().1 };
+    let rows = McuRows { coefficients, strips: &strips, count: frame.mcus().1 };
     let mut out = Vec::new();
     out.extend(MAGIC);
     out.push(VERSION);
     out.push(form as u8);
     frame.write(&mut out);
-    let fast = |row: Row| check(interrupt).map(|()| fast::row(&row, &strips));
+    let fast = |row: McuRow| check(interrupt).map(|()| fast::row(&row, &strips));
     let stored = match form {
         Form::Fast => rows.iter().map(fast).collect::<Result<Vec<_>, _>>()?,
         Form::Compact => compact::rows(&rows, &mut out, interrupt)?,
@@ -58,27 +58,27 @@ pub(crate) fn pack_until(
 }
 
 /// All rows of MCUs of a picture.
-struct Rows<'a> {
+struct McuRows<'a> {
     coefficients: &'a Coefficients,
     strips: &'a [Strip],
     count: u32,
 }
 
-impl Rows<'_> {
-    fn iter(&self) -> impl Iterator<Item = Row> {
-        (0..self.count as usize).map(|row| Row::new(self.coefficients, self.strips, row))
+impl McuRows<'_> {
+    fn iter(&self) -> impl Iterator<Item = McuRow> {
+        (0..self.count as usize).map(|row| McuRow::new(self.coefficients, self.strips, row))
     }
 }
 
 /// The blocks of a row of MCUs, in the order of their numbers.
-struct Row {
+struct McuRow {
     /// DC, less that of the block to the left, or of the one above where there is none.
     dc: Vec<i16>,
     /// The others in natural order, and a zero in place of DC.
     natural: Vec<[i16; 64]>,
 }
 
-impl Row {
+impl McuRow {
     fn new(coefficients: &Coefficients, strips: &[Strip], row: usize) -> Self {
         let mut made = Self { dc: Vec::new(), natural: Vec::new() };
         for (plane, strip) in coefficients.planes.iter().zip(strips) {

@@ -13,7 +13,7 @@ pub(crate) enum Message {
 }
 
 /// Time between two false reports.
-const LIE_NS: u64 = 4_000_000;
+const FALSE_TIME_NS: u64 = 4_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Device {
@@ -96,7 +96,7 @@ impl Device {
             if self.random.percent(self.faults.lies) {
                 let for_ever = self.random.percent(25);
                 self.lying_until = Some(if for_ever { u64::MAX } else { now + stall });
-                time = LIE_NS;
+                time = FALSE_TIME_NS;
             } else {
                 time += stall;
             }
@@ -111,7 +111,7 @@ impl Device {
             return Vec::new();
         }
         if self.lying_until.is_some_and(|until| now < until) {
-            self.due = Some(now + LIE_NS);
+            self.due = Some(now + FALSE_TIME_NS);
             return vec![(0, Message::Progress)];
         }
         self.lying_until = None;

@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, jpeg};
 use meetpoint_datasets::{
-    JpegOptions, PackOptions, Place, Problem, VerifyReport, verify, verify_deep,
+    DamageLocation, JpegOptions, PackOptions, Problem, VerifyReport, verify, verify_deep,
 };
 use meetpoint_format::dataset::{
     ColumnEntry, Columns, ContentKind, EntryPointSpacing, EntryPointsStored, Form, Manifest, Row,
@@ -31,38 +31,40 @@ fn deep(bench: &Bench) -> VerifyReport {
 /// What is found after a change of the manifest.
 fn found(change: impl FnOnce(&mut Manifest)) -> Vec<Problem> {
     let bench = packed(Form::Jpeg);
-    bench.lie(change);
+    bench.falsify(change);
     verify(&bench.to(), &mut |_| ()).unwrap().problems
 }
 
 #[test]
-fn a_manifest_that_lies_about_sound_parts_is_found() {
-    let lie = |words: &str, change: &dyn Fn(&mut Manifest)| {
+fn a_false_manifest_of_sound_parts_is_found() {
+    let falsify = |words: &str, change: &dyn Fn(&mut Manifest)| {
         let problems = found(change);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         assert!(lines.iter().any(|line| line.contains(words)), "{lines:?} do not say {words:?}");
     };
-    lie("4 rows, dataset.json says 5", &|lying| {
+    falsify("4 rows, dataset.json says 5", &|lying| {
         lying.samples += 1;
         lying.parts[0].samples += 1;
     });
-    lie("has checksum", &|lying| lying.parts[0].tail_crc32c ^= 1);
-    lie("dataset.json: image_bytes_max is", &|lying| lying.image_bytes_max += 1);
-    lie("part-00000.arrow, row 2, key dog/c.jpg: an image of", &|lying| lying.image_bytes_max -= 1);
-    lie("dataset.json: image_bytes is", &|lying| lying.image_bytes -= 1);
-    lie("row 2, key dog/c.jpg: label 1, dataset.json names 1 labels", &|lying| {
+    falsify("has checksum", &|lying| lying.parts[0].tail_crc32c ^= 1);
+    falsify("dataset.json: image_bytes_max is", &|lying| lying.image_bytes_max += 1);
+    falsify("part-00000.arrow, row 2, key dog/c.jpg: an image of", &|lying| {
+        lying.image_bytes_max -= 1;
+    });
+    falsify("dataset.json: image_bytes is", &|lying| lying.image_bytes -= 1);
+    falsify("row 2, key dog/c.jpg: label 1, dataset.json names 1 labels", &|lying| {
         lying.labels.truncate(1);
     });
-    lie("stored.entry_points.samples is 3, the parts have 4", &|lying| {
+    falsify("stored.entry_points.samples is 3, the parts have 4", &|lying| {
         lying.stored.as_mut().unwrap().entry_points.samples -= 1;
     });
-    lie("stored.entry_points.bytes is", &|lying| {
+    falsify("stored.entry_points.bytes is", &|lying| {
         lying.stored.as_mut().unwrap().entry_points.bytes += 1;
     });
-    lie("its content is `image` (image), dataset.json says `image` (bytes)", &|lying| {
+    falsify("its content is `image` (image), dataset.json says `image` (bytes)", &|lying| {
         lying.content.kind = ContentKind::Bytes;
     });
-    lie("further column 0 is none, dataset.json says `x` Int8", &|lying| {
+    falsify("further column 0 is none, dataset.json says `x` Int8", &|lying| {
         let entry = ColumnEntry {
             name: "x".to_owned(),
             type_words: "Int8".to_owned(),
@@ -74,7 +76,7 @@ fn a_manifest_that_lies_about_sound_parts_is_found() {
 }
 
 #[test]
-fn a_truth_told_with_another_checksum_is_no_lie() {
+fn a_true_manifest_with_another_checksum_is_sound() {
     assert_eq!(found(|manifest| manifest.provenance.source = "elsewhere".to_owned()), []);
 }
 
@@ -82,14 +84,14 @@ fn a_truth_told_with_another_checksum_is_no_lie() {
 fn counts_that_only_the_samples_know_are_found_deeply() {
     for form in [Form::Compact, Form::Fast] {
         let bench = packed(form);
-        bench.lie(|lying| lying.stored.as_mut().unwrap().converted -= 1);
+        bench.falsify(|lying| lying.stored.as_mut().unwrap().converted -= 1);
         assert!(verify(&bench.to(), &mut |_| ()).unwrap().is_sound());
         let problems = deep(&bench).problems;
-        assert_eq!(problems[0].place, Place::File);
+        assert_eq!(problems[0].place, DamageLocation::File);
         assert!(problems[0].problem.contains("stored.converted is 3"), "{problems:?}");
     }
     let bench = packed(Form::Compact);
-    bench.lie(|lying| lying.stored.as_mut().unwrap().form = Form::Fast);
+    bench.falsify(|lying| lying.stored.as_mut().unwrap().form = Form::Fast);
     let problems = deep(&bench).problems;
     assert_eq!(problems.len(), 4);
     assert!(problems[0].problem.contains("in the form compact, dataset.json says fast"));
@@ -138,7 +140,7 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
             continue;
         }
         let [problem] = &problems[..] else { panic!("{words}: {problems:?}") };
-        assert_eq!(problem.place, Place::Row { row: 0, key: "a.jpg".to_owned() });
+        assert_eq!(problem.place, DamageLocation::Row { row: 0, key: "a.jpg".to_owned() });
         assert!(problem.problem.contains(words), "{problem} does not say {words:?}");
         // Nothing that does not come back from its form is taken for a file.
         assert!(form == Form::Jpeg || bench.unpack().is_err());

@@ -2,12 +2,12 @@
 //! sample.
 
 use super::{CpuPreparer, InHand};
-use crate::{Action, Damage, Error, Mended};
+use crate::{Action, Damage, Error, Replacement};
 
 impl CpuPreparer {
     /// Does what is to be done about a sample that could not be prepared. What is no damage of the
     /// sample stays an error.
-    pub(super) fn mend(
+    pub(super) fn replace_damaged(
         &mut self,
         position: usize,
         error: Error,
@@ -33,7 +33,7 @@ impl CpuPreparer {
             }
         };
         let position = u32::try_from(position).expect("a batch has less than 2^32 samples");
-        self.mended.push(Mended { position, damage, replaced_by });
+        self.replacements.push(Replacement { position, damage, replaced_by });
         Ok(())
     }
 
@@ -64,9 +64,9 @@ impl CpuPreparer {
     /// Moves tensors up over the places of samples that were left out.
     pub(super) fn close_up(&self, out: &mut [u8]) {
         let is_left_out = |position: &usize| {
-            let of_position = |it: &&Mended| it.position as usize == *position;
-            let mended = self.mended.iter().find(of_position);
-            mended.is_some_and(|mended| mended.replaced_by.is_none())
+            let of_position = |it: &&Replacement| it.position as usize == *position;
+            let replacement = self.replacements.iter().find(of_position);
+            replacement.is_some_and(|replacement| replacement.replaced_by.is_none())
         };
         let samples = self.samples.len();
         let kept: Vec<usize> = (0..samples).filter(|it| !is_left_out(it)).collect();

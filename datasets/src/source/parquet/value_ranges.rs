@@ -19,23 +19,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// First byte and length of a value in the file.
-pub(super) type Place = (u64, u64);
+pub(super) type ByteRange = (u64, u64);
 
 /// Places of the values of one column that were handed to the decoder and not asked for yet.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places {
+pub(super) struct ValueRanges {
     found: Arc<Mutex<Found>>,
 }
 
 #[derive(Debug, Default)]
 struct Found {
     /// Of values that are not null, in order.
-    places: VecDeque<Place>,
+    places: VecDeque<ByteRange>,
     /// A page of the row group is encoded, so that its values lie nowhere as they are.
     is_lost: bool,
 }
 
-impl Places {
+impl ValueRanges {
     /// Begins with another row group.
     pub(super) fn clear(&self) {
         *self.lock() = Found::default();
@@ -47,7 +47,7 @@ impl Places {
     }
 
     /// The next value's place; `None` where it has none, or is not of so many bytes.
-    pub(super) fn next(&self, bytes: u64) -> Option<Place> {
+    pub(super) fn next(&self, bytes: u64) -> Option<ByteRange> {
         let mut found = self.lock();
         let place = found.places.pop_front();
         place.filter(|(_, length)| !found.is_lost && *length == bytes)
@@ -88,7 +88,7 @@ impl ChunkReader for Noting {
 pub(super) struct Placing {
     inner: SerializedPageReader<Noting>,
     end: Arc<AtomicU64>,
-    places: Places,
+    places: ValueRanges,
     has_nulls: bool,
 }
 
@@ -99,7 +99,7 @@ impl Placing {
         file: &Arc<File>,
         chunk: &ColumnChunkMetaData,
         rows: usize,
-        places: &Places,
+        places: &ValueRanges,
     ) -> Result<Option<Self>> {
         let column = chunk.column_descr();
         let is_plain = chunk.compression() == Compression::UNCOMPRESSED
@@ -151,7 +151,7 @@ impl Placing {
 
 /// The places of the values that begin at a byte of a page, which itself begins at `start`; `None`
 /// where they do not end with it.
-fn places_of(page: &[u8], start: u64, values: u64) -> Option<Vec<Place>> {
+fn places_of(page: &[u8], start: u64, values: u64) -> Option<Vec<ByteRange>> {
     let mut places = Vec::new();
     let mut at = values;
     while at < page.len() as u64 {
@@ -199,7 +199,7 @@ mod tests {
     use super::places_of;
 
     #[test]
-    fn values_of_a_page_lie_behind_their_lengths() {
+    fn values_of_a_page_follow_their_lengths() {
         let page = b"??\x02\0\0\0ab\0\0\0\0\x01\0\0\0c";
         let places = places_of(page, 1000, 2).unwrap();
         assert_eq!(places, [(1006, 2), (1012, 0), (1016, 1)]);

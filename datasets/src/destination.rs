@@ -64,7 +64,7 @@ pub(crate) struct Destination {
 
 /// The places beside a destination.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct SiblingPaths {
     /// Of processes that are no more; locked.
     pub(crate) remains: Vec<Remains>,
     /// Of processes that are writing.
@@ -111,7 +111,7 @@ impl Destination {
     }
 
     /// The places beside the destination.
-    pub(crate) fn places(&self) -> Result<Places, Error> {
+    pub(crate) fn places(&self) -> Result<SiblingPaths, Error> {
         let failed = |source| Error::Write { path: self.path.clone(), source };
         find_places(&self.path).map_err(failed)
     }
@@ -183,7 +183,7 @@ pub(crate) struct Staging {
     spare: Option<File>,
     is_committed: bool,
     /// It stays when it is dropped, for another process to resume.
-    is_kept: bool,
+    is_retained: bool,
 }
 
 /// A descriptor reserved for the removal of a folder.
@@ -212,17 +212,17 @@ impl Staging {
         let spare = spare().map_err(|source| Error::Write { path: path.clone(), source })?;
         let folder = remains.folder.take().expect("remains are resumed once");
         let content = path.clone();
-        Ok(Self { content, path, folder, spare, is_committed: false, is_kept: false })
+        Ok(Self { content, path, folder, spare, is_committed: false, is_retained: false })
     }
 
     /// Says whether the place stays when it is dropped before it is committed.
-    pub(crate) fn keep(&mut self, is_kept: bool) {
-        self.is_kept = is_kept;
+    pub(crate) fn keep(&mut self, is_retained: bool) {
+        self.is_retained = is_retained;
     }
 
     /// Whether it stays.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.is_kept
+    pub(crate) fn is_retained(&self) -> bool {
+        self.is_retained
     }
 
     /// Creates and locks the resumable folder of a dataset; an error where
@@ -266,7 +266,14 @@ impl Staging {
         match opened() {
             Ok((Some(folder), spare)) => {
                 let (content, path) = (path.to_path_buf(), path.to_path_buf());
-                Ok(Some(Self { content, path, folder, spare, is_committed: false, is_kept: false }))
+                Ok(Some(Self {
+                    content,
+                    path,
+                    folder,
+                    spare,
+                    is_committed: false,
+                    is_retained: false,
+                }))
             }
             // Another pack that looks for remains took the folder before it was locked, and
             // removes it.
@@ -338,7 +345,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if !self.is_committed && !self.is_kept {
+        if !self.is_committed && !self.is_retained {
             // What cannot be removed here is unlocked now, and the next pack removes it.
             drop(self.spare.take());
             let _ = remove_tree(&self.path);
@@ -403,10 +410,10 @@ fn place_beside(destination: &Path, place: &str) -> PathBuf {
 }
 
 /// The places beside a destination, in the order of their names.
-fn find_places(destination: &Path) -> std::io::Result<Places> {
+fn find_places(destination: &Path) -> std::io::Result<SiblingPaths> {
     let parent = destination.parent().expect("a destination has a name, so a parent");
     let name = destination.file_name().expect("a destination has a name");
-    let mut found = Places::default();
+    let mut found = SiblingPaths::default();
     for entry in std::fs::read_dir(parent)? {
         let entry = entry?;
         let path = entry.path();

@@ -96,7 +96,7 @@ fn bytes_of(content: &Content) -> Result<Vec<u8>, Error> {
 }
 
 #[test]
-fn files_of_this_machine_keep_the_contract() {
+fn files_of_this_machine_fulfil_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in contract::files() {
         let path = folder.path().join(name);
@@ -107,7 +107,7 @@ fn files_of_this_machine_keep_the_contract() {
 }
 
 #[test]
-fn files_in_memory_keep_the_contract_at_any_depth_and_behind_a_decorator() {
+fn files_in_memory_fulfil_the_contract_at_any_depth_and_behind_a_decorator() {
     for root in ["", "photos", "far/down"] {
         let files = contract::files();
         let files = files.into_iter().map(|(name, bytes)| (Path::new(root).join(name), bytes));

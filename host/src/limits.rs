@@ -2,13 +2,13 @@
 
 use crate::config::{LoaderConfig, SpoolConfig};
 use crate::notice::Notice;
-use crate::ring::place_bytes;
+use crate::ring::ring_slot_bytes;
 use crate::{Error, SpoolKind};
 use meetpoint_format::slot::slot_bytes;
 
 /// Batches that a consumer may have in its hands while the next is prepared: the one of this step
 /// and the one before, which many loops drop only after they got the next.
-const KEPT: u32 = 2;
+const RETAINED_BY_CONSUMER: u32 = 2;
 
 /// Batches read ahead from a spool file.
 const FETCH_AHEAD: u32 = 4;
@@ -58,7 +58,7 @@ impl Limits {
         let spools = spools.collect::<Result<Vec<_>, _>>()?;
         // A batch from a spool file lies in a place with the header before it.
         let place_payload = if is_file { slot_bytes(batch_bytes) } else { batch_bytes };
-        let per_place = place_bytes(place_payload);
+        let per_place = ring_slot_bytes(place_payload);
         let shares = u64::from(config.shares);
         let places = config.memory_budget_bytes / shares / per_place;
         let host_asked = match config.workers {
@@ -71,7 +71,7 @@ impl Limits {
         if places < least {
             let budget_bytes = config.memory_budget_bytes;
             let least = least * shares;
-            return Err(Error::BudgetTooSmall { budget_bytes, place_bytes: per_place, least });
+            return Err(Error::BudgetTooSmall { budget_bytes, ring_slot_bytes: per_place, least });
         }
         let mut left = places - least;
         let mut more = |wanted: u32| {
@@ -80,7 +80,7 @@ impl Limits {
             given
         };
         // The consumer's second batch first: without it a plain loop would wait for memory.
-        let kept = 1 + more(KEPT - 1);
+        let kept = 1 + more(RETAINED_BY_CONSUMER - 1);
         let mut fetch_places = u32::try_from(fetches).expect("0 or 1");
         let mut host_ahead = 1;
         fetch_places += more(fetch_places);
@@ -118,7 +118,7 @@ impl SpoolLimits {
         batches: u32,
     ) -> Result<Self, Error> {
         let slot_bytes = slot_bytes(batch_bytes);
-        let (least, kept) = Self::least_and_kept(config);
+        let (least, kept) = Self::least_and_retained(config);
         let quota_bytes = config.quota_bytes;
         let fitting = quota_bytes / u64::from(shares) / slot_bytes;
         if fitting < least {
@@ -132,17 +132,17 @@ impl SpoolLimits {
     }
 
     /// Fewest slots that do, and slots for batches in the consumer's hands.
-    fn least_and_kept(config: &SpoolConfig) -> (u64, u32) {
+    fn least_and_retained(config: &SpoolConfig) -> (u64, u32) {
         // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
         match config.kind {
-            SpoolKind::Memory => (2, KEPT),
+            SpoolKind::Memory => (2, RETAINED_BY_CONSUMER),
             SpoolKind::File { .. } => (1, 0),
         }
     }
 
     /// The quota with which the scheduler may fill so many slots of this size.
     pub(crate) fn quota_for(&self, config: &SpoolConfig, shares: u32, scheduled: u32) -> u64 {
-        let (_, kept) = Self::least_and_kept(config);
+        let (_, kept) = Self::least_and_retained(config);
         u64::from(scheduled + kept) * u64::from(shares) * self.slot_bytes
     }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_never_need_more_places_than_the_budget_holds() {
+    fn limits_never_need_more_slots_than_the_budget_holds() {
         for kind in [SpoolKind::Memory, file()] {
             for workers in [0, 1, 2, 7, u32::MAX] {
                 for budget in 0..40 {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spool_keeps_slots_for_batches_in_use_and_stays_within_its_quota() {
+    fn a_spool_reserves_slots_for_batches_in_use_and_stays_within_its_quota() {
         let mut config = config(AnyStrategy::Wrr(Wrr), SpoolKind::Memory, 64 * MIB, 1);
         config.spool.quota_bytes = 10 * MIB;
         let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
