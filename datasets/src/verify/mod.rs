@@ -94,7 +94,7 @@ impl VerifyReport {
 /// [`verify_with`] the default options.
 ///
 /// ```
-/// use meetpoint_datasets::{PackOptions, Place, pack, verify};
+/// use meetpoint_datasets::{PackOptions, DamageLocation, pack, verify};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let set = folder.path().join("pictures.set");
@@ -109,7 +109,7 @@ impl VerifyReport {
 /// std::fs::write(&part, bytes)?;
 /// let report = verify(&set, &mut |_| ())?;
 /// assert_eq!(report.problems[0].file, "part-00000.arrow");
-/// assert!(matches!(report.problems[0].place, Place::Row { .. }));
+/// assert!(matches!(report.problems[0].place, DamageLocation::Row { .. }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn verify(

@@ -192,7 +192,7 @@ def _plain(keys: Dict[str, Any]) -> Dict[str, Any]:
 def decoders() -> FrozenSet[str]:
     """The names of the operations with which a recipe can begin."""
     operations = json.loads(_native.recipe_schema())["operations"]
-    return frozenset(it["name"] for it in operations if it["place"] == "decode")
+    return frozenset(it["name"] for it in operations if it["phase"] == "decode")
 
 
 @lru_cache(maxsize=None)

@@ -108,14 +108,14 @@ fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
     for operation in operations {
         let name = operation["name"].as_str().expect("a name").to_owned();
         let own = table(operation);
-        let place = operation["place"].as_str().expect("a place");
+        let phase = operation["phase"].as_str().expect("a phase");
         // Of pictures, and of sound and signals.
-        let size = match (place, name.as_str()) {
+        let size = match (phase, name.as_str()) {
             ("decode", "decode") => RESIZE,
             ("decode", _) => LENGTH,
             _ => "",
         };
-        let takes_images = ["geometry", "pixels", "picture", "choice"].contains(&place);
+        let takes_images = ["geometry", "pixels", "picture", "choice"].contains(&phase);
         if takes_images && is_accepted(folder, &format!("{chain}{own}{RESIZE}{FLOATS}")) {
             chain.push_str(&own);
             names.push(name);

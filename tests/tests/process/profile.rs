@@ -50,8 +50,13 @@ fn a_profile_is_printed_saved_drawn_and_decided_again() {
     let before = names(folder);
     let saved = ["--csv", "results.csv", "--plot", "profile.html"];
     let done = profiled(folder, &saved).success();
-    for part in ["2-resize", "Best for 10 epochs: ", "Next is ", "random_resized_crop", "files"] {
+    for part in ["Best for 10 epochs: ", "Next is ", "random_resized_crop"] {
         assert!(done.stdout.contains(part), "{part} in {done:?}");
+    }
+    // The printed table has the best of them, which depend on the machine; the file has all.
+    let rows = std::fs::read_to_string(folder.join("results.csv")).unwrap();
+    for start in ["files,0,", "packed,0,", "coefficients-fast,0,", "jpeg,1,decode", "prepared,2,"] {
+        assert!(rows.lines().any(|row| row.starts_with(start)), "{start} in {rows}");
     }
     let mut after = names(folder);
     after.retain(|name| !before.contains(name));

@@ -225,7 +225,7 @@ fn the_schema_serialises_with_every_key() {
     let text = toml::to_string(&schema).unwrap();
     let read: toml::Table = text.parse().unwrap();
     let operation = &read["operations"][0];
-    assert_eq!(operation["place"].as_str(), Some("pixels"));
+    assert_eq!(operation["phase"].as_str(), Some("pixels"));
     assert_eq!(operation["takes"][0]["kind"].as_str(), Some("image"));
     assert_eq!(operation["random"].as_array().unwrap().len(), 5);
     let hue = &operation["keys"][3];
