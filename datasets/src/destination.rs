@@ -120,7 +120,10 @@ impl Destination {
     pub(crate) fn clean(&mut self) -> Result<(), Error> {
         let places = self.places()?;
         let stays = |(path, entry): &(PathBuf, String)| {
-            format!("{} stays, since it holds {entry}, which is not ours", path.display())
+            format!(
+                "{} is not removed: it contains {entry}, which Meetpoint did not write",
+                path.display()
+            )
         };
         self.notes.extend(places.foreign.iter().map(stays));
         for remains in places.remains {

@@ -88,7 +88,7 @@ impl Diagnose for Error {
                 match nearest(name, &known) {
                     Some(near) => {
                         let meant = Change::To(near.to_owned());
-                        Remedy::by("choose that which was meant", Setting::From, meant)
+                        Remedy::by("choose the intended one", Setting::From, meant)
                     }
                     None => Remedy::by("choose one of them", Setting::From, Change::Other),
                 }
@@ -122,14 +122,14 @@ impl Diagnose for Error {
                 Change::Other,
             ),
             Self::MixedLayout { .. } => Remedy::advice("move the first into a class sub-folder")
-                .or("pack the sub-folders apart"),
+                .or("pack the sub-folders separately"),
             Self::EmptyClass { .. } => Remedy::advice("remove it").or("fill it"),
             Self::Unreadable { .. } => Remedy::advice("repair, rename or remove them").or_by(
                 "leave them out",
                 Setting::OnError,
                 Change::To("skip".to_owned()),
             ),
-            Self::SourceChanged { .. } => "pack again when nothing writes to it".into(),
+            Self::SourceChanged { .. } => "pack again when no program writes to it".into(),
             Self::LinkLeadsOut { target, .. } => {
                 return link_leads_out(target).advice().cloned();
             }
@@ -196,7 +196,7 @@ fn write_remedy(path: &Path, source: &io::Error) -> Option<Remedy> {
     }
     Some(match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            Remedy::advice("free space, about as much as the images take")
+            Remedy::advice("free about as much space as the images take")
                 .or("choose another folder")
         }
         ErrorKind::FileTooLarge => {

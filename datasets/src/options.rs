@@ -141,7 +141,7 @@ fn parse_mcus(text: &str) -> Result<u16, String> {
 
 /// Reads a range of samples: `100..200`, `..200` or `100..`.
 pub fn parse_range(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("\"{text}\" is no range; write 100..200, ..200 or 100..");
+    let wrong = || format!("\"{text}\" is not a range; write 100..200, ..200 or 100..");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     let number = |text: &str, absent| match text {
         "" => Ok(absent),

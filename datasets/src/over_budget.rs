@@ -34,17 +34,17 @@ impl OverBudget {
         match self {
             Self::Memory { wanted, limit } => {
                 let (wanted, limit) = (show_bytes(*wanted), show_bytes(*limit));
-                let purpose = "raise it, if the file is sound,";
+                let purpose = "raise it, if the file is intact,";
                 Message::from(format!(
                     "needs {wanted} of memory, the limit for a source is {limit}"
                 ))
                 .remedy(Remedy::by(purpose, Setting::SourceMemory, Change::Other))
             }
             Self::Ratio { compressed, bytes: _ } => Message::from(format!(
-                "{} decompress to more than {RATIO_MAX} times as much",
+                "{} decompress to more than {RATIO_MAX} times their size",
                 show_bytes(*compressed)
             ))
-            .remedy("decompress it before, if the file is sound"),
+            .remedy("decompress it first, if the file is intact"),
         }
     }
 }

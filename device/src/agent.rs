@@ -81,7 +81,9 @@ impl Agent {
         });
         let job = loading
             .await
-            .map_err(|error| Status::internal(format!("loading ended by a defect: {error}")))?
+            .map_err(|error| {
+                Status::internal(format!("loading failed because of a defect: {error}"))
+            })?
             .map_err(|refusal| refusal.status())?;
         let spool = spool.ok_or_else(|| Refusal::NoSpool { token }.status())?;
         let reply = LoadReply {
@@ -179,7 +181,7 @@ impl Device for Agent {
 
 fn peer_of<T>(request: &Request<T>) -> Result<Peer, Status> {
     let peer = request.extensions().get::<Peer>().cloned();
-    peer.ok_or_else(|| Status::internal("the connection does not say who is at its end"))
+    peer.ok_or_else(|| Status::internal("the connection does not identify its peer"))
 }
 
 fn status_of(denied: &Denied) -> Status {

@@ -28,7 +28,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The only core would be shared with the host, which makes measurements meaningless.
-    #[error("an emulated device needs a core of its own, and this process has only core {core}")]
+    #[error("an emulated device needs a separate core, but this process has only core {core}")]
     OneCore {
         /// The core.
         core: usize,
@@ -105,7 +105,7 @@ pub enum Error {
         reason: String,
     },
     /// The process that answers is not a device.
-    #[error("what listens on {} is not a device, or hangs: {reason}", socket.display())]
+    #[error("the process that listens on {} is not a device, or hangs: {reason}", socket.display())]
     NotADevice {
         /// Socket.
         socket: PathBuf,

@@ -46,10 +46,10 @@ pub(crate) struct Peer {
 /// Why a job is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
-    #[error("the device works for the host with process id {0} and takes one at a time")]
+    #[error("the device serves the host with process id {0} and accepts one host at a time")]
     Taken(u32),
     #[error(
-        "the device works for {} hosts (process ids {}) and takes no more at a time",
+        "the device serves {} hosts (process ids {}) and accepts no more at a time",
         .0.len(), listed(.0)
     )]
     Full(Vec<u32>),
@@ -57,7 +57,7 @@ pub(crate) enum Denied {
     NothingLoaded,
     #[error("the job already has a Run stream")]
     Running,
-    #[error("the worker of the job before has not ended: it waits for its storage")]
+    #[error("the worker of the previous job has not ended: it is waiting for its storage")]
     Ending,
 }
 

@@ -43,7 +43,7 @@ async fn describe(socket: &Path) -> Result<DeviceInfo, Error> {
     let mut client = DeviceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let reply = client.describe(DescribeRequest {}).await;
     let reply = reply.map_err(|status| match status.code() {
-        Code::Unimplemented => failed("it does not know the request"),
+        Code::Unimplemented => failed("it does not support the request"),
         // A status with a source was created on this side: the connection failed.
         _ if status.source().is_some() => failed(HUNG_UP),
         _ => failed(status.message()),

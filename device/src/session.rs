@@ -95,13 +95,13 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     Sampler(#[from] SamplerMessageError),
     #[error(
-        "sampler {sampler} gives other samples on the device: its tables have SHA-256 {own} here, \
-         {host} at the host"
+        "sampler {sampler} gives other samples on the device: its tables have SHA-256 {own} on the \
+         device, {host} on the host"
     )]
     OtherSampler { sampler: String, own: String, host: String },
     #[error("device index {device} out of range 0..{devices}")]
     Device { device: u32, devices: u32 },
-    #[error("no spool was handed over under token {token:#x}: offer it before Load")]
+    #[error("no spool was passed under token {token:#x}: offer it before Load")]
     NoSpool { token: u64 },
     #[error("{slots} slots: a spool has from 1 to {SLOTS_MAX}")]
     Slots { slots: u32 },
@@ -111,7 +111,9 @@ pub(crate) enum Refusal {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
-    #[error("the job takes the device to {needed} bytes of memory, more than its limit of {limit}")]
+    #[error(
+        "with this job the device needs {needed} bytes of memory, more than its limit of {limit}"
+    )]
     Memory { needed: u64, limit: u64 },
 }
 

@@ -30,11 +30,11 @@ pub(crate) struct Geometry {
 pub(crate) enum SpoolError {
     #[error("the spool has {got} bytes, its {slots} slots of {slot_bytes} need more")]
     TooShort { got: u64, slots: u32, slot_bytes: u64 },
-    #[error("the spool is said to be {said} and is not: {problem}")]
+    #[error("the spool was announced as {said}, but {problem}")]
     Kind { said: &'static str, problem: &'static str },
     #[error("the memory spool is not sealed against shrinking (F_SEAL_SHRINK)")]
     NotSealed,
-    #[error("failed to map or look at the spool: {0}")]
+    #[error("failed to map or inspect the spool: {0}")]
     Io(#[from] std::io::Error),
     #[error("the spool is full: {0}")]
     NoSpace(std::io::Error),
@@ -82,7 +82,7 @@ impl Spool {
                 open_file(fd, pace, kind)?
             }
             SpoolKind::Unspecified => {
-                let problem = "memory and file are the kinds there are";
+                let problem = "the kinds are memory and file";
                 return Err(SpoolError::Kind { said: "of no kind", problem });
             }
         };

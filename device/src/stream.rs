@@ -114,7 +114,9 @@ impl Stream {
                 ended = &mut worker_ended => {
                     let published = ended.unwrap_or(0);
                     if !self.queue.is_closed() {
-                        let status = Status::internal("the device's worker has ended by a defect");
+                        let status = Status::internal(
+                            "the device's worker ended because of a defect"
+                        );
                         let _ = self.messages.try_send(Err(status));
                     }
                     return published;

@@ -112,7 +112,7 @@ pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
     if let Some(core) = around.core
         && let Err(error) = cores::pin(core)
     {
-        let reason = format!("failed to keep the device's worker on core {core}: {error}");
+        let reason = format!("failed to pin the device's worker to core {core}: {error}");
         // If the host has disconnected, the error cannot be sent.
         let _ = around.messages.blocking_send(Err(Status::internal(reason)));
         return 0;
@@ -201,7 +201,9 @@ impl Worker {
 
     fn not_held(&self, batch: u32, holder: u16) -> String {
         let own = self.job.device;
-        format!("batch {batch} lies on device {holder} and this is device {own}: grant it there")
+        format!(
+            "batch {batch} belongs to device {holder}, but this is device {own}: grant it there"
+        )
     }
 
     fn wait_for_turn(&mut self, at: Assignment, place: Line) -> Result<Turn, Lost> {

@@ -93,7 +93,7 @@ pub enum Setting {
     Kind,
     /// The column with the label.
     Label,
-    /// What happens to samples that do not read.
+    /// What happens to samples that cannot be read.
     OnError,
     /// Whether Huffman tables are optimised.
     OptimizeHuffman,

@@ -14,7 +14,10 @@ pub enum HoldersError {
         devices: u32,
     },
     /// A list that is not one device for each part.
-    #[error("a list of holders names {named} parts, the dataset has {parts}: name one device each")]
+    #[error(
+        "the list of devices has {named} entries, but the dataset has {parts} parts: give one \
+         device for each part"
+    )]
     Parts {
         /// Parts that have a device.
         named: usize,
@@ -22,7 +25,7 @@ pub enum HoldersError {
         parts: usize,
     },
     /// A part on a device that does not exist.
-    #[error("part {part} is to be held by device {device}, but there are devices 0..{devices}")]
+    #[error("part {part}: device index {device} out of range 0..{devices}")]
     NoSuchDevice {
         /// Part.
         part: usize,
@@ -198,8 +201,8 @@ mod tests {
         };
         assert!(error(&[1], 0, &[]).contains("0 devices"));
         assert!(error(&[1], 65537, &[]).contains("65537 devices"));
-        assert!(error(&[1, 1], 2, &[0]).contains("1 parts, the dataset has 2"));
-        assert!(error(&[1, 1], 2, &[0, 2]).contains("part 1 is to be held by device 2"));
+        assert!(error(&[1, 1], 2, &[0]).contains("1 entries, but the dataset has 2 parts"));
+        assert!(error(&[1, 1], 2, &[0, 2]).contains("part 1: device index 2 out of range"));
         assert!(Holders::of_parts(&[1, 1], 1, &[0, 1]).is_err());
     }
 }

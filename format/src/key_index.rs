@@ -39,7 +39,7 @@ const BUCKET_ENTRIES_MAX: u64 = 1 << 16;
 /// Most buckets: those of 2^35 keys.
 const BITS_MAX: u32 = 28;
 
-/// An index of keys that does not read.
+/// An index of keys that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyIndexError {
@@ -53,7 +53,7 @@ pub enum KeyIndexError {
         problem: String,
     },
     /// It was made for another dataset.
-    #[error("{KEY_INDEX_NAME} was made for another dataset.json than the one beside it")]
+    #[error("{KEY_INDEX_NAME} belongs to another dataset.json than the one next to it")]
     OtherDataset,
 }
 
@@ -196,7 +196,7 @@ impl KeyIndex {
             return Err(damaged(format!("version is {version}, this program reads {known}")));
         }
         if crc32c(&header[..HEADER_CRC_AT]) != u32_at(HEADER_CRC_AT) {
-            return Err(damaged("its header has another checksum".to_owned()));
+            return Err(damaged("the checksum of its header is wrong".to_owned()));
         }
         let (bits, keys) = (u32_at(12), u64_of(&header[16..]));
         if header[24..56] != manifest_sha256 {
@@ -220,7 +220,7 @@ impl KeyIndex {
         let mut directory = vec![0; bytes];
         read(HEADER_BYTES as u64, &mut directory)?;
         if crc32c(&directory) != u32_at(56) {
-            return Err(damaged("its directory has another checksum".to_owned()));
+            return Err(damaged("the checksum of its directory is wrong".to_owned()));
         }
         let buckets = parse_directory(&directory, keys).map_err(damaged)?;
         Ok(Self { keys, bits, buckets })
@@ -272,13 +272,13 @@ impl KeyIndex {
         read(base + start * ENTRY_BYTES, &mut entries)?;
         let damaged = |problem: String| KeyIndexError::Damaged { problem };
         if crc32c(&entries) != self.buckets[bucket as usize].crc32c {
-            return Err(damaged(format!("bucket {bucket} has another checksum")));
+            return Err(damaged(format!("the checksum of bucket {bucket} is wrong")));
         }
         let (entries, _) = entries.as_chunks::<{ ENTRY_BYTES as usize }>();
         for bytes in entries {
             let (hash, sample) = (u64_of(bytes), u64_of(&bytes[8..]));
             if bucket_of(hash, self.bits) != bucket || sample >= self.keys {
-                return Err(damaged(format!("bucket {bucket} has an entry that is not its own")));
+                return Err(damaged(format!("bucket {bucket} has an entry of another bucket")));
             }
             entry(hash, sample);
         }

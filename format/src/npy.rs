@@ -138,12 +138,12 @@ fn read_header<T: Copy>(
     element_bytes: impl Fn(T) -> usize,
 ) -> Result<(Vec<u32>, T, Range<usize>), String> {
     let rest = file.strip_prefix(MAGIC).ok_or("it does not begin as a .npy file of version 1.0")?;
-    let (length, rest) = rest.split_at_checked(2).ok_or("it ends in its header")?;
+    let (length, rest) = rest.split_at_checked(2).ok_or("it ends within its header")?;
     let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
     if length > HEADER_BYTES_MAX {
         return Err(format!("its header has {length} bytes"));
     }
-    let text = rest.get(..length).ok_or("it ends in its header")?;
+    let text = rest.get(..length).ok_or("it ends within its header")?;
     let text = std::str::from_utf8(text).map_err(|_| "its header is not UTF-8")?;
     let value = |key: &str| {
         let (_, after) = text.split_once(&format!("'{key}':"))?;

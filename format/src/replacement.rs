@@ -1,4 +1,4 @@
-//! Which sample takes the place of one that does not read or decode.
+//! Which sample takes the place of one that cannot be read or decoded.
 //!
 //! A damaged sample's candidates are a sequence keyed (seed, epoch, sample), so host and devices
 //! try the same ones in the same order; the first that is sound is taken. They are

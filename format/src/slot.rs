@@ -115,7 +115,7 @@ pub struct SlotHeader {
 #[non_exhaustive]
 pub enum SlotError {
     /// Fewer than [`HEADER_BYTES`] bytes.
-    #[error("slot header cut short: {got} of {HEADER_BYTES} bytes")]
+    #[error("truncated slot header: {got} of {HEADER_BYTES} bytes")]
     Short {
         /// Bytes there were.
         got: usize,

@@ -401,11 +401,11 @@ fn types_that_are_not_stored_are_refused_by_name_with_the_remedy() {
     let nested = T::List(Arc::new(Field::new("item", dictionary.clone(), true)));
     let deep = (0..20).fold(T::Int8, |inner, _| T::List(Arc::new(Field::new("item", inner, true))));
     for (data_type, words) in [
-        (dictionary, "dictionaries are not stored; cast it to Utf8"),
-        (nested, "dictionaries are not stored"),
-        (run_ends, "run-end encoded columns are not stored; cast it to Float32"),
-        (T::Utf8View, "views are not stored; cast it to LargeUtf8"),
-        (T::BinaryView, "views are not stored"),
+        (dictionary, "dictionaries cannot be stored; cast it to Utf8"),
+        (nested, "dictionaries cannot be stored"),
+        (run_ends, "run-end encoded columns cannot be stored; cast it to Float32"),
+        (T::Utf8View, "views cannot be stored; cast it to LargeUtf8"),
+        (T::BinaryView, "views cannot be stored"),
         (T::ListView(item()), "cast it to List"),
         (T::LargeListView(item()), "cast it to LargeList"),
         (deep, "nested more than 16 deep"),
@@ -425,9 +425,9 @@ fn names_that_clash_and_labels_that_are_none_are_refused() {
         PartEncoder::new(Vec::new(), Arc::new(columns)).err().unwrap().to_string()
     };
     let field = |name: &str| Field::new(name, DataType::Int8, true);
-    assert!(refused("label", vec![]).contains("column `label` is there twice"));
-    assert!(refused("photo", vec![field("photo")]).contains("column `photo` is there twice"));
-    assert!(refused("image", vec![field("x"), field("x")]).contains("column `x` is there twice"));
+    assert!(refused("label", vec![]).contains("column `label` occurs twice"));
+    assert!(refused("photo", vec![field("photo")]).contains("column `photo` occurs twice"));
+    assert!(refused("image", vec![field("x"), field("x")]).contains("column `x` occurs twice"));
     assert!(refused("image", vec![field("")]).contains("1 to 255 bytes"));
     let metadata = BTreeMap::from([(schema::LABELS_KEY.to_owned(), "[1]".to_owned())]);
     let labelled = field("x").with_metadata(metadata);
@@ -460,7 +460,7 @@ fn rows_with_other_columns_are_refused() {
     fields[0] = fields[0].clone().with_nullable(false);
     let strict = Columns { extra: Arc::new(Schema::new(fields)), ..Columns::images() };
     let null = refused(&strict, Some((batch, 2)));
-    assert!(null.contains("column `caption` has no value, but must"), "{null}");
+    assert!(null.contains("column `caption` is null, but must not be"), "{null}");
 }
 
 #[test]

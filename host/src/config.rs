@@ -111,7 +111,7 @@ pub struct LoaderConfig {
     /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
     /// workers. Default: all that the process may use.
     pub host_cores: Option<Vec<usize>>,
-    /// What is done about samples that do not read or decode. Default: the epoch ends with an
+    /// What is done about samples that cannot be read or decoded. Default: the epoch ends with an
     /// error.
     pub on_error: OnError,
     /// Most samples of an epoch that may be left out or replaced; one more is an error. Default:

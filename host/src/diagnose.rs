@@ -133,16 +133,17 @@ impl Diagnose for Error {
             }
             Self::Resume { conflict, .. } => match conflict {
                 ResumeConflict::PartsOfTheirOwn => {
-                    Remedy::advice("start the epoch over").or("use one device")
+                    Remedy::advice("restart the epoch").or("use one device")
                 }
-                ResumeConflict::ChosenAtStart => "start the epoch over".into(),
+                ResumeConflict::ChosenAtStart => "restart the epoch".into(),
                 ResumeConflict::OtherBatches => "resume with the dataset of the state".into(),
                 ResumeConflict::AllConsumed => "begin the next epoch".into(),
             },
             Self::Choice { conflict } => match conflict {
-                ChoiceConflict::RunAhead => Remedy::set(Setting::RunAhead, Change::Off)
-                    .or("leave the choice of batches out"),
-                ChoiceConflict::Replay => "leave the choice of batches or the record out".into(),
+                ChoiceConflict::RunAhead => {
+                    Remedy::set(Setting::RunAhead, Change::Off).or("turn the choice of batches off")
+                }
+                ChoiceConflict::Replay => "use either the choice of batches or a record".into(),
             },
             Self::TooManyErrors { .. } => {
                 Remedy::run(Command::Verify).or_set(Setting::MaxErrors, Change::Raise)
@@ -178,13 +179,13 @@ impl Diagnose for CollectiveError {
     fn remedy(&self) -> Option<Remedy> {
         Some(match self {
             Self::NotMet { .. } => {
-                Remedy::advice("start all ranks with the same world size and place to meet")
+                Remedy::advice("start all ranks with the same world size and rendezvous")
                     .or_set(Setting::RankTimeout, Change::Raise)
             }
             Self::Differs { .. } => {
                 "create the loaders of all ranks with the same arguments".into()
             }
-            Self::Missing { .. } => Remedy::advice("find out there why the rank waits")
+            Self::Missing { .. } => Remedy::advice("check in that process why the rank waits")
                 .or_set(Setting::RankTimeout, Change::Raise),
             Self::Late { .. } => Remedy::set(Setting::RankTimeout, Change::Raise),
             Self::OutOfStep { .. } => {
@@ -227,7 +228,7 @@ impl Diagnose for EventKind {
             Self::SamplesFilledIn { .. } => Some(Remedy::run(Command::VerifyDeep)),
             Self::SamplesDamaged { .. } => Some(Remedy::run(Command::Verify)),
             Self::ColumnsReadAgain { .. } => {
-                Some(Remedy::advice("ask for fewer or smaller columns").or(
+                Some(Remedy::advice("request fewer or smaller columns").or(
                     "use an order that reads neighbouring samples together, such as `sequential`",
                 ))
             }

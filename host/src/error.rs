@@ -82,7 +82,7 @@ pub enum ResumeConflict {
 impl fmt::Display for ResumeConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::PartsOfTheirOwn => "its devices hold parts of their own",
+            Self::PartsOfTheirOwn => "its devices hold different parts",
             Self::ChosenAtStart => "its batches are chosen for the devices at its start",
             Self::OtherBatches => "it does not have the batches that were consumed",
             Self::AllConsumed => "all of its batches were consumed",
@@ -139,7 +139,8 @@ pub enum Error {
     },
     /// Not one batch.
     #[error(
-        "a batch of {batch_size} does not fit an epoch of dataset {}, which has {samples} samples",
+        "a batch of {batch_size} is larger than an epoch of dataset {}, which has {samples} \
+         samples",
         dataset.display()
     )]
     BatchLargerThanDataset {
@@ -258,7 +259,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The system gives no thread.
-    #[error("failed to start a thread or what it waits with: {0}")]
+    #[error("failed to start a thread or create its wake-up descriptor: {0}")]
     Thread(std::io::Error),
     /// A thread of the loader panicked.
     #[error("a thread of the loader panicked, a defect of Meetpoint")]
@@ -282,7 +283,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The device program ended before it served.
-    #[error("device program {} ended with {status} before it served{said}", program.display())]
+    #[error("device program {} exited with {status} before it was ready{said}", program.display())]
     DeviceEnded {
         /// Program.
         program: PathBuf,
@@ -292,7 +293,7 @@ pub enum Error {
         said: String,
     },
     /// A device that was lost before it had a job; the host continues without it.
-    #[error("{device} was lost before it served: {why}")]
+    #[error("{device} was lost before it was ready: {why}")]
     DeviceLost {
         /// Which.
         device: DeviceName,
@@ -317,7 +318,8 @@ pub enum Error {
     },
     /// The listening process does not answer as a device does.
     #[error(
-        "what listens at {} is not a device, hangs or is full: {problem}", socket.display()
+        "the process that listens at {} is not a device, hangs or accepts no more hosts: \
+         {problem}", socket.display()
     )]
     NotADevice {
         /// Socket.
@@ -364,7 +366,7 @@ pub enum Error {
     },
     /// Fewer parts than devices, each of which is to hold parts of its own.
     #[error(
-        "dataset {} has {parts} parts, too few for {devices} devices that hold parts of their own",
+        "dataset {} has {parts} parts, too few for {devices} devices that hold different parts",
         dataset.display()
     )]
     TooFewParts {
@@ -376,7 +378,7 @@ pub enum Error {
         dataset: PathBuf,
     },
     /// Parts that cannot be spread over the devices as asked for.
-    #[error("failed to spread the parts of {} over the devices: {source}", dataset.display())]
+    #[error("failed to assign the parts of {} to the devices: {source}", dataset.display())]
     Holders {
         /// Folder.
         dataset: PathBuf,
@@ -384,7 +386,7 @@ pub enum Error {
         source: HoldersError,
     },
     /// An epoch that cannot be cut into batches.
-    #[error("failed to cut the epoch into batches: {0}")]
+    #[error("failed to divide the epoch into batches: {0}")]
     Batching(#[from] BatchingError),
     /// A device whose parts do not make a batch for every rank.
     #[error("device {device} of {devices} holds less than a batch for each of {ranks} ranks")]
@@ -397,7 +399,7 @@ pub enum Error {
         ranks: u32,
     },
     /// Batches that cannot serve another epoch.
-    #[error("batches cannot be kept for the next epoch: {conflict}")]
+    #[error("batches cannot be reused in the next epoch: {conflict}")]
     Reuse {
         /// Why not.
         conflict: ReuseConflict,
@@ -417,7 +419,7 @@ pub enum Error {
         conflict: ChoiceConflict,
     },
     /// The ranks came to no decision.
-    #[error("failed to decide with the other ranks: {0}")]
+    #[error("failed to agree with the other ranks: {0}")]
     Collective(#[from] CollectiveError),
     /// What went wrong at one of several ranks.
     #[error("rank {rank}: {source}")]
@@ -474,7 +476,7 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// The epoch ended with an error before.
-    #[error("the epoch ended with an error before")]
+    #[error("the epoch has already ended with an error")]
     EpochFailed,
 }
 

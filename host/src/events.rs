@@ -311,7 +311,7 @@ impl fmt::Display for EventKind {
                 write!(
                     f,
                     "{device} had work and published nothing within {timeout:?}: its unfinished \
-                     batches went back to the host, stall {stalls} of {stalls_max}; {outlook}"
+                     batches returned to the host, stall {stalls} of {stalls_max}; {outlook}"
                 )
             }
             Self::BatchesReclaimed { device, silent_ns } => {
@@ -362,7 +362,7 @@ impl fmt::Display for EventKind {
                 write!(
                     f,
                     "{batches} {noun} of the host {were} larger than the memory reserved for a \
-                     batch (up to {most}), and took memory of their own"
+                     batch (up to {most}), and took separate memory"
                 )
             }
             Self::SamplesFilledIn { samples, has_devices } => {
@@ -374,8 +374,8 @@ impl fmt::Display for EventKind {
                 };
                 write!(
                     f,
-                    "{samples} damaged {noun} that the host prepared {were} filled in, as \
-                     on_error = \"lenient\" asks{others}"
+                    "{samples} damaged {noun} {were} decoded by the host with missing data filled \
+                     in (on_error = \"lenient\"){others}"
                 )
             }
             Self::SamplesDamaged { replaced, left_out, key, file, reason } => {
@@ -393,7 +393,8 @@ impl fmt::Display for EventKind {
                 write!(
                     f,
                     "columns of record batches were read again {reads} times, {bytes:.1} MiB, \
-                     since those asked for take {needed:.1} MiB and the cache holds {cache:.1} MiB"
+                     because the requested columns take {needed:.1} MiB and the cache holds \
+                     {cache:.1} MiB"
                 )
             }
             Self::NotRecorded { events } => write!(f, "{events} more events were not recorded"),

@@ -93,37 +93,37 @@ impl fmt::Display for Notice {
             Self::PreparedAhead { memory_budget_bytes, places, asked, prepared } => write!(
                 f,
                 "the memory budget of {} holds {places} batches: {prepared} are prepared ahead \
-                 instead of {asked}",
+                 instead of the requested {asked}",
                 show_bytes(*memory_budget_bytes)
             ),
             Self::NothingReused { device, slots, quota_bytes: Some(_) } => {
-                write!(f, "reuse keeps no batch of {device}: its spool has {slots} slots")
+                write!(f, "no batch of {device} is reused: its spool has {slots} slots")
             }
             Self::NothingReused { device, quota_bytes: None, .. } => {
-                write!(f, "reuse keeps no batch of {device}: an epoch has too few batches")
+                write!(f, "no batch of {device} is reused: an epoch has too few batches")
             }
             Self::SpoolNotReserved { directory } => write!(
                 f,
-                "the file system of {} cannot reserve blocks: a full disk will show only while \
-                 the device writes, and the host then prepares those batches",
+                "the file system of {} cannot reserve blocks: a full disk is noticed only when the \
+                 device writes, and the host then prepares those batches",
                 directory.display()
             ),
             Self::SpoolSpace { directory, quota_bytes, free_bytes } => write!(
                 f,
-                "`spool.quota` is {}, and {} are free in {}: the spool takes no more than its \
-                 batches need, and it is an error if that is more than there is",
+                "`spool.quota` is {}, and {} are free in {}: the spool takes only what its \
+                 batches need; if that is more than the free space, it is an error",
                 show_bytes(*quota_bytes),
                 show_bytes(*free_bytes),
                 directory.display()
             ),
             Self::UnoptimisedBuild => {
-                f.write_str("this is an unoptimised build, so its times say little")
+                f.write_str("this is an unoptimised build, so its times are not representative")
             }
             Self::StrategyLeftOut { strategy, expected_ns, host_only_ns } => {
                 let ratio = *expected_ns as f64 / (*host_only_ns).max(1) as f64;
                 write!(
                     f,
-                    "{} is left out: an epoch would take {:.1} s, {ratio:.0} times as long as \
+                    "{} is skipped: an epoch would take {:.1} s, {ratio:.0} times as long as \
                      under host-only",
                     strategy.as_str(),
                     *expected_ns as f64 / 1e9

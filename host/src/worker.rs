@@ -133,7 +133,7 @@ pub(crate) enum LabelError {
     #[error("label {got}, expected -1 or one of the dataset's {labels}")]
     Unknown { got: i64, labels: usize },
     /// An element of a row of labels.
-    #[error("{got} in a row of labels, expected a share of 1")]
+    #[error("{got} in a row of labels, expected a number from 0 to 1")]
     NoShare { got: f32 },
 }
 

@@ -12,7 +12,7 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// The file is damaged or of an unsupported kind.
-    #[error("JPEG does not decode: {reason} (byte {offset})")]
+    #[error("JPEG cannot be decoded: {reason} (byte {offset})")]
     Damaged {
         /// Byte of the file at which the damage was found.
         offset: usize,

@@ -452,7 +452,7 @@ fn decode_one(
     Ok(position)
 }
 
-const NO_CODE: &str = "the bits begin no Huffman code";
+const NO_CODE: &str = "the bits match no Huffman code";
 
 /// Offsets of the restart markers of the only scan, from the beginning of its data; empty without a
 /// restart interval. Their number and order must be right, since each marks a position.

@@ -11,8 +11,8 @@ pub enum Error {
     /// The first bytes are of no known format.
     #[error("not a picture in a known format (JPEG, PNG, WebP, BMP, GIF, TIFF)")]
     UnknownFormat,
-    /// The picture does not decode.
-    #[error("{format} does not decode: {reason}")]
+    /// The picture cannot be decoded.
+    #[error("{format} cannot be decoded: {reason}")]
     Decode {
         /// Format found.
         format: &'static str,
@@ -22,8 +22,8 @@ pub enum Error {
     /// The first bytes are of no known format of sound.
     #[error("not a recording in a known format (WAV, FLAC, MP3)")]
     UnknownAudio,
-    /// Sound or a signal that does not decode.
-    #[error("{format} does not decode: {reason}")]
+    /// Sound or a signal that cannot be decoded.
+    #[error("{format} cannot be decoded: {reason}")]
     DecodeSeries {
         /// Format found.
         format: &'static str,
@@ -58,7 +58,7 @@ pub enum Error {
         wanted: usize,
     },
     /// A sound file whose pixels the mode of the recipe's `decode` does not take.
-    #[error("{format} of {holds} does not decode in mode \"{mode}\"")]
+    #[error("{format} of {holds} cannot be decoded in mode \"{mode}\"")]
     Mode {
         /// Format found.
         format: &'static str,
@@ -104,7 +104,7 @@ pub enum Error {
         height: u32,
     },
     /// The output buffer has another size than the result.
-    #[error("output of {got} bytes, the recipe makes {expected}")]
+    #[error("output of {got} bytes, the recipe gives {expected}")]
     OutputSize {
         /// Given.
         got: usize,

@@ -54,7 +54,7 @@ pub enum Error {
     NotDrawn(#[from] NotDrawn),
     /// A file that is not the report of a run.
     #[error(
-        "{} is no report of `meetpoint run` or `demo` of this version: {source}",
+        "{} is not a report of `meetpoint run` or `demo` of this version: {source}",
         file.display()
     )]
     NotAReport {
@@ -64,7 +64,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// A report without epochs.
-    #[error("{} holds no epoch, so there is nothing to replay", file.display())]
+    #[error("{} has no epoch, so there is nothing to replay", file.display())]
     NoEpochs {
         /// The file.
         file: PathBuf,

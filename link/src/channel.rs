@@ -9,7 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 
 /// The error of a connection that failed before any answer.
 pub const HUNG_UP: &str =
-    "it ended the connection: it has no room for more, or does not speak the device link";
+    "it ended the connection: it accepts no more hosts, or does not speak the device link protocol";
 
 /// A connection that failed.
 #[derive(Debug, thiserror::Error)]

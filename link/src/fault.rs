@@ -90,7 +90,7 @@ fn parse(text: &str) -> Result<Fault, &'static str> {
         ("enospc", None) => Ok(Fault::SpoolFullAt(n)),
         ("drop-link", None) => Ok(Fault::DropLinkAt(n)),
         ("die" | "corrupt" | "tear" | "enospc" | "drop-link", Some(_)) => {
-            Err("it takes nothing after the batch")
+            Err("nothing may follow the batch")
         }
         _ => Err("the name is unknown"),
     }
@@ -163,7 +163,7 @@ mod tests {
             ("die@0", "counted from 1"),
             ("die@-1", "not a whole number"),
             ("die@99999999999999999999", "not a whole number"),
-            ("die@3:2s", "takes nothing"),
+            ("die@3:2s", "nothing may follow"),
             ("stall@3:2", "not a time such as"),
             ("stall@3:-2s", "not a time such as"),
             ("stall@3:infs", "not a time such as"),

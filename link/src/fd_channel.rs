@@ -44,10 +44,10 @@ pub enum HandOverError {
     #[error("the connection for the spool failed: {0}")]
     Connection(#[from] std::io::Error),
     /// The device holds as many descriptors as it can that no job has named yet.
-    #[error("it holds as many unused spools as it can")]
+    #[error("its limit of unused spools is reached")]
     Busy,
     /// It answered with something else than its answers.
-    #[error("it answered the spool's offer with something else")]
+    #[error("its answer to the spool's offer is invalid")]
     UnknownAnswer,
     /// It did not answer in time.
     #[error("it did not answer the spool's offer within {0:?}")]

@@ -6,7 +6,7 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The environment asks for a protocol that is not there.
-    #[error("the environment variable {variable} is {value:?}, and metrics are sent by gRPC alone")]
+    #[error("the environment variable {variable} is {value:?}, but metrics are sent only by gRPC")]
     Protocol {
         /// Name of the variable.
         variable: &'static str,
@@ -14,7 +14,7 @@ pub enum Error {
         value: String,
     },
     /// The endpoint, or another setting of the environment, cannot be used.
-    #[error("failed to prepare the sending of metrics: {reason}")]
+    #[error("failed to set up the export of metrics: {reason}")]
     Endpoint {
         /// In the words of the exporter.
         reason: String,

@@ -58,12 +58,12 @@ impl Prometheus {
             host_cpu: Counter::default(),
             device_busy: Counter::default(),
         };
-        let batches = "Batches handed out, by who prepared them";
+        let batches = "Batches delivered, by who prepared them";
         registry.register("batches", batches, metrics.batches.clone());
         registry.register("samples", "Samples handed out", metrics.samples.clone());
-        let bytes = "Bytes of the tensors handed out";
+        let bytes = "Bytes of the tensors delivered";
         registry.register_with_unit("handed_out", bytes, Unit::Bytes, metrics.bytes.clone());
-        let damaged = "Damaged samples, by what was done about them";
+        let damaged = "Damaged samples, by action";
         registry.register("damaged_samples", damaged, metrics.damaged.clone());
         registry.register("epochs", "Epochs that ended", metrics.epochs.clone());
         let revoked = "Batches taken back from devices, in epochs that ended";

@@ -37,7 +37,7 @@ pub enum Error {
         key: String,
     },
     /// What was stored for a measurement does not read back.
-    #[error("{}: sample {key} does not read back as it was written", path.display())]
+    #[error("{}: sample {key} read back differs from what was written", path.display())]
     Stored {
         /// The temporary file.
         path: PathBuf,
@@ -59,15 +59,15 @@ pub enum Error {
         height: u32,
     },
     /// A recipe that makes several pictures of a sample.
-    #[error("{maker} makes several pictures of a sample, of which nothing is prepared offline")]
+    #[error("{maker} gives several pictures of a sample, so nothing can be prepared offline")]
     SeveralPictures {
         /// The first view, or the operation that does.
         maker: String,
     },
     /// Too few or too many samples.
     #[error(
-        "{asked} samples cannot be measured: the dataset has {most}, and fewer than {least} say \
-         nothing of the spread"
+        "{asked} samples cannot be measured: the dataset has {most}, and at least {least} are \
+         needed to estimate the spread"
     )]
     Samples {
         /// Asked for.
@@ -193,7 +193,7 @@ pub enum Error {
         /// Operations that were executed.
         operations: usize,
     },
-    /// Samples that do not read or decode.
+    /// Samples that cannot be read or decoded.
     #[error(transparent)]
     Unreadable(Box<meetpoint_datasets::Error>),
     /// The result could not be written.

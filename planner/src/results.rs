@@ -192,7 +192,7 @@ impl Measured {
     }
 }
 
-/// Why a file of results does not read.
+/// Why a file of results cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// It is not CSV with the columns of [`Measured`], or a value is not of its column's type.
@@ -202,7 +202,7 @@ pub enum CsvError {
         reason: String,
     },
     /// It has no rows.
-    #[error("no results: the file has a heading only")]
+    #[error("no results: the file has only a header")]
     Empty,
     /// A value is outside of its range.
     #[error("row {row}: `{column}` is {value}, which is not {range}")]

@@ -89,7 +89,7 @@ impl Contents {
 /// What of a file is not as it was when it was indexed.
 fn difference(metadata: &Metadata, file: &ContentFile) -> Option<String> {
     if !metadata.is_file() {
-        return Some("it is no regular file any more".to_owned());
+        return Some("it is no longer a regular file".to_owned());
     }
     if metadata.len() != file.bytes {
         return Some(format!("it has {} bytes, had {}", metadata.len(), file.bytes));
@@ -98,7 +98,7 @@ fn difference(metadata: &Metadata, file: &ContentFile) -> Option<String> {
     (modified_ns != file.modified_ns).then(|| {
         let later = (modified_ns - file.modified_ns) as f64 / 1e9;
         let (by, when) = (later.abs(), if later < 0.0 { "earlier" } else { "later" });
-        format!("it was written to, its time of change is {by:.3} s {when}")
+        format!("it was modified: its modification time is {by:.3} s {when}")
     })
 }
 

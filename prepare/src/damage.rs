@@ -1,4 +1,4 @@
-//! Samples that do not read or decode, and what is done about them.
+//! Samples that cannot be read or decoded, and what is done about them.
 //!
 //! What takes a damaged sample's place follows from dataset, seed, epoch and sample alone, and from
 //! which samples are damaged; never from who prepares the batch or when.
@@ -90,7 +90,7 @@ impl OnError {
     }
 }
 
-/// A sample that does not read or decode.
+/// A sample that cannot be read or decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// The epoch in which it was met.

@@ -104,19 +104,17 @@ impl Diagnose for Error {
             Self::Column { source, .. } => source.remedy(),
             Self::Columns { source, .. } => source.remedy(),
             Self::Sampler(source) => source.remedy(),
-            Self::SamplerColumn { .. } => {
-                Some("use whole numbers of at most 64 bits with a sign".into())
-            }
+            Self::SamplerColumn { .. } => Some("use signed integers of at most 64 bits".into()),
             Self::NoLabels { operation, .. } => Some(
                 Remedy::advice(format!("remove `{operation}` and what follows it"))
                     .or("leave out the column `label`"),
             ),
             Self::Label { label: None, .. } => {
-                Some("leave it out by a filter, `label is not null`".into())
+                Some("exclude it with a filter, `label is not null`".into())
             }
             Self::Label { label: Some(label), .. } => Some(
                 Remedy::advice(format!("set `num_classes` to {} or more", i64::from(*label) + 1))
-                    .or("leave it out by a filter on `label`"),
+                    .or("exclude it with a filter on `label`"),
             ),
             Self::NoFixedShape => Some(
                 Remedy::advice("end the recipe with a crop or an exact resize")

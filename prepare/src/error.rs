@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The folder or its manifest does not read.
+    /// The folder or its manifest cannot be read.
     #[error(
         "failed to open dataset {}: {source}", path.display()
     )]
@@ -125,7 +125,7 @@ pub enum Error {
         /// Stored.
         expected: u32,
     },
-    /// A sample whose content stays in place does not read.
+    /// A sample whose content stays in place cannot be read.
     #[error("row {row}, key {key}: {source}")]
     InPlace {
         /// Row in the part of the index.
@@ -193,7 +193,7 @@ pub enum Error {
         source: ColumnError,
     },
     /// A further column of a sample could not be read.
-    #[error("{part}, row {row}, key {key}: column {column:?} does not read: {source}")]
+    #[error("{part}, row {row}, key {key}: column {column:?} cannot be read: {source}")]
     Column {
         /// Part file.
         part: String,
@@ -284,7 +284,7 @@ pub enum Error {
         /// Stored.
         expected: u32,
     },
-    /// A sample does not decode.
+    /// A sample cannot be decoded.
     #[error("{part}, row {row}, key {key}: {source}")]
     Sample {
         /// Part file.
@@ -327,7 +327,7 @@ pub enum Error {
         location: Option<String>,
     },
     /// Nothing sound was found for the place of a damaged sample.
-    #[error("{source}; none of {tried} other samples tried in its place is sound either")]
+    #[error("{source}; none of {tried} candidates for its replacement is intact either")]
     NoReplacement {
         /// What is wrong with the sample.
         source: Box<Error>,
@@ -425,7 +425,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it says of one sample that it does not read or decode, so that the batch can be
+    /// Whether it says of one sample that it cannot be read or decoded, so that the batch can be
     /// prepared without it. Limits of this process are no damage of a sample, nor is a recipe that
     /// does not fit it.
     pub fn is_damage(&self) -> bool {
@@ -498,10 +498,10 @@ impl Error {
             Self::ContentChanged { difference, .. } => {
                 format!("the file changed since it was indexed: {difference}")
             }
-            Self::Content { source, .. } => format!("the file does not read: {source}"),
+            Self::Content { source, .. } => format!("the file cannot be read: {source}"),
             Self::Read { source, .. } => source.to_string(),
             Self::Column { column, source, .. } => {
-                format!("column {column:?} does not read: {source}")
+                format!("column {column:?} cannot be read: {source}")
             }
             Self::NullValue { column, .. } => {
                 format!("column {column:?} is null, or contains a null")

@@ -16,7 +16,7 @@ pub struct Job {
     pub recipe: Arc<Recipe>,
     /// How it is cut into batches.
     pub batching: Batching,
-    /// What is done about samples that do not read or decode.
+    /// What is done about samples that cannot be read or decoded.
     pub on_error: OnError,
     /// The columns of a batch.
     pub columns: ColumnNames,

@@ -248,7 +248,7 @@ fn missing_part(path: &Path, error: StorageError) -> Error {
     }
 }
 
-/// Why the manifest does not read.
+/// Why the manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{MANIFEST_NAME}: {0}")]
 struct ManifestError(#[source] io::Error);

@@ -182,7 +182,7 @@ impl Resumer {
         }
         let name = codec.name();
         let content = decompress(codec, stored, &mut self.raw)
-            .ok_or_else(|| Unprepared::Content(format!("it does not decompress by {name}")))?;
+            .ok_or_else(|| Unprepared::Content(format!("it cannot be decompressed as {name}")))?;
         let (spec, data) = decode_sample(content, &result).map_err(Unprepared::Content)?;
         Ok((spec, &content[data]))
     }
@@ -192,8 +192,10 @@ impl Resumer {
         self.decoder.decode_into(stored.into(), None, picture)?;
         let size = (picture.height, picture.width);
         if self.start.result.size.is_some_and(|expected| expected != size) {
-            let problem =
-                format!("its picture is {} x {}, not what the recipe gives", size.0, size.1);
+            let problem = format!(
+                "its picture is {} x {}, not the size that the recipe gives",
+                size.0, size.1
+            );
             return Err(Unprepared::Content(problem));
         }
         let spec = self.start.result.tensor(size);

@@ -286,7 +286,7 @@ impl SampleReader {
         Ok(())
     }
 
-    /// Reads the samples of a group plainly that does not read as one: some of them may.
+    /// Reads the samples of a group plainly that cannot be read as one: some of them may.
     fn one_by_one(
         &self,
         group: &Group,

@@ -61,7 +61,7 @@ struct Made {
     folder: tempfile::TempDir,
     /// Whether all pictures have the same size; then there is a column with a mask for each object.
     is_uniform: bool,
-    /// A picture that does not decode.
+    /// A picture that cannot be decoded.
     damaged: Option<u64>,
     /// A target of sample 4 that does not fit its picture.
     misfit: Option<Misfit>,

@@ -49,7 +49,7 @@ def make_pictures(folder: Path, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pictures", type=Path, help="a folder, one sub-folder a class")
+    parser.add_argument("--pictures", type=Path, help="a folder, one sub-folder per class")
     parser.add_argument("--quick", action="store_true", help="make a few pictures")
     arguments = parser.parse_args()
     if not arguments.quick and arguments.pictures is None:

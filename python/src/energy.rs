@@ -142,8 +142,8 @@ impl Energy {
             "unverified": energy.unverified,
             "components": parts.collect::<Vec<Value>>(),
             "leaves_out": scene.is_under_way.then_some(
-                "the epoch under way: of memory, devices and accelerator only epochs that ended \
-                 within the interval are in it"
+                "the current epoch: for memory, devices and accelerator, only epochs that ended \
+                 within the interval are included"
             ),
         })
     }

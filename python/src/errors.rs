@@ -62,7 +62,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
     }
 }
 
-/// A dataset or a sample that does not read.
+/// A dataset or a sample that cannot be read.
 pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
     let said = Said::of(error);
     match error {

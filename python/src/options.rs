@@ -44,7 +44,7 @@ pub(crate) fn refused(py: Python<'_>, said: impl Into<Said>) -> PyErr {
     errors::plain(py, "SettingError", said)
 }
 
-/// What to do about samples that do not read, where Python says "raise" for "fail".
+/// What to do about samples that cannot be read, where Python says "raise" for "fail".
 fn on_error(py: Python<'_>, word: &str) -> PyResult<OnError> {
     match word {
         "raise" => Ok(OnError::Fail),

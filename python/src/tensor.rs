@@ -155,10 +155,10 @@ impl Tensor {
             return refuse("the tensor is in memory of the CPU, which has no streams");
         }
         if dl_device.is_some_and(|device| device != self.device()) {
-            return refuse("the tensor is in memory of the CPU; move it after it was taken");
+            return refuse("the tensor is in memory of the CPU; move it after the export");
         }
         if copy == Some(true) {
-            return refuse("a tensor is handed over without a copy; copy it after it was taken");
+            return refuse("a tensor is exported without a copy; copy it after the export");
         }
         let (code, bits) = dlpack_type(self.element);
         let (owner, address) = (Arc::clone(&self.memory), self.address());

@@ -45,7 +45,7 @@ impl Writer {
     ) -> PyResult<()> {
         self.with(py, |state| {
             if !state.keys.insert(key.clone()) {
-                let message = format!("key {key:?} is there already");
+                let message = format!("key {key:?} already exists");
                 let said = (message, "give each sample a key of its own");
                 return Err(errors::plain(py, "PackError", said));
             }

@@ -111,7 +111,7 @@ def test_the_environment_says_what_is_not_given(
         assert resource["meetpoint.rank"] == "7"
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
         with loader_of(dataset) as loader:
-            with pytest.raises(meetpoint.SettingError, match="by gRPC alone"):
+            with pytest.raises(meetpoint.SettingError, match="only by gRPC"):
                 loader.export_metrics()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
         monkeypatch.setenv("OTEL_SDK_DISABLED", "true")

@@ -58,7 +58,7 @@ def test_a_plan_is_made_and_applied_and_refused_for_another_recipe(dataset, tmp_
         assert loader.explain().cache["hits"] > 0
     with pytest.raises(meetpoint.SettingError, match="another recipe: operation 2"):
         meetpoint.Loader(plan=file, recipe=T.Compose([T.Resize((25, 25))]))
-    with pytest.raises(meetpoint.SettingError, match="nothing fits"):
+    with pytest.raises(meetpoint.SettingError, match="no plan fits"):
         meetpoint.plan(RECIPE, dataset, profile=tmp_path / "results.csv", memory_limit=1000)
     with pytest.raises(TypeError, match="needs dataset"):
         meetpoint.Loader(recipe=RECIPE)

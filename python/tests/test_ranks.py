@@ -131,7 +131,7 @@ def test_a_rank_that_is_killed_is_named(dataset: str, folder: Path, dying: int) 
         ranks[2].process.communicate()
         assert ranks[2].process.returncode == -signal.SIGKILL
     named = "rank 0" if dying == 0 else "rank 2"
-    assert error.startswith(f"failed to decide with the other ranks: {named} left epoch"), error
+    assert error.startswith(f"failed to agree with the other ranks: {named} left epoch"), error
     for rank in ranks:
         for device in rank.devices:
             wait_until_gone(device)

@@ -28,14 +28,14 @@ pub fn of_report(report: &Report) -> String {
     ));
     body.push_str(&section(
         "Measured profile and prediction",
-        "t_c: preparation and step of a batch of the host's; t_g: the step on a batch that the \
-         device had ready; t_s: a batch at the device. The closed form is evaluated with these.",
+        "t_c: preparation and step of a host batch; t_g: the step on a device batch; t_s: the \
+         device's time for a batch. The closed form is evaluated with these.",
         &grid(&table::profiles(report)),
     ));
     body.push_str(&section(
-        "What was learned and decided",
-        "Times that the scheduler expected at the end of each epoch, what replays it \
-         (`meetpoint run JOB --replay RECORD`), and what was decided beside.",
+        "Learned times and decisions",
+        "Times that the scheduler expected at the end of each epoch, the record that replays it \
+         (`meetpoint run JOB --replay RECORD`), and other decisions.",
         &grid(&table::decisions(report)),
     ));
     body.push_str(&devices(report));
@@ -178,8 +178,8 @@ fn pictures(report: &Report) -> String {
         ("Throughput", "Samples consumed per second.", plots::throughput(runs)),
         (
             "Waiting",
-            "Time from asking for a batch to having it. Without workers the host prepares in that \
-             time, so it counts as waiting.",
+            "Time from the request for a batch to its delivery. Without workers, this includes \
+             preparation by the host.",
             plots::waits(runs),
         ),
         ("Usage", "Sums over all epochs; memory is the highest seen.", plots::usage(runs)),
@@ -195,8 +195,8 @@ fn devices(report: &Report) -> String {
         let lead = "Sums over all epochs; t_s is the mean time of a batch.";
         html.push_str(&section("Devices", lead, &grid(&devices)));
     }
-    let lead = "Each knob of the emulation is measured while it runs. More than 5 % off target, \
-                and the run does not count.";
+    let lead = "Each limit of the emulation is measured during the run. If one is more than 5 % \
+                off target, the times of the run do not count.";
     let knobs = table::knobs(report);
     if !knobs.rows.is_empty() {
         html.push_str(&section("Emulated device: target and achieved", lead, &grid(&knobs)));
@@ -223,7 +223,7 @@ fn energies(report: &Report) -> String {
     } else {
         grid(&measured)
     };
-    let lead = "Meters see everything that runs on the machine, not this program alone.";
+    let lead = "Meters see everything that runs on the machine, not only this program.";
     let mut html = section("Measured energy", lead, &shown);
     let lead = "Modelled figures come from the times above and a file of watts and prices, not \
                 from a meter.";
@@ -232,7 +232,7 @@ fn energies(report: &Report) -> String {
         let origin = format!("<p>{}.</p>\n", escape(&tables::origin(report)));
         html.push_str(&section("Modelled energy", lead, &(grid(&modelled) + &origin)));
     }
-    let lead = "Core-seconds and bytes are counted; what they do to memory and flash is modelled. \
+    let lead = "Core-seconds and bytes are counted; their effect on memory and flash is modelled. \
                 Flash, life (the share of the drive's rated bytes) and cost are of one epoch.";
     let used = tables::consumption(report);
     if !used.rows.is_empty() {

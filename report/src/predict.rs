@@ -62,7 +62,7 @@ impl fmt::Display for Form {
                 return write!(f, "no closed form: {time} is not known");
             }
             Self::NoGainPerBatch => {
-                "a step on a device batch (t_g) takes no less than on a host batch (t_c)"
+                "a step on a device batch (t_g) is not shorter than on a host batch (t_c)"
             }
             Self::SpoolTooSmall { part, slots } => {
                 return write!(
@@ -74,7 +74,7 @@ impl fmt::Display for Form {
             Self::SharedDevices => "ranks share the devices",
             Self::DeviceLost => "a device was lost",
             Self::DeviceStalled => "a device stalled",
-            Self::FaultsInJob => "the job asks for faults",
+            Self::FaultsInJob => "the job injects faults",
         };
         write!(f, "no closed form: {why}")
     }

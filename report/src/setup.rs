@@ -175,7 +175,7 @@ impl fmt::Display for Processor {
 impl fmt::Display for Accelerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::None => f.write_str("none: what is measured is the loader alone"),
+            Self::None => f.write_str("none: only the loader is measured"),
             Self::Emulated { step_seconds } => {
                 write!(f, "emulated, {} a step, no CPU", units::seconds(*step_seconds))
             }
@@ -187,7 +187,7 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tail => "the end of the order",
-            Self::Saving => "where it saves most host time for its own",
+            Self::Saving => "batches that save the most host time per device time",
         })
     }
 }

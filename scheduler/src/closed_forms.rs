@@ -61,7 +61,7 @@ pub enum NotApplicable {
     #[error("{0} is not known")]
     Unknown(&'static str),
     /// The balance of `wrr` requires t_g < t_c.
-    #[error("a step on a device batch (t_g) takes no less than on a host batch (t_c)")]
+    #[error("a step on a device batch (t_g) is not shorter than on a host batch (t_c)")]
     NoGainPerBatch,
     /// A strategy whose time is not a function of these constants.
     #[error("{strategy} has no closed form")]

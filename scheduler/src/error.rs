@@ -35,8 +35,8 @@ pub enum Error {
     },
     /// A record that does not fit.
     #[error(
-        "record {record} does not replay strategy {strategy} over {batches} batches and these \
-         devices; give it the job that it was recorded with"
+        "record {record} cannot be replayed with strategy {strategy}, {batches} batches and these \
+         devices; use the job that it was recorded with"
     )]
     NotReplayed {
         /// As given.

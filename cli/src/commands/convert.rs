@@ -61,7 +61,7 @@ fn text(summary: &ConvertSummary) -> String {
     }
     text.push_str(&left_out(&summary.without, &summary.notes, &summary.damaged));
     if !summary.not_samples.is_empty() {
-        text.push_str(&format!("{} files are no samples:\n", summary.not_samples.len()));
+        text.push_str(&format!("{} files are not samples:\n", summary.not_samples.len()));
     }
     for other in &summary.not_samples {
         text.push_str(&format!("  {other}\n"));

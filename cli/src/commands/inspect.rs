@@ -169,7 +169,7 @@ fn form(samples: u64, stored: &Stored) -> String {
 /// What the headers of the pictures say.
 fn images(inspection: &Inspection) -> String {
     let images = &inspection.images;
-    let share = if images.is_complete { "all" } else { "of those looked at" };
+    let share = if images.is_complete { "all" } else { "of those checked" };
     let formats: Vec<String> =
         images.formats.iter().map(|(format, count)| format!("{count} {format}")).collect();
     let (width, height) = (images.width, images.height);

@@ -265,7 +265,7 @@ pub(super) fn head(summary: &PackSummary) -> String {
 pub(super) fn tail(summary: &PackSummary) -> String {
     let mut text = String::new();
     if summary.parts_resumed > 0 {
-        text.push_str(&format!("{} of the parts were there already\n", summary.parts_resumed));
+        text.push_str(&format!("{} of the parts already existed\n", summary.parts_resumed));
     }
     let mut list = |one: &str, many: &str, files: &[LeftOut]| {
         match files.len() {
@@ -278,7 +278,7 @@ pub(super) fn tail(summary: &PackSummary) -> String {
         }
     };
     list("unreadable sample", "unreadable samples", &summary.unreadable);
-    list("file that is no sample", "files that are no samples", &summary.not_samples);
+    list("file that is not a sample", "files that are not samples", &summary.not_samples);
     match summary.ignored {
         0 => (),
         1 => text.push_str("1 hidden or side file ignored\n"),

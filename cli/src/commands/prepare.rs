@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
     /// stopped, retain its work for the next.
     #[arg(long)]
     resume: bool,
-    /// How to handle samples that do not read or decode: list them and fail, or list and skip them.
+    /// How to handle samples that cannot be read or decoded: list them and fail, or list and skip
+    /// them.
     #[arg(long, default_value = "fail", value_name = "WHAT",
           value_parser = choice::<OnError>())]
     on_error: OnError,
@@ -128,7 +129,7 @@ fn text(summary: &PrepareSummary) -> String {
     }
     if summary.parts_resumed > 0 {
         let parts = units::count(summary.parts_resumed, "part");
-        text.push_str(&format!("{parts} taken over from where it was stopped\n"));
+        text.push_str(&format!("{parts} retained from the interrupted run\n"));
     }
     if !summary.unreadable.is_empty() {
         let count = summary.unreadable.len() as u64;

@@ -114,7 +114,7 @@ fn parse_time(text: &str) -> Result<f64, String> {
     if units.is_finite() && (1e-6..=1e6).contains(&units) {
         return Ok(units);
     }
-    Err(format!("\"{text}\" is no time of 1 µs to 1000000 s; write 0.375, 20ms or the like"))
+    Err(format!("\"{text}\" is not a time from 1 µs to 1000000 s; write for example 0.375 or 20ms"))
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {

@@ -102,7 +102,7 @@ fn text(summary: &UnpackSummary) -> String {
     let counts = (summary.samples, summary.files, summary.bytes);
     let mut text = written(&summary.destination, summary.sink, counts);
     if summary.converted > 0 {
-        text.push_str(&format!("{} came back from the coefficient form\n", summary.converted));
+        text.push_str(&format!("{} restored from the coefficient form\n", summary.converted));
     }
     if summary.rewritten > 0 {
         text.push_str(&format!(

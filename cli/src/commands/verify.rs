@@ -80,7 +80,7 @@ fn text(report: &VerifyReport, dataset: &Path) -> String {
         count => format!("DAMAGED in {count} places"),
     };
     text.push_str(&format!(
-        "{}: {verdict} ({} samples in {} {}, {} looked at)\n",
+        "{}: {verdict} ({} samples in {} {}, {} checked)\n",
         dataset.display(),
         report.samples,
         report.parts,

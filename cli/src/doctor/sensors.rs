@@ -20,7 +20,7 @@ fn meter(listed: &Listed, at_zero: &[String]) -> Finding {
     let found = format!("{}: {}; {}; {}", about.name, about.covers, fineness(about), about.source);
     match (&listed.meter, &listed.same_as) {
         (Ok(_), None) if at_zero.contains(&about.name) => {
-            let used = "shows 0, as in many virtual machines; a run that it shows 0 in has no \
+            let used = "shows 0, as in many virtual machines; a run in which it shows 0 has no \
                         measured energy";
             Finding::limited(topic, found, used)
         }

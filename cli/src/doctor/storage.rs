@@ -46,12 +46,13 @@ pub(super) fn direct(probes: &Probes) -> Finding {
     let used = "direct reads of datasets and direct writes of file spools";
     let reason = match &probes.direct {
         Ok(DirectSupport::Yes { alignment: Some((memory, offset)) }) => {
-            let found =
-                format!("{path} takes it: memory aligned to {memory}, offsets to {offset} bytes");
+            let found = format!(
+                "{path} supports it: memory aligned to {memory}, offsets to {offset} bytes"
+            );
             return Finding::ready(topic, found, used);
         }
         Ok(DirectSupport::Yes { alignment: None }) => {
-            let found = format!("{path} takes it; the kernel does not tell the alignment");
+            let found = format!("{path} supports it; the kernel does not report the alignment");
             return Finding::ready(topic, found, used);
         }
         Ok(DirectSupport::No(reason)) | Err(reason) => reason,

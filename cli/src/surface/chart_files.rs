@@ -29,7 +29,7 @@ pub(crate) fn kind(path: &Path) -> anyhow::Result<ChartFormat> {
 /// Writes a file whole or not at all.
 pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
     let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("{} names no file", path.display()))?;
+    let name = name.with_context(|| format!("{} is not the name of a file", path.display()))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     place(folder.unwrap_or(Path::new(".")), name, content.as_bytes())?;
     Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes in a second, at least 1.
 pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
-    let wrong = || format!("\"{text}\" is no rate; write 500MB/s, 1.5GiB/s or the like");
+    let wrong = || format!("\"{text}\" is not a rate; write for example 500MB/s or 1.5GiB/s");
     units::parse_bandwidth(text).filter(|rate| *rate > 0).ok_or_else(wrong)
 }
 
@@ -14,13 +14,13 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let problem = if is_bare && !text.is_empty() { "has no unit" } else { "is no size" };
-    let wrong = || format!("\"{text}\" {problem}; write 512MiB, 2GB, 4096B or the like");
+    let wrong = || format!("\"{text}\" {problem}; write for example 512MiB, 2GB or 4096B");
     units::parse_bytes(text).filter(|bytes| *bytes > 0).ok_or_else(wrong)
 }
 
 /// Reads `20ms`, `100us`, `1.5s`: a time of at most a day.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("\"{text}\" is no time; write 20ms, 100us, 1.5s or the like");
+    let wrong = || format!("\"{text}\" is not a time; write for example 20ms, 100us or 1.5s");
     let day = Duration::from_secs(86_400);
     units::parse_duration(text).filter(|time| *time <= day).ok_or_else(wrong)
 }

@@ -50,7 +50,7 @@ impl Error {
                     None => Message::default().name(*option),
                     Some(value) => Message::default().set_to(*option, *value),
                 };
-                return option + format!(" means nothing for {source_words}");
+                return option + format!(" does not apply to {source_words}");
             }
             Self::NoImages { path, others } => format!(
                 "no images in {} ({others} other files); expected JPEG, PNG, WebP, BMP, GIF or \
@@ -58,7 +58,7 @@ impl Error {
                 path.display()
             ),
             Self::Unreadable { files, checked } => format!(
-                "{} of {checked} samples do not read; nothing was written:{}",
+                "{} of {checked} samples cannot be read; nothing was written:{}",
                 files.len(),
                 named(files, surface)
             ),
@@ -70,17 +70,17 @@ impl Error {
             }
             Self::Exists { path } => format!("{} exists", path.display()),
             Self::Damaged { samples, checked, .. } => format!(
-                "{} of {checked} samples do not unpack; nothing was written:{}",
+                "{} of {checked} samples cannot be unpacked; nothing was written:{}",
                 samples.len(),
                 named(samples, surface)
             ),
             Self::Unconverted { samples, checked, .. } => format!(
-                "{} of {checked} samples do not convert; nothing was written:{}",
+                "{} of {checked} samples cannot be converted; nothing was written:{}",
                 samples.len(),
                 named(samples, surface)
             ),
             Self::Unheld { sink, column, reason } => {
-                format!("column `{column}` does not go into {sink}: {reason}")
+                format!("column `{column}` cannot be stored in {sink}: {reason}")
             }
             Self::Write { path, source } => {
                 format!("failed to write {}: {source}{}", path.display(), file_size_limit(source))
@@ -145,21 +145,21 @@ impl Error {
                 format!("{} changed while it was read", path.display())
             }
             Self::NotReplaced { path, entry } => format!(
-                "{} is not replaced: it is not a dataset, as it holds {entry}",
+                "{} is not replaced: it is not a dataset, because it contains {entry}",
                 path.display()
             ),
             Self::Foreign { path, entry } => format!(
-                "{} is not replaced, since it holds {entry}, which the dataset does not",
+                "{} is not replaced: it contains {entry}, which is not in the dataset",
                 path.display()
             ),
             Self::NoColumn { column, .. } => format!("no further column is called `{column}`"),
             Self::Overlap { from, to } => format!(
-                "source {} and destination {} are one inside the other",
+                "one of source {} and destination {} contains the other",
                 from.display(),
                 to.display()
             ),
             Self::TooManyThreads { threads, most } => {
-                format!("{threads} threads are more than the {most} that read a source")
+                format!("{threads} threads exceed the limit of {most} for reading a source")
             }
             Self::Thread { number, threads, source } => {
                 format!("failed to start thread {number} of {threads}: {source}")

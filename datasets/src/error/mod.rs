@@ -18,11 +18,11 @@ use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::ContentKind;
 use std::path::PathBuf;
 
-/// A source that cannot become a dataset, or a dataset that does not read.
+/// A source that cannot become a dataset, or a dataset that cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The source does not read.
+    /// The source cannot be read.
     Source {
         /// File or folder.
         path: PathBuf,
@@ -155,7 +155,7 @@ pub enum Error {
         /// Sub-folder.
         class: String,
     },
-    /// Samples that do not decode, under [`OnError::Fail`](crate::OnError::Fail).
+    /// Samples that cannot be decoded, under [`OnError::Fail`](crate::OnError::Fail).
     Unreadable {
         /// All of them.
         files: Vec<LeftOut>,
@@ -300,7 +300,7 @@ pub enum Error {
     },
     /// An operation on datasets that was refused.
     Operation(OperationError),
-    /// A dataset that does not read.
+    /// A dataset that cannot be read.
     Dataset(meetpoint_prepare::Error),
 }
 

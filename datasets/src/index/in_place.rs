@@ -42,9 +42,9 @@ impl InPlace {
     fn place(&mut self, item: &mut Item) -> Result<(), Error> {
         let (path, offset, bytes, metadata) = match &item.content {
             Content::Bytes(_) => {
-                let problem = "its bytes lie nowhere as they would be stored (they are compressed, \
-                               in pieces, or pixels that become a picture when they are packed); \
-                               use `meetpoint pack`";
+                let problem = "the source does not contain its bytes as they would be stored (they \
+                               are compressed, split, or pixels that packing encodes as a \
+                               picture); use `meetpoint pack`";
                 return Err(not_in_place(item, problem));
             }
             Content::File { path, bytes } => (path.clone(), 0, *bytes, None),
@@ -134,7 +134,7 @@ impl Source for InPlace {
         let mut entry = self.inner.next()?;
         if let Some(Entry::Sample(item)) = &mut entry {
             match self.place(item) {
-                // A file that does not read (a link that leads nowhere) is one sample's matter.
+                // A file that cannot be read (a link that leads nowhere) is one sample's matter.
                 Err(Error::Source { source, .. }) => {
                     let (path, reason) = (item.name(), source.to_string().into());
                     entry = Some(Entry::Unreadable(LeftOut { path, reason }));

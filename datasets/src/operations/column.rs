@@ -141,7 +141,8 @@ pub(super) fn name_of_value(column: &str, value: Option<&str>) -> Result<String,
     if is_plain {
         return Ok(value.to_owned());
     }
-    let problem = Message::from(format!("has the value {value:?}, which is no name of a folder"))
-        .remedy(Remedy::advice("split by another column").or_run(Command::Select));
+    let problem =
+        Message::from(format!("has the value {value:?}, which is not a valid name of a folder"))
+            .remedy(Remedy::advice("split by another column").or_run(Command::Select));
     Err(OperationError::Column { column: column.to_owned(), problem })
 }

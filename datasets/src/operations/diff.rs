@@ -82,7 +82,7 @@ pub struct Changed {
     pub right: u64,
     /// Its key.
     pub key: String,
-    /// What differs: `content`, `label`, `column NAME`, or why it does not read.
+    /// What differs: `content`, `label`, `column NAME`, or why it cannot be read.
     pub what: Vec<String>,
 }
 

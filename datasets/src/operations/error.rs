@@ -155,7 +155,7 @@ impl OperationError {
                 return Message::from(format!("column `{column}` ")) + problem.clone();
             }
             Self::Columns { left, right, difference } | Self::Forms { left, right, difference } => {
-                format!("{} and {} do not fit: {difference}", left.display(), right.display())
+                format!("{} and {} cannot be merged: {difference}", left.display(), right.display())
             }
             Self::Prefixes { given, datasets } => {
                 format!("{given} prefixes for {datasets} datasets")

@@ -156,7 +156,7 @@ pub(super) fn difference(left: &Columns, right: &Columns) -> Option<String> {
         return Some(format!("the content's column is `{left}` and `{right}`"));
     }
     if left.prepared != right.prepared {
-        return Some("they were prepared otherwise".to_owned());
+        return Some("they were prepared differently".to_owned());
     }
     let (lefts, rights) = (left.extra.fields(), right.extra.fields());
     for at in 0..lefts.len().max(rights.len()) {
@@ -174,7 +174,7 @@ pub(super) fn difference(left: &Columns, right: &Columns) -> Option<String> {
         let metadata = |field: Option<&arrow_schema::FieldRef>| field.map(|f| f.metadata().clone());
         if metadata(left) != metadata(right) {
             let said = words(left);
-            return Some(format!("column {at}, {said}, has other metadata (kind or labels)"));
+            return Some(format!("column {at}, {said}, has different metadata (kind or labels)"));
         }
     }
     None

@@ -69,7 +69,7 @@ fn by_shares(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<CopySummary>, Error> {
     if parts.len() < 2 {
-        let problem = format!("{} part is no split", parts.len());
+        let problem = format!("{} part is not a split", parts.len());
         return Err(OperationError::Shares { problem }.into());
     }
     let mut names = HashSet::new();

@@ -55,7 +55,7 @@ pub struct Statistics {
     pub columns: Vec<ColumnCount>,
     /// Samples with the same stored bytes.
     pub duplicates: Duplicates,
-    /// Samples that do not read.
+    /// Samples that cannot be read.
     pub damaged: u64,
     /// The first [`NAMED_MAX`] of them, by key.
     pub damaged_named: Vec<LeftOut>,
@@ -173,7 +173,7 @@ pub fn stats(
     })
 }
 
-/// Looks at one sample; the error is why it does not read.
+/// Looks at one sample; the error is why it cannot be read.
 fn look(dataset: &Dataset, sample: u64, is_image: bool) -> Result<Look, String> {
     let stored = dataset.read_sample(sample).map_err(|error| error.to_string())?;
     let picture = is_image.then(|| match probe(&stored) {

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 pub(super) enum Verdict {
     /// What is stored of it, and the bytes that it had.
     Sound(Converted, u64),
-    /// Why it does not read or is not what it should be.
+    /// Why it cannot be read or is invalid.
     Unreadable(String),
     /// The file that it is in changed while it was read.
     Changed(PathBuf),
@@ -70,7 +70,7 @@ pub(super) fn check(item: &Item, content: Content, how: &How<'_>, to: &mut Scrat
         ContentKind::Text => match std::str::from_utf8(&bytes) {
             Ok(_) => as_it_is(bytes),
             Err(error) => {
-                let reason = format!("no text: not UTF-8 from byte {}", error.valid_up_to());
+                let reason = format!("not text: invalid UTF-8 from byte {}", error.valid_up_to());
                 Verdict::Unreadable(reason)
             }
         },
@@ -151,7 +151,7 @@ fn wrong_length(bytes: u64, kind: ContentKind) -> Option<String> {
     match (bytes, kind) {
         (0, ContentKind::None) => None,
         (0, _) => Some("the file is empty".to_owned()),
-        (_, ContentKind::None) => Some("it has content, where none was said to be".to_owned()),
+        (_, ContentKind::None) => Some("it has content, although its kind is none".to_owned()),
         (bytes, _) if bytes > IMAGE_BYTES_MAX => Some(too_long(bytes)),
         _ => None,
     }

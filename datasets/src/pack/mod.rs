@@ -34,10 +34,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What to do about a file that does not read or decode.
+/// What to do about a file that cannot be read or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// Look at all files, write nothing, and name those that do not read.
+    /// Look at all files, write nothing, and name those that cannot be read.
     #[default]
     Fail,
     /// Leave them out, and name them.
@@ -145,7 +145,7 @@ pub struct PackSummary {
     pub labels: Vec<String>,
     /// Columns that are called a label and did not become the class label.
     pub unused_labels: Vec<UnusedLabel>,
-    /// Samples that do not read or are not what they should be, left out by [`OnError::Skip`].
+    /// Samples that cannot be read or are invalid, left out by [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
     /// What lies in the source and is no sample.
     pub not_samples: Vec<LeftOut>,
@@ -350,7 +350,7 @@ fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), E
     }
     Err(Error::NotInPlace {
         whence: from.display().to_string(),
-        problem: Message::from("what is indexed must lie on this machine")
+        problem: Message::from("an indexed source must be on this machine")
             .remedy(Remedy::advice("pack it instead").or("fetch it first")),
     })
 }
@@ -433,7 +433,7 @@ fn refuse_options_without_use(kind: ContentKind, options: &PackOptions) -> Resul
         Some(option) => Err(Error::OptionWithoutUse {
             option,
             value: None,
-            source_words: "samples that are no images".to_owned(),
+            source_words: "samples that are not images".to_owned(),
         }),
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct PackState<'a> {
     pub(super) stored: Stored,
     /// Samples that the source cannot give.
     pub(super) left_out: Vec<LeftOut>,
-    /// Samples that do not read or are not what they should be.
+    /// Samples that cannot be read or are invalid.
     pub(super) found: Vec<LeftOut>,
     /// What is no sample.
     pub(super) not_samples: Vec<LeftOut>,
@@ -118,7 +118,7 @@ impl<'a> PackState<'a> {
                 self.look_at(&item)?;
                 match verdict {
                     Verdict::Sound(converted, source_bytes) => {
-                        // After a sample that does not read, the others are only looked at.
+                        // After a sample that cannot be read, the others are only looked at.
                         if self.options.on_error == OnError::Skip || self.is_sound() {
                             self.push(&item, converted, source_bytes)?;
                         }

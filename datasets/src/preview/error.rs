@@ -10,7 +10,7 @@ pub enum PreviewError {
     /// A sample that does not prepare, or columns that the dataset lacks.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// A picture that does not decode.
+    /// A picture that cannot be decoded.
     #[error("sample {sample} ({key}) cannot be decoded: {source}")]
     Decode {
         /// Its number.

@@ -49,7 +49,7 @@ impl Folder {
         }
         for field in schema.extra.fields() {
             if value::has_bytes(field.data_type()) {
-                let reason = "it has bytes, which metadata.jsonl has no place for";
+                let reason = "it has bytes, which metadata.jsonl cannot store";
                 return Err(unheld(SinkKind::Folder, field.name(), reason));
             }
             if field.name() == FILE_NAME || field.name() == WHOLE_KEY {
@@ -158,14 +158,14 @@ impl Sink for Folder {
             self.write_table(labels, &mut tally)?;
         }
         if !folders_name_every_label && !labels.is_empty() {
-            let note = "the folders do not tell the labels: they are in metadata.jsonl, which does \
-                        not tell their order";
+            let note = "the folders do not determine the labels: these are in metadata.jsonl, \
+                        which does not record their order";
             self.notes.push(note.to_owned());
         }
         if self.renamed > 0 {
             self.notes.push(format!(
-                "{} keys have no extension and their files have: the keys are in `{WHOLE_KEY}` of \
-                 metadata.jsonl",
+                "{} keys have no extension, but their files have one: the keys are in \
+                 `{WHOLE_KEY}` of metadata.jsonl",
                 self.renamed
             ));
         }

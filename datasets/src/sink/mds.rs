@@ -83,7 +83,7 @@ impl Mds {
         for (index, field) in schema.extra.fields().iter().enumerate() {
             let (encoding, size) = encoding_of(field.data_type());
             if encoding == "json" && value::has_bytes(field.data_type()) {
-                let reason = "it has bytes inside, which the encoding `json` has no place for";
+                let reason = "it contains bytes, which the encoding `json` cannot store";
                 return Err(unheld(SinkKind::Mds, field.name(), reason));
             }
             let is_kept = match encoding.as_str() {
@@ -94,7 +94,7 @@ impl Mds {
             if !is_kept {
                 let data_type = field.data_type();
                 notes.push(format!(
-                    "column `{}` ({data_type}) is written as {encoding}, which does not tell its \
+                    "column `{}` ({data_type}) is written as {encoding}, which does not record its \
                      type",
                     field.name()
                 ));
@@ -215,7 +215,7 @@ fn extra(
     let refused = |problem: &str| Refusal::of_column(&column.name, problem);
     let (batch, row) = sample.extra.ok_or_else(|| refused("is missing"))?;
     if column.encoding != "json" && is_null(batch, index, row) {
-        return Err(refused("is null, which MDS has no place for"));
+        return Err(refused("is null, which MDS cannot store"));
     }
     let array = batch.column(index);
     match (value::cell(array, row), column.encoding.as_str()) {
@@ -226,7 +226,7 @@ fn extra(
         (Value::Text(text), _) => to.extend(text.as_bytes()),
         (Value::Bytes(bytes), _) => to.extend(bytes),
         (value, _) => numbers(array.data_type(), &value, to)
-            .ok_or_else(|| refused("has a null inside, which MDS has no place for"))?,
+            .ok_or_else(|| refused("has a null inside, which MDS cannot store"))?,
     }
     Ok(())
 }
@@ -329,9 +329,11 @@ impl Sink for Mds {
         let is_first = self.has_labels.is_none();
         if *self.has_labels.get_or_insert(has_label) != has_label {
             let problem = if has_label {
-                "it has a label, which those before it have not, and MDS holds none for some alone"
+                "it has a label, but earlier samples have none: in MDS, all samples have a label \
+                 or none has"
             } else {
-                "it has no label, which those before it have, and MDS holds none for some alone"
+                "it has no label, but earlier samples have one: in MDS, all samples have a label \
+                 or none has"
             };
             return Err(Refusal::Sample(problem.to_owned()));
         }

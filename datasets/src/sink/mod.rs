@@ -137,7 +137,7 @@ pub enum Refusal {
     Column {
         /// The column.
         column: String,
-        /// Why not: "is null, which MDS has no place for".
+        /// Why not: "is null, which MDS cannot store".
         problem: String,
     },
     /// The destination cannot be written.
@@ -244,7 +244,7 @@ fn type_notes(extra: &SchemaRef, held_as: &str, is_kept: &dyn Fn(&Field) -> bool
     let lost = extra.fields().iter().filter(|field| !is_kept(field));
     lost.map(|field| {
         let held = if value::is_plain(field.data_type()) {
-            format!("is written as {held_as}, which does not tell its type")
+            format!("is written as {held_as}, which does not record its type")
         } else {
             "is written as text".to_owned()
         };

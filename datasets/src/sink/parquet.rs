@@ -102,8 +102,8 @@ impl Parquet {
         let notes = unknown.map(|field| {
             format!(
                 "column `{}` ({}) has a type without a feature in Hugging Face's library; the \
-                 files go without its metadata, so names of labels and which columns are pictures \
-                 are not recorded",
+                 files are written without its metadata, so names of labels and which columns are \
+                 pictures are not recorded",
                 field.name(),
                 field.data_type()
             )
@@ -237,7 +237,7 @@ impl Sink for Parquet {
 
     fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal> {
         if self.kind == ContentKind::Text && std::str::from_utf8(sample.file).is_err() {
-            return Err(Refusal::Sample("it is no UTF-8, as texts are".to_owned()));
+            return Err(Refusal::Sample("it is not valid UTF-8".to_owned()));
         }
         let extra = match sample.extra {
             _ if self.extra.fields().is_empty() => None,

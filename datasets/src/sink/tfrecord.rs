@@ -90,7 +90,7 @@ impl TfRecord {
             let data_type = field.data_type();
             let held = held_as(data_type);
             if held == Held::Json && value::has_bytes(data_type) {
-                let reason = "it has bytes inside, which JSON has no place for";
+                let reason = "it contains bytes, which JSON cannot store";
                 return Err(unheld(SinkKind::TfRecord, field.name(), reason));
             }
             if let Some(words) = held.words() {
@@ -174,7 +174,7 @@ impl Held {
         match self {
             Self::Exactly => None,
             Self::Widened => {
-                Some("is written as a TensorFlow feature, which does not tell its type")
+                Some("is written as a TensorFlow feature, which does not record its type")
             }
             Self::Rounded => Some("is rounded to 32 bits, as TensorFlow features have"),
             Self::Json => Some("is written as a text of JSON"),

@@ -147,9 +147,9 @@ pub(super) fn json(value: Value) -> Result<serde_json::Value, String> {
         Value::UInt(value) => value.into(),
         Value::Float(value) => serde_json::Number::from_f64(value)
             .map(Json::Number)
-            .ok_or_else(|| format!("is {value}, which JSON has no number for"))?,
+            .ok_or_else(|| format!("is {value}, which JSON numbers cannot represent"))?,
         Value::Text(value) => value.into(),
-        Value::Bytes(_) => return Err("has bytes, which JSON has no place for".to_owned()),
+        Value::Bytes(_) => return Err("has bytes, which JSON cannot store".to_owned()),
         Value::List(values) => values.into_iter().map(json).collect::<Result<Vec<_>, _>>()?.into(),
         Value::Map(pairs) => {
             let pairs = pairs.into_iter().map(|(name, value)| Ok((name, json(value)?)));

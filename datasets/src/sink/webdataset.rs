@@ -50,7 +50,7 @@ impl WebDataset {
         for field in schema.extra.fields() {
             let is_bytes = is_bytes(field.data_type());
             if !is_bytes && value::has_bytes(field.data_type()) {
-                let reason = "it has bytes inside, which JSON has no place for";
+                let reason = "it contains bytes, which JSON cannot store";
                 return Err(unheld(SinkKind::WebDataset, field.name(), reason));
             }
             let is_member_name = !field.name().is_empty() && !field.name().contains(['/', '\0']);
@@ -173,7 +173,7 @@ impl Sink for WebDataset {
         if !self.names.insert(&name.stem) {
             return Err(Refusal::Sample(format!(
                 "its name up to the first dot, {:?}, is that of another sample, and WebDataset \
-                 would take the two for one",
+                 would merge the two",
                 name.stem
             )));
         }

@@ -138,14 +138,17 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
             Some(split) => Message::from(format!("no files of the set {split}"))
                 .remedy("choose one of train and test"),
             None => Message::from("no files such as data_batch_1.bin or train.bin in it")
-                .remedy("of the versions to download, take the binary one"),
+                .remedy("download the binary version"),
         }));
     };
     let variant = first.variant;
     if let Some(other) = found.files.iter().find(|file| file.variant != variant) {
         return Err(wrong(
-            Message::from(format!("{} and {} are of two datasets", first.name, other.name))
-                .remedy("move one of them away"),
+            Message::from(format!(
+                "{} and {} belong to different datasets",
+                first.name, other.name
+            ))
+            .remedy("move one of them away"),
         ));
     }
     let mut bytes = 0;
@@ -154,8 +157,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         if !file.bytes.is_multiple_of(record) || file.bytes == 0 {
             return Err(wrong(
                 Message::from(format!(
-                    "{} has {} bytes, which is not a number of records of {record}: it is cut \
-                     short",
+                    "{} has {} bytes, which is not a multiple of the record length {record}: it is \
+                     truncated",
                     file.name, file.bytes
                 ))
                 .remedy("fetch it again"),
@@ -285,8 +288,7 @@ impl Found {
                 let file = BatchFile::of(&name, None, member.bytes);
                 if let Some(file) = file {
                     if found.files.iter().any(|known| known.name == name) {
-                        let problem =
-                            Message::from("it is there twice").remedy("remove one of them");
+                        let problem = Message::from("it occurs twice").remedy("remove one of them");
                         let place = Some(member.shown());
                         return Err(members.input().malformed(place, member.offset, problem));
                     }
@@ -405,7 +407,7 @@ impl Advance for CifarSource {
         let record = record.map_err(|error| input.unreadable(Some(member.clone()), &error))?;
         let record = record.as_ref();
         if record.len() as u64 != size {
-            let problem = "the file ends within a record; it is cut short";
+            let problem = "the file ends within a record; it is truncated";
             return Err(input.malformed(Some(member), offset, problem));
         }
         let whence = input.whence(Some(member.clone()), offset);

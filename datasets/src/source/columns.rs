@@ -313,7 +313,9 @@ fn typed<'a, T, A: FromIterator<Option<T>>>(
         Datum::Null => Ok(None),
         datum => match convert(datum) {
             Some(value) => Ok(Some(value)),
-            None => Err(format!("a value that is not {} without a loss", shape.name())),
+            None => {
+                Err(format!("a value that cannot be converted to {} without loss", shape.name()))
+            }
         },
     });
     cells.collect()
@@ -571,7 +573,7 @@ mod tests {
             assert!(shape_of(&bad).is_err(), "{bad:?}");
         }
         let problem = array_of(&[json!(9_007_199_254_740_993_i64), json!(0.5)]).unwrap_err();
-        assert!(problem.contains("without a loss"), "{problem}");
+        assert!(problem.contains("without loss"), "{problem}");
         assert!(array_of(&[json!(-1), json!(u64::MAX)]).is_err());
         let mut deep = json!(1);
         for _ in 0..20 {

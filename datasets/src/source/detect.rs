@@ -35,7 +35,7 @@ pub struct SourceKind {
 pub const KINDS: [SourceKind; 13] = [
     SourceKind {
         name: "folder",
-        words: "a folder of images, flat or with one sub-folder a class",
+        words: "a folder of images, flat or with one sub-folder per class",
         covers: &[],
         recognise: folder::recognise,
         open: folder::open,
@@ -57,7 +57,7 @@ pub const KINDS: [SourceKind; 13] = [
     },
     SourceKind {
         name: "zip",
-        words: "a ZIP archive of images, flat or with one folder a class",
+        words: "a ZIP archive of images, flat or with one folder per class",
         covers: &[],
         recognise: zip::recognise,
         open: zip::open,
@@ -153,7 +153,7 @@ pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
             Err(error) => failed.push((kind, error)),
         }
     }
-    // A folder of images with a table that does not read is not taken for one without.
+    // A folder of images with a table that cannot be read is not taken for one without.
     let is_folder = metadata.as_ref().is_ok_and(|metadata| metadata.kind == FileKind::Folder);
     let is_hidden = |kind: &SourceKind| {
         let covers = |name: &str| kind.covers.contains(&name);

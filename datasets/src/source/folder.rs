@@ -327,16 +327,18 @@ fn add_file(
         ContentKind::Image if has_name_of(path.path(), &IMAGE_EXTENSIONS) => None,
         ContentKind::Image => match begins_as_image(path) {
             Ok(true) => None,
-            Ok(false) => Some("no image, by name and by content".to_owned()),
+            Ok(false) => Some("not an image, by name and content".to_owned()),
             Err(source) if !is_of_the_file(&source) => {
                 return Err(Error::Source { path: path.to_path_buf(), source });
             }
-            Err(error) => Some(format!("no image by name, and its content does not read: {error}")),
+            Err(error) => {
+                Some(format!("not an image by name, and its content cannot be read: {error}"))
+            }
         },
         ContentKind::Audio if has_name_of(path.path(), &AUDIO_EXTENSIONS) => None,
-        ContentKind::Audio => Some("no sound, by name".to_owned()),
+        ContentKind::Audio => Some("not a sound file, by name".to_owned()),
         ContentKind::Text if has_name_of(path.path(), &TEXT_EXTENSIONS) => None,
-        ContentKind::Text => Some("no text, by name".to_owned()),
+        ContentKind::Text => Some("not a text file, by name".to_owned()),
         ContentKind::Bytes | ContentKind::None => None,
     };
     match why_not {
@@ -350,7 +352,7 @@ fn add_sample(found: &mut Scan, key: Result<String, String>, bytes: u64) {
     match key {
         Ok(key) => found.files.push(FoundFile { key, label: None, bytes }),
         Err(path) => {
-            let reason = "its name is not UTF-8, as keys are".into();
+            let reason = "its name is not UTF-8, which keys must be".into();
             found.unreadable.push(LeftOut { path, reason });
         }
     }

@@ -54,7 +54,7 @@ impl IdxFile {
                 Message::from(format!("its values are {}, not bytes", type_name(kind)))
                     .remedy("convert it with NumPy"),
             ),
-            _ => Some("it does not begin as an IDX file does".into()),
+            _ => Some("it does not begin like an IDX file".into()),
         };
         if let Some(problem) = problem {
             return Err(input.malformed(None, 0, problem));
@@ -96,7 +96,7 @@ impl IdxFile {
         let mut byte = [0];
         let got = read_up_to(&mut self.input, &mut byte);
         if got.map_err(|error| self.input.unreadable(None, &error))? > 0 {
-            let problem = format!("the file goes on after {} items", self.lengths[0]);
+            let problem = format!("the file continues after {} items", self.lengths[0]);
             return Err(self.input.malformed(None, self.input.position() - 1, problem));
         }
         self.input.check_unchanged()
@@ -244,7 +244,7 @@ impl OpenSet {
         match &labels {
             Some(labels) if labels.lengths[0] != images.lengths[0] => {
                 let problem = format!(
-                    "{} labels for {} pictures; one of the files is another's",
+                    "{} labels for {} pictures; the files do not belong together",
                     labels.lengths[0], images.lengths[0]
                 );
                 Err(labels.input.malformed(None, 4, problem))

@@ -1,4 +1,4 @@
-//! The longest sample of a source: what is longer does not read.
+//! The longest sample of a source: longer ones are unreadable.
 
 use super::{Entry, Finished, Size, Source, SourceSchema};
 use crate::error::size_and_limit;

@@ -152,7 +152,7 @@ impl Item {
 pub enum Entry {
     /// A sample.
     Sample(Box<Item>),
-    /// A sample that does not read; the source can go on behind it.
+    /// A sample that cannot be read; the source can go on behind it.
     Unreadable(LeftOut),
     /// Something that is no sample, named.
     NotASample(LeftOut),

@@ -48,7 +48,8 @@ pub(super) fn shown(name: &[u8]) -> String {
 /// A relative path without `.` and empty components, or why the name is none that stays below its
 /// folder.
 pub(super) fn relative_path(name: &[u8]) -> Result<String, Message> {
-    let name = std::str::from_utf8(name).map_err(|_| "its name is not UTF-8, as keys are")?;
+    let name =
+        std::str::from_utf8(name).map_err(|_| "its name is not UTF-8, which keys must be")?;
     if name.starts_with('/') {
         let problem = Message::from("its name is an absolute path");
         return Err(problem.remedy("archive it with relative paths"));

@@ -35,10 +35,10 @@ pub struct SourceOptions {
     /// Folder that names in a table are relative to (`--root`); else that of the table.
     pub root: Option<PathBuf>,
     /// Follow symbolic links that lead out of the source (`--follow-links`); links within it are
-    /// always followed. Without it such a link does not read.
+    /// always followed. Without it, such a link is unreadable.
     pub follow_links: bool,
     /// Longest content of a sample in bytes (`--sample-bytes-max`); `None` for that of a dataset,
-    /// 256 MiB. Longer ones do not read.
+    /// 256 MiB. Longer ones are unreadable.
     pub sample_bytes_max: Option<u64>,
     /// Bytes of memory for what is decompressed and for lists of values (`--source-memory`); `None`
     /// for [`MEMORY_BYTES`](super::MEMORY_BYTES).

@@ -67,7 +67,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let copy = file.file.try_clone().map_err(failed)?;
     let archive = ZipArchive::from_file(copy, &mut buffer)
-        .map_err(|error| malformed(path, &format!("no ZIP archive: {error}; {DAMAGED}")))?;
+        .map_err(|error| malformed(path, &format!("not a ZIP archive: {error}; {DAMAGED}")))?;
     let mut found = list(path, &archive, &mut buffer, kind, bytes)?;
     let labels = label(path, &mut found, kind)?;
     let name = match kind {
@@ -97,7 +97,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 }
 
 /// What most faults of an archive show.
-const DAMAGED: &str = "it is damaged or cut short";
+const DAMAGED: &str = "it is damaged or truncated";
 
 fn malformed(path: &StorePath, problem: &str) -> Error {
     malformed_at(Whence { file: path.display().to_string(), ..Whence::default() }, problem)
@@ -131,7 +131,7 @@ struct Member {
 #[derive(Default)]
 struct Found {
     members: Vec<Member>,
-    /// What is no sample or does not read.
+    /// What is not a sample or cannot be read.
     noted: VecDeque<Entry>,
     unreadable: Vec<LeftOut>,
     others: u64,
@@ -149,7 +149,7 @@ fn list(
     let mut seen = Seen::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
-        malformed(path, &format!("its directory does not read: {error}; {DAMAGED}"))
+        malformed(path, &format!("its directory cannot be read: {error}; {DAMAGED}"))
     };
     let mut entries = archive.entries(buffer);
     while let Some(entry) = entries.next_entry().map_err(damaged)? {
@@ -180,7 +180,7 @@ fn list(
             continue;
         }
         if !seen.insert(&key) {
-            let problem = Message::from("it is there twice").remedy("remove one of them");
+            let problem = Message::from("it occurs twice").remedy("remove one of them");
             return Err(malformed_at(place(path, &key, header), problem));
         }
         let is_meant = kind == ContentKind::Bytes || kind_of(extension(&key)) == kind;
@@ -242,13 +242,13 @@ fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Res
     let mut end = 0;
     for member in members {
         if member.header < end {
-            let problem = format!("it lies over another member; {DAMAGED}");
+            let problem = format!("it overlaps another member; {DAMAGED}");
             return Err(malformed_at(place(path, &member.key, member.header), problem));
         }
         end = member.header.saturating_add(member.compressed_bytes);
         end = end.saturating_add(LOCAL_HEADER_BYTES + 1);
         if end > file_bytes {
-            let problem = format!("it reaches over the end of the file; {DAMAGED}");
+            let problem = format!("it extends beyond the end of the file; {DAMAGED}");
             return Err(malformed_at(place(path, &member.key, member.header), problem));
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct Fed {
 pub(super) enum Outcome {
     /// A sample.
     Sample(Fed),
-    /// A sample that does not read.
+    /// A sample that cannot be read.
     Damaged(LeftOut),
     /// Something else than a sample: named, or counted alone.
     Other(Option<LeftOut>),
@@ -71,7 +71,7 @@ pub(super) struct Written {
 /// What is to be done about samples that do not go.
 #[derive(Default)]
 pub(super) struct Troubles {
-    /// Some do not read.
+    /// Some cannot be read.
     has_damaged: bool,
     /// Some have a key, label or content that the sink cannot hold.
     has_refused: bool,
@@ -80,7 +80,7 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    /// What to do; `repair` is for those that do not read.
+    /// What to do; `repair` is for those that cannot be read.
     pub(super) fn remedy(&self, sink: SinkKind, repair: &'static str) -> Remedy {
         let mut remedy: Option<Remedy> = self.has_damaged.then(|| repair.into());
         let mut add = |purpose: String, setting: Setting, change: Change| {

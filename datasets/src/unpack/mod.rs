@@ -299,7 +299,7 @@ fn read(dataset: &Dataset, row: UnpackedRow, interrupt: &Interrupt) -> Outcome {
         }
         Err(PictureError::Interrupted) => Outcome::Broken(Error::Interrupted),
         Err(error) => {
-            let reason = format!("does not come back from its form: {error}");
+            let reason = format!("cannot be restored from its form: {error}");
             Outcome::Damaged(LeftOut { path: key, reason: reason.into() })
         }
     }

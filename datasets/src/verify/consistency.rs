@@ -46,7 +46,7 @@ impl Sums {
     }
 }
 
-const REMEDY: &str = "part and manifest were not made together: pack again";
+const REMEDY: &str = "part and manifest do not belong together: pack again";
 
 /// Holds a part whose SHA-256 is right against the manifest, and adds up what it has.
 pub(super) fn check(
@@ -66,7 +66,7 @@ pub(super) fn check(
         found.push((DamageLocation::File, format!("{problem}; {REMEDY}")));
     }
     if let Some(place) = region(part, layout.head.clone(), layout.head_crc32c, "Arrow schema") {
-        found.push((place, format!("its checksum in the footer is another; {REMEDY}")));
+        found.push((place, format!("its checksum differs from that in the footer; {REMEDY}")));
     }
     let mut first_row = 0;
     for batch in &layout.record_batches {
@@ -106,14 +106,14 @@ impl RecordBatchRows<'_> {
         let metadata =
             RecordBatchMetadata::read(0, &self.entry.file, self.batch, part).map_err(cause_of)?;
         if metadata.crc32c() != self.batch.rest_crc32c {
-            return Err("their checksum in the footer is another".to_owned());
+            return Err("their checksum differs from that in the footer".to_owned());
         }
         self.check_extra(part, &metadata)?;
         let table = metadata.rows()?;
         let images = metadata.buffer(BufferRole::ImageData);
         let (first, last) = (table.image_offsets.first(), table.image_offsets.last());
         if first != Some(&images.start) || last != Some(&images.end) {
-            return Err("images have bytes that no row names".to_owned());
+            return Err("the image data have bytes that belong to no row".to_owned());
         }
         let lengths = table.image_offsets.windows(2).map(|pair| pair[1] - pair[0]);
         let mut wrong = BTreeMap::new();
@@ -150,9 +150,9 @@ impl RecordBatchRows<'_> {
             let bytes = usize::try_from(range.end - range.start).expect("it has a limit");
             let mut bytes = ExtraBytes::zeroed(bytes);
             part.read_exact_at(0, range.start, bytes.as_mut_slice())
-                .map_err(|error| broken(format!("does not read: {error}")))?;
+                .map_err(|error| broken(format!("cannot be read: {error}")))?;
             if crc32c(bytes.as_slice()) != self.batch.extra_crc32c[column] {
-                return Err(broken("its checksum in the footer is another".to_owned()));
+                return Err(broken("its checksum differs from that in the footer".to_owned()));
             }
             table.decode(column, field, bytes).map_err(broken)?;
         }

@@ -107,14 +107,14 @@ fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Fou
         return Err(format!("it is in the form {found}, dataset.json says {said}; pack again"));
     }
     let file = original_until(&stored, interrupt)
-        .map_err(|error| format!("it does not come back from its form: {error}; pack again"))?;
+        .map_err(|error| format!("it cannot be restored from its form: {error}; pack again"))?;
     converter
         .decode(&file, of_file)
         .map_err(|error| format!("{error}; repair the source and pack again"))?;
     if form != Form::Jpeg {
         converter.decode(&stored, of_form).map_err(|error| format!("{error}; pack again"))?;
         if of_form != of_file {
-            return Err("its form shows another picture than its file; pack again".to_owned());
+            return Err("its form decodes to other pixels than its file; pack again".to_owned());
         }
     }
     let is_jpeg = ImageFormat::of(&file) == Some(ImageFormat::Jpeg);

@@ -29,8 +29,8 @@ pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(DamageLo
         first_row += u64::from(batch.rows);
     }
     if found.is_empty() {
-        let problem = "its SHA-256 is not that of dataset.json, though every checksum in it is \
-                       right; it is another file than the one that was packed: restore it";
+        let problem = "its SHA-256 is not that of dataset.json, although every checksum in it is \
+                       correct: it is not the file that was packed; restore it";
         found.push((DamageLocation::File, problem.to_owned()));
     }
     found
@@ -221,7 +221,7 @@ impl RecordBatchRows<'_> {
             let bytes = usize::try_from(pair[1] - pair[0]).expect("at most IMAGE_BYTES_MAX");
             image.resize(bytes, 0);
             let problem = match self.part.read_exact_at(0, pair[0], &mut image) {
-                Err(error) => format!("the image does not read: {error}"),
+                Err(error) => format!("the image cannot be read: {error}"),
                 Ok(()) if crc32c(&image) == *expected => continue,
                 Ok(()) => match changed_byte(bytes, crc32c(&image), *expected) {
                     Some(byte) => format!("the image (byte {} of {bytes})", byte.index),
@@ -235,7 +235,7 @@ impl RecordBatchRows<'_> {
         if first != Some(&images.start) || last != Some(&images.end) {
             let region = self.words("images, beyond those of the rows");
             let place = DamageLocation::Bytes { start: images.start, end: images.end, region };
-            found.push((place, damaged("bytes that no row names")));
+            found.push((place, damaged("bytes that belong to no row")));
         }
     }
 
@@ -274,7 +274,7 @@ impl RecordBatchRows<'_> {
             Some(BufferRole::LabelValidity) => (None, "marks of rows without a label"),
             Some(_) => (None, "a validity bitmap"),
             None if offset < self.batch.offset + self.batch.metadata_bytes => (None, "header"),
-            None => (None, "padding or a column that is not known here"),
+            None => (None, "padding or an unknown column"),
         };
         match row {
             Some(row) => (self.row(metadata, row), damaged(&format!("{what} (byte {offset})"))),
@@ -307,7 +307,7 @@ impl RecordBatchRows<'_> {
 pub(crate) fn cause_of(error: DatasetError) -> String {
     match error {
         DatasetError::Part { problem, .. } => problem,
-        DatasetError::Io { source, .. } => format!("does not read: {source}"),
+        DatasetError::Io { source, .. } => format!("cannot be read: {source}"),
         error => error.to_string(),
     }
 }

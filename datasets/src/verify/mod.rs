@@ -144,8 +144,8 @@ pub fn verify_with(
                 file: MANIFEST_NAME.to_owned(),
                 place: DamageLocation::File,
                 problem: format!(
-                    "{error}; restore it, since the parts cannot be checked without it, or let \
-                     `meetpoint dataset repair` make a dataset of what they hold"
+                    "{error}; restore it, since the parts cannot be checked without it, or recover \
+                     the samples with `meetpoint dataset repair`"
                 ),
             });
             return Ok(report);
@@ -237,7 +237,7 @@ fn verify_part(
         return vec![(DamageLocation::File, problem)];
     }
     match sha256_of(&file, bytes, advance) {
-        Err(error) => vec![(DamageLocation::File, format!("does not read: {error}; restore it"))],
+        Err(error) => vec![(DamageLocation::File, format!("cannot be read: {error}; restore it"))],
         Ok(sha256) if sha256 == entry.sha256 => consistency::check(part, entry, manifest, sums),
         Ok(_) => diagnose::diagnose(part, entry),
     }

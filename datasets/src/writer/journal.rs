@@ -125,7 +125,7 @@ impl Journal {
             }) = serde_json::from_str(line)
             else {
                 let line = found.states.len() + 2;
-                found.again = Some(again(&path, &format!("its line {line} does not read")));
+                found.again = Some(again(&path, &format!("its line {line} cannot be parsed")));
                 break;
             };
             if let Some(problem) = why_not_whole(folder, &part) {
@@ -163,7 +163,7 @@ impl Journal {
 
 /// The note about a part that is written again.
 fn again(path: &Path, problem: &str) -> String {
-    format!("{}: {problem}; that part and those behind it were written again", path.display())
+    format!("{}: {problem}; that part and all later ones were written again", path.display())
 }
 
 /// Whether the journal in `folder` is of the same recipe, or the first difference; `None` where
@@ -208,14 +208,14 @@ fn why_not_whole(folder: &Path, part: &PartEntry) -> Option<&'static str> {
     let path = folder.join(&part.file);
     let Ok(found) = path.symlink_metadata() else { return Some("it is no longer there") };
     if !is_plain || !found.is_file() {
-        return Some("it is no part file");
+        return Some("it is not a part file");
     }
     if found.len() != part.bytes {
-        return Some("its length is not the one that was noted");
+        return Some("its length differs from the recorded one");
     }
     match File::open(path).and_then(|mut file| sha256_of(&mut file)) {
         Err(_) => Some("it does not read"),
-        Ok(sha256) if sha256 != part.sha256 => Some("its checksum is not the one that was noted"),
+        Ok(sha256) if sha256 != part.sha256 => Some("its checksum differs from the recorded one"),
         Ok(_) => None,
     }
 }

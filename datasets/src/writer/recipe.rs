@@ -128,7 +128,7 @@ pub enum Difference {
         /// Its value now.
         now: Option<Value>,
     },
-    /// Its journal does not read.
+    /// Its journal cannot be read.
     Journal {
         /// Why not.
         problem: String,
@@ -143,12 +143,12 @@ impl Difference {
         };
         match self {
             Self::Tool { before, now } => format!("it was begun by {before}, this is {now}").into(),
-            Self::Journal { problem } => format!("its journal does not read: {problem}").into(),
+            Self::Journal { problem } => format!("its journal cannot be read: {problem}").into(),
             Self::Decider { decider, before, now } => {
                 let what = match decider {
                     Decider::Source => "the source".into(),
                     Decider::SourceFiles => {
-                        return "the files of the source are not those of then".into();
+                        return "the files of the source have changed".into();
                     }
                     Decider::InPlace => "indexing in place".into(),
                     Decider::Operation => "the operation".into(),

@@ -165,7 +165,7 @@ fn samples_that_are_torn_apart_or_doubled_are_errors() {
     assert!(error.contains("a second time") && error.contains("--sort=name"), "{error}");
     let twice = archive(&[(b"a.jpg", b'0', b"1"), (b"a.JPG", b'0', b"2")]);
     let error = error_of(&file(&folder, "a.tar", &twice), tar::open);
-    assert!(error.contains("there twice"), "{error}");
+    assert!(error.contains("occurs twice"), "{error}");
     let empty = file(&folder, "a.tar", &[0; 1024]);
     assert!(error_of(&empty, tar::open).contains("no samples"));
 }
@@ -188,7 +188,7 @@ fn a_value_of_another_type_is_an_error_that_names_its_sample() {
     ]);
     let outcome = read(&file(&folder, "a.tar", &bytes), tar::open);
     assert_eq!((outcome.items.len(), outcome.error), (2, None));
-    assert!(outcome.left_out[0].contains("no JSON"), "{:?}", outcome.left_out);
+    assert!(outcome.left_out[0].contains("invalid JSON"), "{:?}", outcome.left_out);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn members_of_a_zip_archive_that_do_harm_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let twice = zipped(&[("a.jpg", b"1"), ("./a.jpg", b"2")]);
     let error = error_of(&file(&folder, "a.zip", &twice), zip::open);
-    assert!(error.contains("there twice"), "{error}");
+    assert!(error.contains("occurs twice"), "{error}");
     let bytes = zipped(&[("a.jpg", b"picture"), ("../b.jpg", b"x"), ("/c.jpg", b"x")]);
     let outcome = read(&file(&folder, "a.zip", &bytes), zip::open);
     assert_eq!((outcome.items.len(), outcome.left_out.len()), (1, 2), "{outcome:?}");
@@ -378,13 +378,13 @@ proptest! {
 fn a_file_that_calls_itself_a_kind_and_is_damaged_has_the_error_of_that_kind() {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes, words) in [
-        ("a.tar", vec![7; 1024], "no header of a tar member"),
-        ("a.tar.gz", vec![7; 1024], "no header of a tar member"),
+        ("a.tar", vec![7; 1024], "not the header of a tar member"),
+        ("a.tar.gz", vec![7; 1024], "not the header of a tar member"),
         ("empty.tar", Vec::new(), "without an end mark"),
         ("nothing.tar", vec![0; 1024], "no samples in it"),
         ("a.tfrecord", vec![7; 64], "the length of a record: checksum"),
-        ("a.zip", vec![7; 64], "no ZIP archive"),
-        ("a.parquet", vec![7; 64], "cut off, damaged or of another kind"),
+        ("a.zip", vec![7; 64], "not a ZIP archive"),
+        ("a.parquet", vec![7; 64], "truncated, damaged or of another kind"),
         ("a.jsonl", b"{".to_vec(), "a.jsonl"),
         ("a.beton", vec![7; 64], "a.beton"),
         ("a.msgpack", vec![7; 64], "has no index"),

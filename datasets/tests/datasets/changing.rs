@@ -35,7 +35,7 @@ fn a_text_that_is_not_utf_8_is_unreadable() {
     bench.put("b.txt", b"fine");
     let error =
         bench.pack_with(&of_kind(ContentKind::Text)).unwrap_err().in_full(Surface::CommandLine);
-    assert!(error.contains("a.txt: no text: not UTF-8 from byte 3"), "{error}");
+    assert!(error.contains("a.txt: not text: invalid UTF-8 from byte 3"), "{error}");
     let skip = PackOptions { on_error: OnError::Skip, ..of_kind(ContentKind::Text) };
     assert_eq!(bench.pack_with(&skip).unwrap().samples, 1);
 }
@@ -46,11 +46,11 @@ fn options_about_images_are_refused_for_anything_else() {
     bench.put("a.txt", b"text");
     let options = PackOptions { check: Check::Header, ..of_kind(ContentKind::Text) };
     let error = bench.pack_with(&options).unwrap_err().in_full(Surface::CommandLine);
-    assert!(error.contains("--check means nothing for samples that are no images"), "{error}");
+    assert!(error.contains("--check does not apply to samples that are not images"), "{error}");
     let mut options = of_kind(ContentKind::Text);
     options.jpeg.entry_points = None;
     let error = bench.pack_with(&options).unwrap_err().in_full(Surface::CommandLine);
-    assert!(error.contains("--entry-points means nothing"), "{error}");
+    assert!(error.contains("--entry-points does not apply"), "{error}");
     assert_eq!(bench.names(), ["in"]);
 }
 

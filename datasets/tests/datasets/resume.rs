@@ -237,12 +237,16 @@ fn what_holds_a_strange_file_or_has_lost_its_journal_is_refused_and_stays() {
     );
     // A pack that does not go on leaves it where it is, and says so.
     let summary = bench.pack_with(&PackOptions { resume: false, ..options() }).unwrap();
-    assert!(summary.notes[0].contains("stays, since it holds notes.txt"), "{:?}", summary.notes);
+    assert!(
+        summary.notes[0].contains("is not removed: it contains notes.txt"),
+        "{:?}",
+        summary.notes
+    );
     std::fs::remove_dir_all(bench.to()).unwrap();
     std::fs::remove_file(&strange).unwrap();
     std::fs::write(place.join("journal.jsonl"), "{}\n").unwrap();
     let error = resume(&bench, options()).unwrap_err().in_full(Surface::CommandLine);
-    assert!(error.contains("its journal does not read"), "{error}");
+    assert!(error.contains("its journal cannot be read"), "{error}");
     assert!(place.join("part-00000.arrow").exists(), "a refusal removes nothing");
 }
 

@@ -116,7 +116,7 @@ fn names_that_are_not_utf_8_are_all_named_and_can_be_left_out() {
     put(b"cat/\xff\xfe", &jpeg(8, 8, 2));
     put(b"f\xf6lder/c.jpg", &jpeg(8, 8, 3));
     put(b"f\xf6lder/notes.txt", b"text");
-    bench.refuses("4 of 6 samples do not read");
+    bench.refuses("4 of 6 samples cannot be read");
     let error = bench.pack().unwrap_err().in_full(Surface::CommandLine);
     let names = [r"cat/caf\xE9.jpg", r"cat/\xFF\xFE", r"f\xF6lder/c.jpg", "dog/broken.jpg"];
     for words in names.into_iter().chain(["not UTF-8", "rename", "--on-error skip"]) {

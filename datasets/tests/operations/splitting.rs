@@ -116,7 +116,7 @@ fn what_is_no_split_is_refused_and_nothing_is_written() {
     let refusal = |by: &SplitBy| {
         split(&from, by, &options(), &mut silent).unwrap_err().in_full(Surface::CommandLine)
     };
-    assert!(refusal(&by_shares(&place, &["1"], false, 0)).contains("1 part is no split"));
+    assert!(refusal(&by_shares(&place, &["1"], false, 0)).contains("1 part is not a split"));
     let empty = refusal(&by_shares(&place, &["0.99", "0.01"], false, 0));
     assert!(empty.contains("part1 has no samples"), "{empty}");
     let SplitBy::Shares { mut parts, .. } = by_shares(&place, &["1", "1"], false, 0) else {

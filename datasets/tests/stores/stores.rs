@@ -56,7 +56,7 @@ pub(crate) fn in_memory(from: &Path) -> StorePath {
 pub(crate) struct Yielded {
     /// Keys, labels and bytes.
     pub(crate) samples: Vec<(String, Option<i32>, Vec<u8>)>,
-    /// Samples that do not read.
+    /// Samples that cannot be read.
     pub(crate) unreadable: usize,
 }
 

@@ -102,7 +102,7 @@ fn what_is_not_read_is_refused_by_name() {
     let error = error_of(&tables().join("hub/data"), "parquet", &json!({ "split": "dev" }));
     assert!(error.contains("\"dev\"") && error.contains("test, train"), "{error}");
     for (from, to, words) in [
-        ("\"jpeg\"", "\"pkl\"", "runs code"),
+        ("\"jpeg\"", "\"pkl\"", "execute code"),
         ("\"jpeg\"", "\"heic\"", "\"heic\""),
         ("\"version\": 2", "\"version\": 3", "version 3"),
         ("shard.00000.mds", "../shard.00000.mds", "plain file name"),

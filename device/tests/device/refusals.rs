@@ -57,13 +57,13 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         (|load| load.spool_slots = 0, Code::InvalidArgument, "0 slots"),
         (|load| load.spool_slots = 3, Code::FailedPrecondition, "need more"),
         (|load| load.spool_slot_bytes += 1, Code::InvalidArgument, "whole blocks"),
-        (|load| load.spool_token ^= 1 << 60, Code::FailedPrecondition, "no spool was handed over"),
+        (|load| load.spool_token ^= 1 << 60, Code::FailedPrecondition, "no spool was passed"),
         (|load| load.rank = 1, Code::InvalidArgument, "rank 1 of 1"),
         (|load| load.ranks = 0, Code::InvalidArgument, "rank 0 of 0"),
         (|load| load.devices = 0, Code::InvalidArgument, "0 devices"),
         (|load| load.device = 1, Code::InvalidArgument, "out of range 0..1"),
         (|load| load.part_holders = vec![0, 0], Code::InvalidArgument, "names 2 parts"),
-        (|load| load.part_holders = vec![1], Code::InvalidArgument, "part 0 is to be held"),
+        (|load| load.part_holders = vec![1], Code::InvalidArgument, "part 0: device index"),
         (
             |load| load.columns[1] = "labell".into(),
             Code::FailedPrecondition,
@@ -313,6 +313,6 @@ fn a_spool_serves_one_load_only() {
                 break status;
             }
         };
-        assert!(status.message().contains("no spool was handed over"), "{status}");
+        assert!(status.message().contains("no spool was passed"), "{status}");
     });
 }

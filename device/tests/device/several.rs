@@ -259,7 +259,7 @@ fn a_device_prepares_the_batches_of_its_own_parts_and_no_others() {
                     Heard::Failed(failed) => {
                         assert_eq!(failed.batch, batch);
                         assert_ne!(u32::from(holder), own);
-                        let expected = format!("batch {batch} lies on device {holder}");
+                        let expected = format!("batch {batch} belongs to device {holder}");
                         assert!(failed.reason.contains(&expected), "{}", failed.reason);
                     }
                     other => panic!("{other:?}"),

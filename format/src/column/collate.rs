@@ -101,7 +101,7 @@ impl CollateError {
             }
             Self::Option { .. } => "remove it, or set the mode to \"pad\"".to_owned(),
             Self::Range { .. } => format!("a whole number from 1 to {COLLATE_SIDE_MAX}"),
-            Self::Fill { .. } => "a number that this type has".to_owned(),
+            Self::Fill { .. } => "a number that this type can represent".to_owned(),
         }
     }
 }

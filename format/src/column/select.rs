@@ -236,7 +236,7 @@ fn element_of(data_type: &DataType) -> Result<ElementType, &'static str> {
         T::Utf8 | T::LargeUtf8 | T::Utf8View => Err("texts in lists have no form"),
         T::Binary | T::LargeBinary | T::BinaryView => Err("byte strings in lists have no form"),
         T::Struct(_) | T::Union(..) | T::Map(..) => Err("fields of a structure are not columns"),
-        T::Null => Err("it holds nothing but nulls"),
+        T::Null => Err("it contains only nulls"),
         T::Dictionary(..) | T::RunEndEncoded(..) => Err("its values are stored indirectly"),
         T::Timestamp(..) | T::Date32 | T::Date64 | T::Time32(_) | T::Time64(_) => {
             Err("times are not numbers")

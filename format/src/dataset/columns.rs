@@ -133,7 +133,7 @@ impl Columns {
                 return Err(format!("column {name:?}: names have 1 to 255 bytes, none of them 0"));
             }
             if !names.insert(name) {
-                return Err(format!("column `{name}` is there twice; rename one"));
+                return Err(format!("column `{name}` occurs twice; rename one"));
             }
         }
         for field in fields {
@@ -237,10 +237,10 @@ pub(super) fn shape_of(data_type: &DataType, depth: usize) -> Result<(usize, usi
         T::ListView(_) => Err(refused("views", "List")),
         T::LargeListView(_) => Err(refused("views", "LargeList")),
         plain if plain.is_primitive() || *plain == T::Boolean => Ok((1, 2)),
-        other => Err(format!("type {other} is not known here")),
+        other => Err(format!("type {other} is not supported")),
     }
 }
 
 fn refused(what: &str, remedy: &str) -> String {
-    format!("{what} are not stored; cast it to {remedy}")
+    format!("{what} cannot be stored; cast it to {remedy}")
 }

@@ -113,7 +113,7 @@ impl ExtraCheck {
         }
         for (field, column) in columns.extra.fields().iter().zip(batch.columns()) {
             if !field.is_nullable() && column.is_null(*row) {
-                return Err(format!("column `{}` has no value, but must", field.name()));
+                return Err(format!("column `{}` is null, but must not be", field.name()));
             }
         }
         let bytes = row_bytes(batch, *row);

@@ -3,7 +3,7 @@
 use super::schema::VERSION;
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
 
-/// A dataset that does not read.
+/// A dataset that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
@@ -52,7 +52,7 @@ pub enum DatasetError {
         /// Which, why, and what to do.
         problem: String,
     },
-    /// A further column that does not read.
+    /// A further column that cannot be read.
     #[error("part {part}, rows {first_row} to {last_row}, column `{column}`: {problem}")]
     Extra {
         /// File name.

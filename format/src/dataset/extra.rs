@@ -75,7 +75,7 @@ impl ExtraTable {
         for buffer in &buffers {
             let range = super::layout::range_in(body, buffer.offset(), buffer.length())
                 .filter(|range| range.start >= end)
-                .ok_or("a buffer of a further column has no room in the body")?;
+                .ok_or("a buffer of a further column extends beyond the body")?;
             end = range.end;
             ranges.push(range);
         }
@@ -102,7 +102,7 @@ impl ExtraTable {
         if (node, buffer) != (nodes.len(), buffers.len()) {
             return Err("it has columns that the schema does not name".to_owned());
         }
-        let rows = u32::try_from(batch.length()).map_err(|_| "a length that is none")?;
+        let rows = u32::try_from(batch.length()).map_err(|_| "an invalid length")?;
         Ok(Self { rows, columns: places })
     }
 
@@ -131,11 +131,11 @@ impl ExtraTable {
         let place = &self.columns[column];
         let held = i64::try_from(bytes.as_slice().len()).map_err(|_| "too many bytes")?;
         if place.buffers.iter().any(|(offset, length)| offset.saturating_add(*length) > held) {
-            return Err("a buffer ends behind the column".to_owned());
+            return Err("a buffer extends beyond the column".to_owned());
         }
         // Arrow demands it of every buffer, and its decoder relies on it.
         if let Some((offset, _)) = place.buffers.iter().find(|(offset, _)| offset % 8 != 0) {
-            return Err(format!("a buffer at byte {offset} of it, which 8 does not divide"));
+            return Err(format!("a buffer at byte {offset} of it, not a multiple of 8"));
         }
         check_nodes(field.data_type(), &mut place.nodes.iter(), &mut place.buffers.iter())?;
         if place.nodes[0].0 != i64::from(self.rows) {
@@ -189,7 +189,7 @@ fn check_nodes(
     }
     let mut offsets = |width: i64| match next()? {
         bytes if bytes % width == 0 => Ok(()),
-        bytes => Err(format!("{bytes} bytes of offsets, which {width} does not divide")),
+        bytes => Err(format!("{bytes} bytes of offsets, not a multiple of {width}")),
     };
     let children: Vec<&FieldRef> = match data_type {
         T::List(child) | T::Map(child, _) => {

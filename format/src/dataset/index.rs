@@ -149,7 +149,7 @@ impl Index {
         let columns = match stored.root() {
             Some(_) => Arc::new(stored.without_place()),
             None if manifest.is_in_place() && !batches.is_empty() => {
-                let problem = "its content stays elsewhere, but no column says where";
+                let problem = "its content is in other files, but no column locates it";
                 return Err(DatasetError::Manifest { problem: problem.to_owned() });
             }
             None => Arc::clone(&stored),

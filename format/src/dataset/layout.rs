@@ -115,7 +115,7 @@ impl PartLayout {
         let (rest, suffix) = end.split_at(end.len() - FOOTER_SUFFIX_BYTES as usize);
         let (length, magic) = suffix.split_at(4);
         if magic != TAIL_MAGIC {
-            return Err(broken("does not end as an Arrow IPC file does".to_owned()));
+            return Err(broken("does not end like an Arrow IPC file".to_owned()));
         }
         let length = i32::from_le_bytes(length.try_into().expect("split at 4"));
         let footer_bytes = u64::try_from(length)
@@ -155,7 +155,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     let footer = arrow_ipc::root_as_footer(flatbuffer)
         .map_err(|error| format!("the footer does not parse: {error}"))?;
     if footer.dictionaries().is_some_and(|list| !list.is_empty()) {
-        return Err("it has dictionaries, which these conventions do not know".to_owned());
+        return Err("it has dictionaries, which the dataset format does not allow".to_owned());
     }
     let columns = part_schema::check(footer.schema().ok_or("the footer has no schema")?)?;
     let pair = |key: &str| {
@@ -181,8 +181,9 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
             .next()
             .flatten()
             .ok_or_else(|| format!("`{RECORD_BATCHES_KEY}` does not describe batch {number}"))?;
-        let mut batch = place_of(block, sums, &place, expected_offset)
-            .ok_or_else(|| format!("record batch {number} lies outside its place in the file"))?;
+        let mut batch = place_of(block, sums, &place, expected_offset).ok_or_else(|| {
+            format!("record batch {number} is outside its expected range of the file")
+        })?;
         if let Some(extra) = &mut extra {
             let sums = extra.next().flatten().filter(|sums| sums.len() == extras);
             batch.extra_crc32c = sums
@@ -193,10 +194,10 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
         record_batches.push(batch);
     }
     if described.next().is_some() {
-        return Err(format!("`{RECORD_BATCHES_KEY}` describes more batches than there are"));
+        return Err(format!("`{RECORD_BATCHES_KEY}` describes more batches than the footer lists"));
     }
     if extra.is_some_and(|mut extra| extra.next().is_some_and(|_| !record_batches.is_empty())) {
-        return Err(format!("`{EXTRA_COLUMNS_KEY}` describes more batches than there are"));
+        return Err(format!("`{EXTRA_COLUMNS_KEY}` describes more batches than the footer lists"));
     }
     if expected_offset.is_some_and(|end| end != place.start) {
         return Err("bytes between the last record batch and the footer".to_owned());

@@ -149,7 +149,9 @@ impl Manifest {
             ));
         }
         if self.prepared() != columns.prepared.as_ref() {
-            return Some("its samples were prepared otherwise than dataset.json says".to_owned());
+            return Some(
+                "its samples were prepared differently from what dataset.json says".to_owned(),
+            );
         }
         let listed = &self.columns;
         let found: Vec<_> = columns.extra.fields().iter().map(|f| ColumnEntry::of(f)).collect();
@@ -180,7 +182,7 @@ impl Manifest {
             return Err(DatasetError::Version { version: head.version });
         }
         let (body, stated) = split_self_sha256(text).ok_or_else(|| {
-            broken(format!("does not end with `{SELF_SHA256}`; it was changed or cut short"))
+            broken(format!("does not end with `{SELF_SHA256}`; it was changed or truncated"))
         })?;
         let got = hexadecimal(&Sha256::digest(body.as_bytes()));
         if got != stated {

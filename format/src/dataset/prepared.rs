@@ -111,7 +111,7 @@ impl Prepared {
     /// The operations that were executed; an error says what contradicts itself.
     pub fn beginning(&self) -> Result<Recipe, String> {
         let recipe = Recipe::from_toml(&self.recipe)
-            .map_err(|error| format!("`prepared.recipe` does not read: {}", error.problem))?;
+            .map_err(|error| format!("`prepared.recipe` cannot be read: {}", error.problem))?;
         let (got, stated) = (recipe.hash().to_string(), &self.recipe_sha256);
         if got != *stated {
             return Err(format!("`prepared.recipe` has the hash {got}, not {stated}"));

@@ -293,7 +293,7 @@ impl RecordBatchMetadata {
         let end = ends.next().unwrap_or(u64::MAX);
         let fits = start <= end && end <= data.end - data.start;
         if !fits || end - start > KEY_BYTES_MAX as u64 {
-            return Err(format!("the key of row {row} of the batch has no place"));
+            return Err(format!("the key of row {row} of the batch is out of bounds"));
         }
         Ok(data.start + start..data.start + end)
     }
@@ -330,13 +330,15 @@ fn parse_message(
         bytes.split_at_checked(MESSAGE_PREFIX_BYTES as usize).ok_or("the message has no length")?;
     let length = i32::from_le_bytes(prefix[4..].try_into().expect("8 - 4 bytes"));
     if prefix[..4] != CONTINUATION || usize::try_from(length) != Ok(rest.len()) {
-        return Err("the message does not begin as one".to_owned());
+        return Err("the message has an invalid header".to_owned());
     }
     let message = arrow_ipc::root_as_message(rest)
         .map_err(|error| format!("the message does not parse: {error}"))?;
     let batch = message.header_as_record_batch().ok_or("not a record batch")?;
     if batch.compression().is_some() {
-        return Err("its buffers are compressed, these conventions want them plain".to_owned());
+        return Err(
+            "its buffers are compressed, which the dataset format does not allow".to_owned()
+        );
     }
     let rows = u64::from(place.rows);
     let stated = u64::try_from(batch.length()).unwrap_or(u64::MAX);
@@ -351,7 +353,7 @@ fn parse_message(
     let null_counts: [i64; COLUMNS.len()] =
         std::array::from_fn(|column| nodes.get(column).null_count());
     if [null_counts[0], null_counts[1], null_counts[3]] != [0; 3] {
-        return Err("null in a column that has none".to_owned());
+        return Err("a null in a column that must have none".to_owned());
     }
     let count =
         |column: usize| u64::try_from(null_counts[column]).map_err(|_| "a negative count of nulls");
@@ -377,7 +379,7 @@ fn parse_message(
         };
         let range = range_in(body, buffer.offset(), buffer.length())
             .filter(|range| range.start >= end && range.end - range.start >= needed)
-            .ok_or_else(|| format!("{role:?} has no room in the body"))?;
+            .ok_or_else(|| format!("{role:?} extends beyond the body"))?;
         end = range.end;
         places[role as usize] = range;
     }
@@ -385,7 +387,7 @@ fn parse_message(
         let offset = u64::try_from(buffers.get(BUFFERS).offset()).ok();
         let start = offset.and_then(|offset| body.start.checked_add(offset));
         let fits = |start: &u64| (end..=body.end).contains(start);
-        start.filter(fits).ok_or("further columns have no room in the body")?
+        start.filter(fits).ok_or("further columns extend beyond the body")?
     } else {
         body.end
     };

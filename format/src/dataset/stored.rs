@@ -33,7 +33,7 @@ impl Form {
 pub enum NotConverted {
     /// It is no JPEG.
     NotJpeg,
-    /// It would not come back byte for byte from the coefficient form.
+    /// It could not be restored byte for byte from the coefficient form.
     NotReproducible,
     /// The re-writer does not know its coding process, or its result would show other pixels.
     NotRewritable,
@@ -44,7 +44,7 @@ impl NotConverted {
     pub fn words(self) -> &'static str {
         match self {
             Self::NotJpeg => "no JPEG",
-            Self::NotReproducible => "would not come back byte for byte",
+            Self::NotReproducible => "could not be restored byte for byte",
             Self::NotRewritable => "cannot be re-written without loss",
         }
     }

@@ -47,15 +47,17 @@ impl fmt::Display for CutRefusal {
                 write!(f, "operation {position}, `{by}`, has random parameters")
             }
             Self::OnBatches { by, position } => {
-                write!(f, "operation {position}, `{by}`, is on batches")
+                write!(f, "operation {position}, `{by}`, operates on batches")
             }
-            Self::LooksAhead { by, position } => write!(
-                f,
-                "operation {position}, `{by}`, depends on a crop or resize behind the cut"
-            ),
+            Self::LooksAhead { by, position } => {
+                write!(f, "operation {position}, `{by}`, depends on a crop or resize after the cut")
+            }
             Self::SeveralPictures => f.write_str("the recipe makes several pictures of a sample"),
             Self::Targets { by, position } => {
-                write!(f, "operation {position}, `{by}`, moves targets, which are stored unmoved")
+                write!(
+                    f,
+                    "operation {position}, `{by}`, transforms targets, which are stored unchanged"
+                )
             }
         }
     }

@@ -630,7 +630,7 @@ impl Key {
             KeyType::Interval { bounds, middle: Some(middle) } => {
                 let number = match bounds.most {
                     Some(most) => format!("a number from 0 to {}", most - middle),
-                    None => "a number from 0 on".to_owned(),
+                    None => "a number of at least 0".to_owned(),
                 };
                 format!("{number}, or [low, high] with {range}")
             }

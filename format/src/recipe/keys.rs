@@ -111,8 +111,8 @@ impl<'t> Keys<'t> {
                 && ROTATED_FORMATS.contains(&word.as_ref())
             {
                 let problem = format!(
-                    "`{key}` is {word:?}: rotated boxes are not supported, because a box moves as \
-                     the rectangle around its corners, which has no angle"
+                    "`{key}` is {word:?}: rotated boxes are not supported, because a box is the \
+                     rectangle around its transformed corners, which has no angle"
                 );
                 let remedy = "convert them to the boxes around them, in xyxy, xywh or cxcywh, or \
                               store the four corners of each as keypoints";

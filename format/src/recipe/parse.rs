@@ -196,7 +196,7 @@ fn view_table<'t>(
             whole
         }
     };
-    let remedy = "write [[views.operations]] tables behind the view";
+    let remedy = "write [[views.operations]] tables after the view";
     let operations = match entries.get(CONTENT).map(|value| (value, value.get_ref())) {
         None => vec![],
         Some((_, DeValue::Array(tables))) => {

@@ -107,11 +107,14 @@ fn check_pictures(operation: &Operation, sample: &SampleType) -> Result<(), Faul
         1 => Ok(()),
         count if operation.is_on_batches() => {
             let problem = format!("takes one picture for each sample, and there are {count} here");
-            Err(Fault::new(problem, format!("remove `{name}`, or what makes several pictures")))
+            Err(Fault::new(
+                problem,
+                format!("remove `{name}`, or the operations that give several pictures"),
+            ))
         }
         count if operation.pictures() > 1 => {
             let problem = format!("takes one picture, and there are {count} here");
-            Err(Fault::new(problem, "keep one of the operations that make several pictures"))
+            Err(Fault::new(problem, "keep only one of the operations that give several pictures"))
         }
         _ => Ok(()),
     }
@@ -144,7 +147,7 @@ fn check_content(
             continue;
         } else if sample.kind != input.kind {
             let problem = format!("gives a tensor, but `{outer}` contains operations on images");
-            Fault::new(problem, format!("move it behind `{outer}`"))
+            Fault::new(problem, format!("move it after `{outer}`"))
         } else if sample.channels != input.channels {
             let problem = format!(
                 "changes the number of channels from {} to {}, but may not be executed",
@@ -153,10 +156,10 @@ fn check_content(
             Fault::new(problem, "use an operation that leaves the number of channels as it is")
         } else if sample.space != input.space {
             let problem = "changes the colour space, but may not be executed";
-            Fault::new(problem, format!("move it behind `{outer}`"))
+            Fault::new(problem, format!("move it after `{outer}`"))
         } else if sample.pictures != input.pictures {
             let problem = format!("gives {} pictures, but may not be executed", sample.pictures);
-            Fault::new(problem, format!("move it behind `{outer}`"))
+            Fault::new(problem, format!("move it after `{outer}`"))
         } else {
             continue;
         };
@@ -279,7 +282,7 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
         format!("takes a tensor of {}, but the values are {dtype} here", dtypes.join(" or "));
     Err(Fault::new(
         problem,
-        "put `to_dtype` to float32 before it, with `scale` where values are to be from 0 to 1",
+        "put `to_dtype` to float32 before it, with `scale` for values from 0 to 1",
     ))
 }
 

@@ -101,7 +101,7 @@ impl Data for AspectRatio {
                 name: "factor",
                 takes: Takes::Whole { least: 0, most: FACTOR_MAX },
                 default: Some("3"),
-                summary: "edges of buckets between the aspect ratios 1 and 2",
+                summary: "number of bucket edges between the aspect ratios 1 and 2",
             },
             OptionSpec {
                 name: "width",

@@ -72,14 +72,14 @@ impl Data for Mixture {
             OptionSpec {
                 name: "length",
                 takes: Takes::Whole { least: 1, most: INTERLEAVED_MAX },
-                default: Some("follows from `stop`, which needs it where it is \"size\""),
+                default: Some("determined by `stop`; required if that is \"size\""),
                 summary: "positions of an epoch",
             },
             OptionSpec {
                 name: "shuffle",
                 takes: Takes::Flag,
                 default: Some("true"),
-                summary: "whether each epoch has the samples of a dataset in an order of its own",
+                summary: "whether each epoch has the samples of a dataset in a different order",
             },
         ],
     };

@@ -29,7 +29,7 @@ pub enum CollectiveError {
         ours: String,
     },
     /// The meeting address cannot be used.
-    #[error("failed to meet the other ranks at {place}: {problem}")]
+    #[error("failed to connect to the other ranks at {place}: {problem}")]
     Place {
         /// Where.
         place: String,
@@ -81,7 +81,7 @@ pub enum CollectiveError {
         number: u64,
     },
     /// The rank is out of range, or voted twice on one decision.
-    #[error("rank {rank} has no turn here: there are ranks 0 to {}, once each", ranks - 1)]
+    #[error("unexpected rank {rank}: expected ranks 0 to {}, once each", ranks - 1)]
     NoTurn {
         /// Which.
         rank: u32,

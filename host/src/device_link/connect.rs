@@ -91,7 +91,7 @@ impl<'a> Connection<'a> {
                 socket: self.socket.to_path_buf(),
                 step: "load",
                 reason: format!(
-                    "it finds {} batches in the dataset, {} of them its own, where the host finds \
+                    "it counts {} batches in the dataset and holds {} of them; the host counts \
                      {batches} and {held}",
                     reply.batches, reply.batches_held
                 ),
@@ -139,7 +139,7 @@ impl Limits<'_> {
             () = stopped => Err(Error::Interrupted),
             () = tokio::time::sleep(limit) => Err(match step {
                 "connect" | "describe" => {
-                    self.not_a_device(format!("it said nothing for {limit:?}"))
+                    self.not_a_device(format!("it did not respond within {limit:?}"))
                 }
                 _ => Error::DeviceTimeout { socket, step, limit },
             }),
@@ -165,7 +165,7 @@ impl Limits<'_> {
                 let remedy = meetpoint_link::refusal::remedy(status);
                 Error::DeviceRefused { socket, step, reason, remedy }
             }
-            Code::Unimplemented => self.not_a_device("it does not know what it is asked".into()),
+            Code::Unimplemented => self.not_a_device("it does not support the request".into()),
             // What has a cause was not said by the other side: the connection failed.
             _ if status.source().is_some() && step == "describe" => {
                 self.not_a_device(HUNG_UP.to_owned())

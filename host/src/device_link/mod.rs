@@ -318,7 +318,7 @@ fn not_handed_over(socket: &Path, error: &HandOverError) -> Error {
         HandOverError::Stopped => Error::Interrupted,
         HandOverError::TimedOut(limit) => Error::DeviceTimeout { socket, step, limit: *limit },
         HandOverError::Busy => {
-            let reason = "it holds as many unused spools as it can, and drops them after 10 s";
+            let reason = "its limit of unused spools is reached; it drops them after 10 s";
             let remedy = Remedy::advice("try again then").or("end the processes that offer them");
             let (reason, remedy) = (reason.to_owned(), Some(remedy));
             Error::DeviceRefused { socket, step, reason, remedy }

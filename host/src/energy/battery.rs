@@ -9,7 +9,7 @@ use super::{About, Listed, Meter, MeterError, Reading, Scope};
 
 const FOLDER: &str = "sys/class/power_supply";
 
-const PERMISSION: &str = "run as root: the battery may not be read by everybody here";
+const PERMISSION: &str = "run as root: this user may not read the battery";
 
 const MICRO: f64 = 1e-6;
 

@@ -9,7 +9,7 @@ use super::{About, Listed, Meter, MeterError, Reading, Scope};
 
 const FOLDER: &str = "sys/class/hwmon";
 
-const PERMISSION: &str = "run as root: these sensors may not be read by everybody here";
+const PERMISSION: &str = "run as root: this user may not read these sensors";
 
 const MICRO: f64 = 1e-6;
 
@@ -98,7 +98,7 @@ fn about(
     let (scope, covers) = match chip {
         "power_meter" => (Scope::Machine, "the whole machine, by its ACPI power meter"),
         "amdgpu" => (Scope::Gpu, "the graphics board, for all processes"),
-        _ => (Scope::Rail, "one supply rail; see the board's manual for what hangs on it"),
+        _ => (Scope::Rail, "one supply rail; see the board's manual for its consumers"),
     };
     let seconds = interval_ms.map(|milliseconds| milliseconds as f64 / 1e3);
     About {

@@ -133,11 +133,11 @@ pub struct UnusableMeter {
 impl fmt::Display for NoMeters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.unusable.is_empty() {
-            return f.write_str("the meters of energy were given up: one did not answer");
+            return f.write_str("the energy meters are no longer read: one did not answer");
         }
         let reasons = self.unusable.iter().map(|it| format!("{}: {}", it.meter, it.reason));
         let reasons: Vec<String> = reasons.collect();
-        write!(f, "no meter of energy works here ({})", reasons.join("; "))
+        write!(f, "no energy meter works on this machine ({})", reasons.join("; "))
     }
 }
 

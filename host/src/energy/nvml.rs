@@ -58,9 +58,9 @@ impl Gpus for Nvml {
 fn unusable(error: &NvmlError) -> Unusable {
     match error {
         NvmlError::LibloadingError(_) => Unusable {
-            reason: "libnvidia-ml.so.1 is not here: no NVIDIA driver".to_owned(),
+            reason: "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed".to_owned(),
             remedy: Some(
-                "with an NVIDIA board, install its driver; in a container, pass the board on"
+                "with an NVIDIA board, install its driver; in a container, pass the board through"
                     .to_owned(),
             ),
         },

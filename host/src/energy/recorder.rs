@@ -61,7 +61,8 @@ impl Measurement {
     pub fn and(self, other: Self) -> Self {
         let merged = |one: Measured| {
             let two = other.meters.iter().find(|two| two.meter == one.meter);
-            let missing = || Some("the meter was not there in every part".to_owned());
+            let missing =
+                || Some("the meter was not available in every part of the interval".to_owned());
             Measured {
                 joules: one.joules.zip(two.and_then(|two| two.joules)).map(|(a, b)| a + b),
                 failure: one

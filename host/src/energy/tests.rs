@@ -371,7 +371,7 @@ fn a_machine_without_meters_says_so_and_why() {
     let (measurement, _) = Recorder::start(meters).stop();
     assert_eq!((measurement.meters.len(), measurement.sum_joules()), (0, None));
     let because = measurement.nothing_because.unwrap().to_string();
-    assert!(because.starts_with("no meter of energy works here (rapl: "), "{because}");
+    assert!(because.starts_with("no energy meter works on this machine (rapl: "), "{because}");
     assert!(because.contains("nvml: no library"), "{because}");
 }
 

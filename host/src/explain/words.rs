@@ -46,8 +46,8 @@ impl Advice {
                  memory instead of a file, would help."
             }
             Self::TransformInRecipe => {
-                "The function runs in the thread of the training loop: operations of the recipe \
-                 in its place would be computed ahead by workers and devices."
+                "The function runs in the thread of the training loop: workers and devices could \
+                 prepare the same in advance as operations of the recipe."
             }
         }
     }

@@ -114,17 +114,19 @@ impl JobFile {
     fn check_combination(&self) -> Result<(), JobError> {
         if self.reuse {
             let refuse = |why: &str, remedy: &'static str| {
-                let problem = format!("`reuse` keeps batches for the next epoch, and {why}");
+                let problem = format!("`reuse` retains batches for the next epoch, but {why}");
                 Err(self.fault("reuse", problem, remedy))
             };
             if !self.sampler.is_same_in_every_epoch() {
-                let why =
-                    format!("sampler {:?} gives every epoch other batches", self.sampler.name());
+                let why = format!(
+                    "sampler {:?} gives different batches in every epoch",
+                    self.sampler.name()
+                );
                 return refuse(&why, self.same_in_every_epoch());
             }
             if !self.recipe.is_deterministic() {
                 return refuse(
-                    "the recipe draws at random in every epoch",
+                    "the recipe has random parameters",
                     "use deterministic operations, such as resize and center_crop, or leave \
                      `reuse` out",
                 );
@@ -145,7 +147,7 @@ impl JobFile {
         }
         if !self.devices.is_empty() && self.ranks > HOSTS_MAX {
             let problem = format!("a device works for at most {HOSTS_MAX} ranks at a time");
-            return Err(self.fault("ranks", &problem, "ask for fewer ranks, or for no device"));
+            return Err(self.fault("ranks", &problem, "use fewer ranks, or no device"));
         }
         let epochs = self.epochs as usize;
         if self.replay.len() > 1 && self.replay.len() != epochs {
@@ -155,20 +157,21 @@ impl JobFile {
         }
         if self.choice == Choice::Saving {
             let refuse = |why: &str, remedy: &'static str| {
-                let problem = format!("`choice` moves batches by what was measured, and {why}");
+                let problem =
+                    format!("`choice` moves batches according to measured times, but {why}");
                 Err(self.fault("choice", problem, remedy))
             };
             if self.run_ahead {
                 let remedy = "leave one of the two out";
-                return refuse("devices that run ahead begin before that is known", remedy);
+                return refuse("devices that run ahead begin before these are known", remedy);
             }
             if !self.replay.is_empty() {
-                return refuse("a record knows nothing of that", "leave one of the two out");
+                return refuse("a record does not contain them", "leave one of the two out");
             }
             if let AnyStrategy::Auto(auto) = self.strategy(self.strategy)
                 && auto.order != Order::Any
             {
-                return refuse("`auto.order` asks for an order", "set order = \"any\"");
+                return refuse("`auto.order` requires an order", "set order = \"any\"");
             }
         }
         Ok(())
@@ -268,7 +271,7 @@ impl JobFile {
                 is_named = true;
                 let Some(place) = at_device.get_mut(part as usize) else {
                     let key = format!("{}.parts[{index}]", device.table);
-                    let problem = format!("`{key}` is part {part} of a dataset of {parts}");
+                    let problem = format!("`{key}` is part {part}, but the dataset has {parts}");
                     return Err(self.fault(&key, problem, format!("name parts from 0 to {last}")));
                 };
                 *place = true;
@@ -279,13 +282,13 @@ impl JobFile {
             && let Some(left_out) = at_device.iter().position(|is_there| !is_there)
         {
             let problem = format!("part {left_out} of the dataset is in no device's `parts`");
-            let remedy = "name every part at one device, or leave `parts` out everywhere";
+            let remedy = "assign every part to one device, or leave `parts` out everywhere";
             return Err(self.fault("device", problem, remedy));
         }
         let devices = self.devices.len();
         if !self.shared && devices > parts {
             let problem = format!(
-                "{devices} devices are to hold parts of their own, and the dataset has {parts}"
+                "{devices} devices need at least one part each, but the dataset has {parts}"
             );
             let remedy = Remedy::run(Command::PackSmallerParts)
                 .or("use fewer devices")
@@ -349,7 +352,7 @@ impl JobFile {
         }
         if let Err(error) = access(directory, Access::WRITE_OK | Access::EXEC_OK) {
             let error = std::io::Error::from(error);
-            return refuse(format!("no file can be made in {}: {error}", directory.display()));
+            return refuse(format!("cannot create a file in {}: {error}", directory.display()));
         }
         let quota = self.spool.quota_bytes;
         Ok(free_bytes(directory)

@@ -100,11 +100,11 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
     };
     if count > 1 {
         for (key, why) in [
-            ("core", "devices on one core would not be as slow as they say"),
+            ("core", "devices on one core would be slower than their settings"),
             ("parts", "a part belongs to one device"),
         ] {
             if device.value(key).is_some() {
-                let problem = format!("`{key}` is that of one device, and `count` is {count}");
+                let problem = format!("`{key}` applies to one device, but `count` is {count}");
                 let remedy = format!("{why}; write a [[device]] table for each");
                 return Err(device.fault_at(key, problem, remedy));
             }

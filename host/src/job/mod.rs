@@ -93,7 +93,7 @@ pub struct JobFile {
     pub profile_batches: u32,
     /// Cores for the threads of the host. Default: all.
     pub host_cores: Option<Vec<usize>>,
-    /// What is done about samples that do not read or decode. Default: `raise`.
+    /// What is done about samples that cannot be read or decoded. Default: `raise`.
     pub on_error: Action,
     /// Most of them in an epoch. Default: any number.
     pub errors_max: Option<u64>,

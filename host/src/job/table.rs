@@ -106,7 +106,7 @@ impl<'t> Table<'t> {
         let Some(key) = stranger else { return Ok(()) };
         let problem = format!("unknown key `{}`", self.full_name(key.get_ref()));
         let remedy = match known {
-            [] => "leave it out: no keys are known here".to_owned(),
+            [] => "leave it out: this table has no keys".to_owned(),
             _ => meetpoint_diagnose::known(key.get_ref(), known),
         };
         Err(self.source.fault(key.span().start, problem, remedy))

@@ -22,7 +22,7 @@ pub(super) fn required<'t>(table: &Table<'t>, key: &str, what: &str) -> Result<&
 /// The time under a key, which is not nothing.
 pub(super) fn positive_time(table: &Table<'_>, key: &str) -> Result<Option<Duration>, JobError> {
     match table.quantity(key, parse_duration, TIME)? {
-        Some(Duration::ZERO) => Err(table.wrong_at(key, "a time longer than nothing")),
+        Some(Duration::ZERO) => Err(table.wrong_at(key, "a time above 0")),
         time => Ok(time),
     }
 }

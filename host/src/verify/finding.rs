@@ -151,9 +151,9 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prepared { kernels } => {
-                write!(f, "a preparation of its own with {kernels} kernels")
+                write!(f, "a separate preparation with {kernels} kernels")
             }
-            Self::HostAlone => f.write_str("what the host alone prepared"),
+            Self::HostAlone => f.write_str("the preparation by the host alone"),
         }
     }
 }
@@ -172,7 +172,7 @@ impl fmt::Display for Fact {
                 write!(f, "each of {batches} batches was consumed once")
             }
             Self::SamplesAsGiven => f.write_str(
-                "every batch holds the samples that seed, epoch and index give it, each with the \
+                "every batch has the samples that seed, epoch and index determine, each with the \
                  tensor that C2 checks",
             ),
             Self::TensorsEqual { samples, of_devices, origin } => write!(
@@ -190,16 +190,16 @@ impl fmt::Display for Fact {
                 write!(f, "the order is 0 to {}", batches.saturating_sub(1))
             }
             Self::DrawsOfEpoch => {
-                f.write_str("the tensors are those of this epoch's random draws and of no other's")
+                f.write_str("the tensors have the random parameters of this epoch and of no other")
             }
             Self::BatchesReused { batches } => write!(
                 f,
-                "{batches} batches were kept from an epoch before, where recipe and order are the \
-                 same in every epoch; each slot carried the numbers that it was published with"
+                "{batches} batches were reused from an earlier epoch, since recipe and order are \
+                 the same in every epoch; each slot had the numbers with which it was published"
             ),
             Self::SlotsOfEpoch { slots } => write!(
                 f,
-                "each of {slots} slots used carried this epoch's number and generation, and the \
+                "each of {slots} used slots had this epoch's number and generation, and the \
                  tensors are this epoch's"
             ),
             Self::EqualSteps { ranks, steps, of_devices } => write!(
@@ -212,7 +212,10 @@ impl fmt::Display for Fact {
                 match padded {
                     0 => Ok(()),
                     padded => {
-                        write!(f, ", {padded} batches aside that repeat others to make steps whole")
+                        write!(
+                            f,
+                            ", apart from {padded} batches that are repeated to complete steps"
+                        )
                     }
                 }
             }
@@ -221,8 +224,8 @@ impl fmt::Display for Fact {
             Self::ConsumedTimes { batch, times } => {
                 write!(f, "batch {batch} was consumed {times} times")
             }
-            Self::OtherSamples { batch } => write!(f, "batch {batch} holds other samples"),
-            Self::NotWhole { batch } => write!(f, "batch {batch} is not whole"),
+            Self::OtherSamples { batch } => write!(f, "batch {batch} contains other samples"),
+            Self::NotWhole { batch } => write!(f, "batch {batch} is incomplete"),
             Self::OtherTensor { batch, device, row, sample, got_crc32c, expected_crc32c } => {
                 let who = device.map_or_else(|| "the host".to_owned(), |it| it.to_string());
                 write!(
@@ -273,7 +276,7 @@ impl fmt::Display for Fact {
                 write!(f, "the record {record} has a share of more than {batches}")
             }
             Self::NotReplayed { record, reason } => {
-                write!(f, "the record {record} replays nothing: {reason}")
+                write!(f, "the record {record} cannot be replayed: {reason}")
             }
             Self::NoChecksums => f.write_str("the run kept no checksums of samples"),
             Self::TurnedOff => f.write_str("verification was turned off"),

@@ -306,7 +306,7 @@ fn too_few_parts_are_an_error_with_the_remedy() {
     run(config.clone(), 1);
     config.part_holders = vec![1, 0, 0];
     let error = Loader::open(config).unwrap_err().to_string();
-    assert!(error.contains("failed to spread the parts"), "{error}");
+    assert!(error.contains("failed to assign the parts"), "{error}");
 }
 
 #[test]

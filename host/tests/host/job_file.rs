@@ -221,7 +221,7 @@ fn devices_that_contradict_each_other_are_refused_where_they_stand() {
     let lines = "dataset = \"s\"\nbatch_size = 1\n";
     for (tables, place, words) in [
         ("[device]\ncount = 0", (4, 9), "from 1 to 64"),
-        ("[device]\ncount = 2\ncore = 1", (5, 8), "`core` is that of one device"),
+        ("[device]\ncount = 2\ncore = 1", (5, 8), "`core` applies to one device"),
         ("[device]\ncount = 2\nparts = [0]", (5, 9), "a [[device]] table for each"),
         ("[device]\nkind = \"connect\"\ncount = 2", (5, 1), "unknown key `device.count`"),
         ("[device]\nparts = []", (4, 9), "`device.parts`"),
@@ -304,7 +304,7 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\nmemory_budget = 512", "such as \"512MiB\""),
         ("batch_size = 1\nmemory_budget = \"512\"", "such as \"512MiB\""),
         ("batch_size = 1\nstrategy = \"fastest\"", "one of \"host-only\""),
-        ("batch_size = 1\nstall_timeout = \"0s\"", "longer than nothing"),
+        ("batch_size = 1\nstall_timeout = \"0s\"", "a time above 0"),
         ("batch_size = 1\nhost_cores = []", "an empty list, and the host needs a core"),
         ("batch_size = 1\nhost_cores = [0, -1]", "a list of core numbers"),
         ("batch_size = 1\nengine = \"fast\"", "one of \"auto\""),
@@ -447,7 +447,7 @@ fn the_remedy_for_reuse_fits_the_sampler() {
         let lines = format!("dataset = \"set\"\nbatch_size = 4\nreuse = true\n{keys}\n{tables}");
         let error = parse(&format!("{lines}\n{RECIPE}")).unwrap().check().unwrap_err();
         let text = error.in_full(Surface::CommandLine);
-        assert!(text.contains("keeps batches for the next epoch"), "{text}");
+        assert!(text.contains("retains batches for the next epoch"), "{text}");
         ["sampler = \"sequential\"", "shuffle = false in [sampler]", "shuffle = false"]
             .into_iter()
             .find(|setting| text.contains(setting))

@@ -221,7 +221,7 @@ impl AudioDecoder {
                 return Err(Error::LongSeries { limit: PIXELS_MAX });
             }
             if length > limit {
-                let reason = format!("it goes on after the {limit} samples of its header");
+                let reason = format!("it continues after the {limit} samples stated in its header");
                 return Err(damaged(opened.format, reason));
             }
             decoded.copy_to_vecs_planar(&mut planes);
@@ -239,7 +239,8 @@ impl AudioDecoder {
             return Err(Error::EmptySeries);
         }
         if let Some(header) = opened.length.filter(|header| *header != length) {
-            let reason = format!("it ends after {length} of the {header} samples of its header");
+            let reason =
+                format!("it ends after {length} of the {header} samples stated in its header");
             return Err(damaged(opened.format, reason));
         }
         Ok((opened.sample_rate, channels))

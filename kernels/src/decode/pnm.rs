@@ -92,7 +92,7 @@ fn read(encoded: &[u8]) -> Result<(Header, &[u8]), Error> {
         Some(pixels) => Ok((header, pixels)),
         None => {
             let bytes = data.len();
-            Err(damaged(&format_args!("it breaks off after {bytes} of {pixels} bytes of pixels")))
+            Err(damaged(&format_args!("it is truncated after {bytes} of {pixels} bytes of pixels")))
         }
     }
 }
@@ -103,14 +103,16 @@ fn header(encoded: &[u8]) -> Result<Header, Error> {
     let [width, height, most] = [(); 3].map(|()| number(encoded, &mut at));
     let (width, height, most) = (width?, height?, most?);
     if most != 255 {
-        return Err(damaged(&format_args!("its largest value is {most}, and 255 is read")));
+        return Err(damaged(&format_args!(
+            "its largest value is {most}, and only 255 is supported"
+        )));
     }
     match encoded.get(at) {
         Some(byte) if byte.is_ascii_whitespace() => {
             Ok(Header { channels, width, height, data: at + 1 })
         }
         Some(_) => Err(damaged(&"its header ends without white space")),
-        None => Err(damaged(&"it breaks off in its header")),
+        None => Err(damaged(&"its header is truncated")),
     }
 }
 
@@ -118,7 +120,7 @@ fn header(encoded: &[u8]) -> Result<Header, Error> {
 fn number(encoded: &[u8], at: &mut usize) -> Result<u32, Error> {
     loop {
         match encoded.get(*at) {
-            None => return Err(damaged(&"it breaks off in its header")),
+            None => return Err(damaged(&"its header is truncated")),
             Some(b'#') => {
                 let rest = &encoded[*at..];
                 let line = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
@@ -183,16 +185,16 @@ mod tests {
     fn damaged_files_are_refused_with_the_reason() {
         for (file, reason) in [
             (&b"P6"[..], ""),
-            (b"P6 ", "breaks off in its header"),
-            (b"P6 2 1", "breaks off in its header"),
-            (b"P6 2 1 255", "breaks off in its header"),
+            (b"P6 ", "its header is truncated"),
+            (b"P6 2 1", "its header is truncated"),
+            (b"P6 2 1 255", "its header is truncated"),
             (b"P6 2 1 255x", "white space"),
             (b"P6 2 1 255\n12345", "5 of 6 bytes"),
             (b"P5 -2 1 255\n12", "no number"),
             (b"P5 99999999999 1 255\n", "no number"),
             (b"P5 2 1 65535\n1234", "largest value is 65535"),
             (b"P5 0 1 255\n", "no pixels"),
-            (b"P5 #", "breaks off in its header"),
+            (b"P5 #", "its header is truncated"),
             (b"P5 4000000000 4000000000 255\n", ""),
         ] {
             let error = decoded(file).unwrap_err();

@@ -45,7 +45,7 @@ impl Decoder {
         decoded?;
         let pixels = u64::from(info.width) * u64::from(info.height);
         if out.len() as u64 != pixels * mode.pixel_bytes() as u64 {
-            return Err(info.format.damaged(&"its data have another size than its header says"));
+            return Err(info.format.damaged(&"its data have another size than its header states"));
         }
         Ok((info.width, info.height))
     }

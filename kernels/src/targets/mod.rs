@@ -48,8 +48,8 @@ pub enum TargetProblem {
         /// Of the picture as it is decoded.
         picture: (u32, u32),
     },
-    /// A mask that is no PNG, or does not decode.
-    #[error("the mask does not decode: {reason}")]
+    /// A mask that is not a PNG, or cannot be decoded.
+    #[error("the mask cannot be decoded: {reason}")]
     MaskPng {
         /// Cause.
         reason: String,

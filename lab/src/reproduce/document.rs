@@ -12,10 +12,10 @@ use meetpoint_report::units::signed_percent;
 use serde::Serialize;
 
 /// What the page begins with.
-const LEAD: &str = "Published figures of DDLP (arXiv 2407.00005) beside what our \
-     scheduler gives: simulated at the points that the published figures imply, modelled energy, \
-     and, where asked for, measured with an emulated device. The paper's tables are not available \
-     to us; what is not known is listed, not guessed.";
+const LEAD: &str = "Published figures of DDLP (arXiv 2407.00005) compared with those of our \
+                    scheduler: simulated at the points that the published figures imply, modelled \
+                    energy, and, on request, measured with an emulated device. The paper's tables \
+                    are not available to us; unknown figures are listed, not guessed.";
 
 /// What the columns of the region's table are.
 const LINES_LEAD: &str = "Derived from the published figures. Lines: t_s/t_c at t_g/t_c = 0.2, \
@@ -293,7 +293,7 @@ fn region_grid(document: &Document) -> Grid {
     grid
 }
 
-/// Where the emulated machine lies.
+/// Position of the emulated machine.
 fn places(measured: Option<&Outcome>) -> Vec<Measured> {
     let rows = measured.map(|outcome| outcome.rows.as_slice()).unwrap_or_default();
     rows.iter()
@@ -321,7 +321,7 @@ fn location_in_words(measured: Option<&Outcome>, what_measures: &str) -> Vec<Str
 
 /// For a terminal; `what_measures` is what to use for measurements.
 pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
-    let mut text = String::from("Published, and ours beside it; each kind has its own column\n");
+    let mut text = String::from("Published figures and ours; each kind has a separate column\n");
     text.push_str(&headline_grid(document).text(style));
     text.push_str("\nWhich machines yield the published gains (w = 0, one device, one rank)\n");
     text.push_str(LINES_LEAD);
@@ -334,7 +334,7 @@ pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
     if let Some(measured) = &document.measured {
         text.push_str("\nExperiments, measured on the emulated device\n");
         text.push_str(&measured::grid(&measured.rows).text(style));
-        text.push_str("\nTheir energy by the model, nothing measured in it\n");
+        text.push_str("\nTheir energy by the model; none of it is measured\n");
         text.push_str(&measured::energy_grid(&measured.energy).text(style));
     }
     let list = |title: &str, items: &[String]| match items {
@@ -342,7 +342,7 @@ pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
         items => format!("\n{title}\n  - {}\n", items.join("\n  - ")),
     };
     text.push_str(&list(
-        "Where the emulated machine lies",
+        "Position of the emulated machine",
         &location_in_words(document.measured.as_ref(), what_measures),
     ));
     if let Some(measured) = &document.measured {
@@ -352,7 +352,7 @@ pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
     text.push_str(&list("Not measured", &document.left_out.measured));
     text.push_str(&list("What would falsify it", &document.falsifiers));
     let unknown: Vec<String> = document.unknown.iter().map(|it| (*it).to_owned()).collect();
-    text.push_str(&list("Unknown to us of the paper", &unknown));
+    text.push_str(&list("Facts about the paper that are unknown to us", &unknown));
     text.push('\n');
     text
 }
@@ -371,8 +371,8 @@ pub fn page(document: &Document, what_measures: &str) -> String {
     }
     let mut page = html::section(
         "The headline",
-        "Each kind of figure has a column of its own. Simulated figures stand at the points that \
-         the published ones imply: that they agree says the account is consistent, no more.",
+        "Each kind of figure has a separate column. Simulated figures are computed at the points \
+         that the published ones imply, so agreement only shows that the analysis is consistent.",
         &html::grid(&headline_grid(document)),
     );
     page += &html::section(
@@ -383,9 +383,9 @@ pub fn page(document: &Document, what_measures: &str) -> String {
         &(regions + &format!("<p>{LINES_LEAD}</p>\n") + &html::grid(&region_grid(document))),
     );
     page += &html::section(
-        "What the energy says of watts",
-        "On a line, the published -19.7 % holds at the headline's point. Powers are shares of what \
-         is drawn whatever works (base and idle).",
+        "What the energy implies for the power",
+        "On a line, the published -19.7 % holds at the headline's point. Powers are relative to \
+         the constant power (base and idle).",
         &(html::figure(&pictures::watts()) + &html::grid(&energy::grid(&document.modelled))),
     );
     page += &html::section(
@@ -399,7 +399,7 @@ pub fn page(document: &Document, what_measures: &str) -> String {
     let mut ours = lies;
     if let Some(measured) = &document.measured {
         ours += &html::grid(&measured::grid(&measured.rows));
-        ours += "<h3>Their energy by the model, nothing measured in it</h3>\n";
+        ours += "<h3>Their energy by the model; none of it is measured</h3>\n";
         ours += &html::grid(&measured::energy_grid(&measured.energy));
         if !measured.failures.is_empty() {
             ours += &list(&measured.failures);
@@ -410,7 +410,7 @@ pub fn page(document: &Document, what_measures: &str) -> String {
     page += &html::section("Experiments, measured on the emulated device", "", &ours);
     page += &html::section("What would falsify it", "", &list(&document.falsifiers));
     let unknown: Vec<String> = document.unknown.iter().map(|it| (*it).to_owned()).collect();
-    page += &html::section("Unknown to us of the paper", "", &list(&unknown));
+    page += &html::section("Facts about the paper that are unknown to us", "", &list(&unknown));
     html::page("DDLP, reproduced", LEAD, &page)
 }
 

@@ -37,7 +37,7 @@ pub const FIGURES: [Figure; 5] = [
     Figure {
         quantity: "together with NVIDIA DALI",
         value: "complementary gains (no figure)",
-        source: "a machine-made summary of version 2; not seen in the paper",
+        source: "a machine-generated summary of version 2; not seen in the paper",
     },
 ];
 

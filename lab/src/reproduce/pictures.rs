@@ -103,7 +103,7 @@ pub(super) fn watts() -> Picture {
     drawn.push(none);
     let chart = Chart {
         title: "Added powers that give an energy of -19.7 % at the headline's points".to_owned(),
-        across: Axis::new("a busy host core adds, / power drawn whatever works", 0.0, 2.0),
+        across: Axis::new("a busy host core adds, / constant power", 0.0, 2.0),
         up: Axis::new("a busy device adds, / the same", -0.2, 0.6),
         lines: drawn,
         marks: Vec::new(),

@@ -113,7 +113,7 @@ fn replayed(report: &Report, run: &Run, epoch: &Epoch) -> Row {
 /// Why an epoch is not replayed.
 #[derive(Debug, thiserror::Error)]
 enum NotReplayed {
-    #[error("things went wrong in it ({0})")]
+    #[error("faults occurred in it ({0})")]
     Events(String),
     #[error("it has {0} ranks, and only one can be replayed")]
     Ranks(u32),
@@ -121,7 +121,7 @@ enum NotReplayed {
     PreparedBefore,
     #[error(transparent)]
     UnknownStrategy(#[from] UnknownStrategy),
-    #[error("{0} picks by what it has learned, which the report does not hold")]
+    #[error("{0} decides by learned times, which the report does not contain")]
     Picks(StrategyName),
     #[error("too many batches")]
     TooManyBatches,
@@ -304,7 +304,7 @@ fn grid(rows: &[Row]) -> Grid {
 pub fn text(rows: &[Row], style: Style) -> String {
     let held = rows.iter().filter(|row| row.off_ratio.is_some_and(|off| off.abs() <= WITHIN));
     format!(
-        "{}{} of {} epochs replayed within 2 % of what was recorded\n",
+        "{}{} of {} epochs replayed within 2 % of the recorded time\n",
         grid(rows).text(style),
         held.count(),
         rows.len()

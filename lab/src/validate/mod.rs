@@ -40,7 +40,7 @@ impl Document {
             (
                 replayed.iter().filter(|row| row.is_off()).count(),
                 replayed.len(),
-                "replays are more than 2 % off what was recorded",
+                "replays are more than 2 % off the recorded time",
             ),
         ];
         let wrong = checks.into_iter().filter(|(wrong, _, _)| *wrong > 0);
@@ -68,8 +68,8 @@ pub fn text(document: &Document, style: Style) -> String {
     text.push_str(&format!(
         "\n(b) Simulated against measured on the emulated device, to {} %; ratios as aimed for \
          (as measured)\n{}{} runs: {} within, {off} off, {invalid} INVALID (of which \
-         {both} off as well). Simulated: from the mean times \
-         of the run itself; foretold: from the calibration before it.\n",
+         {both} off as well). Simulated: from the mean times of the run itself; predicted: from \
+         the calibration before it.\n",
         measured::WITHIN * 100.0,
         measured::grid(rows).text(style),
         rows.len(),

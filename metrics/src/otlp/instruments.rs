@@ -48,15 +48,15 @@ impl Instruments {
         };
         let time =
             |name, what| meter.f64_counter(name).with_unit("s").with_description(what).build();
-        let batches = "Batches handed out, by who prepared them";
-        let damaged = "Damaged samples, by what was done about them";
+        let batches = "Batches delivered, by who prepared them";
+        let damaged = "Damaged samples, by action";
         let revoked = "Batches taken back from devices, in epochs that ended";
         let stalls = "Times that a device was silent too long, in epochs that ended";
         let cpu = "CPU time of this process, all threads, in epochs that ended";
         let instruments = Self {
             batches: count("meetpoint.batches", "{batch}", batches),
             samples: count("meetpoint.samples", "{sample}", "Samples handed out"),
-            bytes: count("meetpoint.handed_out", "By", "Bytes of the tensors handed out"),
+            bytes: count("meetpoint.handed_out", "By", "Bytes of the tensors delivered"),
             damaged: count("meetpoint.damaged_samples", "{sample}", damaged),
             epochs: count("meetpoint.epochs", "{epoch}", "Epochs that ended"),
             revoked: count("meetpoint.revoked_batches", "{batch}", revoked),

@@ -134,24 +134,24 @@ impl Settings {
 
 /// Why a text is no endpoint. Not in its words: it may hold a password.
 fn fault_of(text: &str) -> Option<&'static str> {
-    let Ok(uri) = text.parse::<http::Uri>() else { return Some("the endpoint is no URL") };
+    let Ok(uri) = text.parse::<http::Uri>() else { return Some("the endpoint is not a URL") };
     let scheme = uri.scheme_str();
     let Some(authority) = uri.authority().filter(|_| scheme == Some("http")) else {
         return Some(match scheme {
-            Some("https") => "the endpoint asks for TLS, which is not there",
+            Some("https") => "the endpoint requires TLS, which is not supported",
             _ => "the endpoint does not begin with http:// and a name",
         });
     };
     if authority.as_str().contains('@') {
         return Some(
-            "the endpoint holds a user or a password, which gRPC does not send; \
-             OTEL_EXPORTER_OTLP_HEADERS takes what a collector wants to see",
+            "the endpoint contains a user or a password, which gRPC does not send; set credentials \
+             in OTEL_EXPORTER_OTLP_HEADERS",
         );
     }
     let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
     let is_port = |port: &str| port.parse::<std::num::NonZero<u16>>().is_ok();
     let is_sound = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
-    (authority.host().is_empty() || !is_sound).then_some("the endpoint's name or port is none")
+    (authority.host().is_empty() || !is_sound).then_some("the endpoint's name or port is invalid")
 }
 
 /// The first of these variables that is a number of milliseconds.
@@ -183,7 +183,7 @@ mod tests {
             ("words", "http://"),
             ("ftp://x:1", "http://"),
             ("https://127.0.0.1:4317", "TLS"),
-            ("http://exa mple", "no URL"),
+            ("http://exa mple", "not a URL"),
             ("http://127.0.0.1:99999", "port"),
             ("http://127.0.0.1:0", "port"),
             ("http://user:secret@127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS"),

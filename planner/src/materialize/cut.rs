@@ -17,7 +17,7 @@ pub enum CutError {
         legal: Vec<String>,
     },
     /// A number outside of the recipe.
-    #[error("the recipe has {operations} operations, cut {cut} is after none of them")]
+    #[error("the recipe has {operations} operations, so there is no cut {cut}")]
     Outside {
         /// As it was given.
         cut: usize,

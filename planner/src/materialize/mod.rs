@@ -52,7 +52,7 @@ pub struct PrepareOptions {
     pub force: bool,
     /// Resume the same command if it was killed or stopped.
     pub resume: bool,
-    /// What to do about samples that do not read or decode.
+    /// What to do about samples that cannot be read or decoded.
     pub on_error: OnError,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
@@ -107,7 +107,7 @@ pub struct PrepareSummary {
     pub parts: u64,
     /// Those of them that a command which was killed had finished.
     pub parts_resumed: u64,
-    /// Samples that do not read or decode, left out by [`OnError::Skip`].
+    /// Samples that cannot be read or decoded, left out by [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
     /// Remains of processes that were killed, removed.
     pub cleaned: Vec<PathBuf>,
@@ -345,7 +345,7 @@ impl Work<'_> {
         };
         let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
         let mut rows = DatasetRows { work: self, record_batch: None };
-        // After the first sample that does not read, the rest is only checked.
+        // After the first sample that cannot be read, the rest is only checked.
         let mut is_writing = true;
         progress(PrepareProgress { done: state.next, samples });
         in_order(state.next..samples, (threads, ahead), begin, make, bytes, |sample, made| {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 /// Samples that are prepared, spread evenly over the dataset.
 const SAMPLES: u64 = 8;
 
-/// Prepares the samples; those that do not read are left to the main work.
+/// Prepares the samples; those that cannot be read are left to the main work.
 pub(super) fn run(
     dataset: &Dataset,
     recipe: &Recipe,

@@ -21,7 +21,7 @@ pub enum PlanError {
     #[error("the confidence is {0}, which is not above 0 and below 1")]
     Confidence(f64),
     /// A text that fixes no value.
-    #[error("{text:?} fixes no value")]
+    #[error("{text:?} does not fix a value")]
     PinSyntax {
         /// As it was given.
         text: String,
@@ -96,7 +96,7 @@ pub enum PlanError {
     },
     /// Everything is outside of the limits.
     #[error(
-        "nothing fits the limits: the smallest plan stores {} and takes {} of memory",
+        "no plan fits the limits: the smallest stores {} and takes {} of memory",
         show_bytes(storage_bytes.ceil() as u64), show_bytes(memory_bytes.ceil() as u64)
     )]
     NothingFits {

@@ -121,7 +121,7 @@ fn strategy(request: &Request, chosen: &Chosen) -> String {
         return match device {
             None => "No plan with the device fits the limits.".to_owned(),
             Some(device) => format!(
-                "The device gets nothing: with it, {} takes {}, and without it {}.",
+                "The device is not used: with it, {} takes {}, and without it {}.",
                 device.alternative.strategy.as_str(),
                 cost(request, device.cost),
                 cost(request, best.cost)
@@ -143,7 +143,7 @@ fn strategy(request: &Request, chosen: &Chosen) -> String {
 fn workers(request: &Request, best: &Weighed) -> String {
     let cores = count(request.cores.into(), "core");
     match best.alternative.workers {
-        0 => format!("Of {cores}, background threads gain nothing here."),
+        0 => format!("On {cores}, background threads gain nothing here."),
         workers => format!(
             "With {} on {cores}, a batch takes {} of the host.",
             count(workers.into(), "thread"),
@@ -159,7 +159,9 @@ fn host_batch_seconds(best: &Weighed) -> f64 {
 
 fn prefetch(best: &Weighed) -> String {
     let memory = bytes(best.outlook.memory_bytes);
-    format!("More batches ahead gain nothing in the simulation; batches and cache take {memory}.")
+    format!(
+        "More prefetched batches gain nothing in the simulation; batches and cache take {memory}."
+    )
 }
 
 fn cache(request: &Request, best: &Weighed) -> String {
@@ -169,8 +171,8 @@ fn cache(request: &Request, best: &Weighed) -> String {
             "A cache of prepared samples gains nothing, or exceeds the memory limit.".to_owned()
         }
         Some(cache) => format!(
-            "It holds what {} gives: {} of the samples of each later epoch, which then takes {} \
-             instead of {}.",
+            "It holds the results of {}: {} of the samples of each later epoch, which then takes \
+             {} instead of {}.",
             cache.point,
             percent(cache.hit_share),
             seconds(best.outlook.later.seconds),

@@ -176,7 +176,7 @@ pub fn write(request: &Request, chosen: &Chosen, origin: &Origin<'_>) -> String 
         .collect();
     let _ = write!(
         text,
-        "\n# What the plan was made for; it is refused for anything else.\n[plan]\nversion = \
+        "\n# The recipe and the dataset of the plan; it is refused for others.\n[plan]\nversion = \
          {PLAN_VERSION}\noperations = [\n{}]\nrecipe_sha256 = {}\nsource = {}\nsource_sha256 = \
          {}\nsamples = {}\n",
         operations.concat(),

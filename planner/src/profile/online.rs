@@ -66,7 +66,7 @@ impl<'a> Resumer<'a> {
         }
     }
 
-    /// The error of a sample that does not read back.
+    /// The error of a sample that cannot be read back.
     fn damaged(&self, index: usize) -> Error {
         let path = self.store.path(index).to_path_buf();
         Error::Stored { path, key: self.work.choice.key(index) }

@@ -56,7 +56,7 @@ pub enum CacheError {
         because: Option<CutRefusal>,
     },
     /// Pictures of different sizes, of which a cache has no room that is known in advance.
-    #[error("samples cannot be cached where `collate` is \"{mode}\"")]
+    #[error("samples cannot be cached if `collate` is \"{mode}\"")]
     Collate {
         /// Mode of `collate`.
         mode: &'static str,
@@ -96,7 +96,7 @@ pub enum CacheError {
         path: PathBuf,
     },
     /// Another process holds that file for too long.
-    #[error("{} stays locked by another process", path.display())]
+    #[error("{} is locked by another process", path.display())]
     Locked {
         /// The file.
         path: PathBuf,

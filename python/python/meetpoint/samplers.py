@@ -216,7 +216,7 @@ class Mixture(Sampler):
         occurred, so that none occurs twice; ``"all_exhausted"``, when every sample of every dataset
         has, while the others begin again; ``"size"``, after ``length`` samples.
     :param length: samples of an epoch, for ``stop="size"`` alone.
-    :param shuffle: whether each epoch has the samples of a dataset in an order of its own;
+    :param shuffle: whether each epoch has the samples of a dataset in a different order;
         otherwise it is the dataset's.
     """
 

@@ -250,7 +250,10 @@ mod tests {
             energy.nothing_because = Some(NoMeters { unusable });
         }
         let text = lines(&report);
-        assert!(text.starts_with("measured energy: none; no meter of energy works here"), "{text}");
+        assert!(
+            text.starts_with("measured energy: none; no energy meter works on this machine"),
+            "{text}"
+        );
         assert!(text.contains("\nmodelled energy (not measured): host-only "), "{text}");
     }
 

@@ -101,7 +101,7 @@ impl Strategy for Auto {
         StrategyOption {
             spec: OptionSpec {
                 name: "order",
-                summary: "what the order must be",
+                summary: "the required order",
                 takes: Takes { words: &ORDER_TEXTS, ..Takes::NOTHING },
             },
             get: |auto| word_of(&Order::WORDS, &auto.order),

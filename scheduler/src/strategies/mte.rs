@@ -68,7 +68,7 @@ impl Strategy for Mte {
         StrategyOption {
             spec: OptionSpec {
                 name: "split",
-                summary: "how the devices' share is found",
+                summary: "how the devices' share is determined",
                 takes: Takes {
                     words: &SPLIT_TEXTS,
                     whole: Some(Whole::any("the devices' batches")),

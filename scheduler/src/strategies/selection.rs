@@ -54,19 +54,19 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDevice => f.write_str("there is no device"),
-            Self::NothingKnown => {
-                f.write_str("nothing is known of the devices yet, and it adapts by itself")
-            }
+            Self::NothingKnown => f.write_str(
+                "the times of the devices are not known yet, and this strategy adapts to them",
+            ),
             Self::Fastest { expected_ns, host_only_ns } => {
                 let saved = 1.0 - *expected_ns as f64 / (*host_only_ns).max(1) as f64;
                 write!(
                     f,
-                    "by the times learned beside the devices, {:.1} % less than the host alone",
+                    "expected to take {:.1} % less time than the host alone, by the learned times",
                     saved * 100.0
                 )
             }
             Self::Replayed => f.write_str("as recorded"),
-            Self::Adapts => f.write_str("all ranks run it, and agree on each step as they go"),
+            Self::Adapts => f.write_str("all ranks use it, and agree on each step"),
             Self::NoGain => f.write_str("no device is expected to make the epoch shorter"),
             Self::BestMix { share } => {
                 write!(f, "the goal is best met with {share} batches at the devices")

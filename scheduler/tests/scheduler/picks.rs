@@ -42,7 +42,7 @@ fn auto_selects_by_the_order_with_a_reason() {
     assert_eq!(strategy, AnyStrategy::Wrr(Wrr));
     assert_eq!(
         why,
-        "wrr: by the times learned beside the devices, 23.8 % less than the host alone"
+        "wrr: expected to take 23.8 % less time than the host alone, by the learned times"
     );
     assert_eq!(fastest(Order::Replayable, Some(FAST)).0, AnyStrategy::MteFeedback(MteFeedback));
     assert!(matches!(
@@ -56,7 +56,7 @@ fn auto_selects_by_the_order_with_a_reason() {
     }
     let (strategy, why) = fastest(Order::Replayable, None);
     assert_eq!(strategy, AnyStrategy::MteFeedback(MteFeedback));
-    assert!(why.contains("nothing is known"), "{why}");
+    assert!(why.contains("not known yet"), "{why}");
     let none = Config { devices: Vec::new(), ..config(Goal::Throughput, Order::Any, None) };
     assert_eq!(
         selection(none),
@@ -169,7 +169,7 @@ fn configurations_that_cannot_run_are_refused_by_name() {
         strategy: AnyStrategy::MteFeedback(MteFeedback),
         ..base()
     };
-    assert!(refused(other).starts_with("record wrr-frozen:0,1,1,1,0,3 does not replay"));
+    assert!(refused(other).starts_with("record wrr-frozen:0,1,1,1,0,3 cannot be replayed"));
     for record in ["mte:11", "mte:3,4"] {
         let strategy = AnyStrategy::Mte(Mte { split: Split::Optimal, tail: Tail::Descending });
         let config = Config { replay: Some(record.parse().unwrap()), strategy, ..base() };

@@ -56,7 +56,7 @@ impl Scenario {
             && self.power.is_none()
         {
             let remedy = "a table [power] with base_w, host_core_w and device_w";
-            return wrong("power", "is missing, and auto.goal counts energy", remedy);
+            return wrong("power", "is missing, and auto.goal includes energy", remedy);
         }
         if let Some(power) = &self.power {
             for (key, watts) in [
@@ -94,7 +94,7 @@ impl Scenario {
     fn check_epochs(&self) -> Result<(), ScenarioError> {
         let chosen = self.choice == ChoiceName::Saving;
         let both = |key: &str, other: &str| {
-            wrong(key, format!("is asked for with `{other}`"), "one of the two")
+            wrong(key, format!("is set together with `{other}`"), "one of the two")
         };
         if self.run_ahead && self.reuse {
             return both("reuse", "run_ahead");
@@ -149,7 +149,7 @@ impl Scenario {
     fn check_devices(&self) -> Result<(), ScenarioError> {
         let count = self.device_count();
         if count > DEVICES_MAX {
-            let problem = format!("come to {count} devices");
+            let problem = format!("add up to {count} devices");
             return wrong("devices", problem, format!("at most {DEVICES_MAX}"));
         }
         for (index, device) in self.devices.iter().enumerate() {
@@ -179,8 +179,13 @@ impl Scenario {
         if device.drive_bandwidth.is_some()
             && (device.read_bandwidth.is_some() || device.write_bandwidth.is_some())
         {
-            let remedy = "either it or read_bandwidth and write_bandwidth: it holds for all legs";
-            return wrong(named("drive_bandwidth"), "is set beside a leg's bandwidth", remedy);
+            let remedy = "either it or read_bandwidth and write_bandwidth: it limits all transfers";
+            return wrong(
+                named("drive_bandwidth"),
+                "is set together with the bandwidth of one \
+                                                    direction",
+                remedy,
+            );
         }
         Ok(())
     }

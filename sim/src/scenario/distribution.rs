@@ -177,9 +177,11 @@ impl Distribution {
             Self::Empirical(values) | Self::Trace(values) => {
                 match (&values.file, &values.values[..]) {
                     (_, [_, ..]) => Ok(()),
-                    (Some(file), []) => {
-                        wrong("file", format!("{file} was not read"), "a file with a time a line")
-                    }
+                    (Some(file), []) => wrong(
+                        "file",
+                        format!("{file} was not read"),
+                        "a file with one time per line",
+                    ),
                     (None, []) => {
                         wrong("values", "is empty".to_owned(), "a list of times, or `file`")
                     }

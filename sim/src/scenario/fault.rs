@@ -64,7 +64,7 @@ pub struct RankFault {
 
 /// A fault that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is no fault: {wanted}")]
+#[error("\"{text}\" is not a fault: {wanted}")]
 pub struct NotAFault {
     text: String,
     wanted: &'static str,

@@ -97,7 +97,7 @@ fn set(tree: &mut Value, path: &str, whole: &str, value: &Value) -> Result<(), S
                 nowhere(format!("finds no element {step}: the list has {count}, from 0"))
             })?)
         }
-        _ => Err(nowhere(format!("leads through a value that is no table, at {step:?}"))),
+        _ => Err(nowhere(format!("leads through a value that is not a table, at {step:?}"))),
     }
 }
 

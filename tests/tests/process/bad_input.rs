@@ -290,7 +290,8 @@ fn what_is_no_device_at_a_socket_is_said_to_be_none() {
     let probe = run(folder.path(), &["device", "probe", "--socket", "absent.sock"]);
     probe.refused(&["no such socket", "--socket absent.sock --root FOLDER"]);
     let silent = UnixListener::bind(folder.path().join("silent.sock")).unwrap();
-    connect("silent.sock").refused(&["is not a device, hangs or is full", "said nothing for 5s"]);
+    connect("silent.sock")
+        .refused(&["is not a device, hangs or accepts no more hosts", "did not respond within 5s"]);
     drop(silent);
     let web = UnixListener::bind(folder.path().join("web.sock")).unwrap();
     let server = std::thread::spawn(move || {

@@ -180,7 +180,7 @@ fn whole_parts_remain_for_a_pack_that_resumes() {
     done.refused(&["(ulimit -f)", "complete parts are retained in", "repeat this with --resume"]);
     assert_eq!(names(folder.path()), ["pictures", "to.partial-0-0"]);
     let done = run(folder.path(), &packing).success();
-    assert!(done.stdout.contains("of the parts were there already"), "{done:?}");
+    assert!(done.stdout.contains("of the parts already existed"), "{done:?}");
     run(folder.path(), &["verify", "to"]).success();
 
     let shuffling = ["dataset", "shuffle", "to", "mixed", "--resume", "--part-size", "30KiB"];

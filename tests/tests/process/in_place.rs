@@ -141,5 +141,5 @@ fn what_index_says_is_about_the_index() {
     let raw = "../datasets/tests/golden/sources/mnist";
     let raw = Path::new(env!("CARGO_MANIFEST_DIR")).join(raw);
     run(folder.path(), &["index", raw.to_str().unwrap(), "raw.set"])
-        .refused(&["pixels that become a picture", "meetpoint pack"]);
+        .refused(&["pixels that packing encodes", "meetpoint pack"]);
 }

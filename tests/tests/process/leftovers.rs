@@ -74,7 +74,7 @@ fn an_interrupted_pack_reports_what_remains_and_how_to_resume() {
         let words = "to.set.partial-0-0; to resume from there, repeat this with --resume\n";
         assert!(done.stderr.contains(" complete part") && done.stderr.ends_with(words), "{done:?}");
         let done = super::support::run(folder.path(), &packing).success();
-        assert!(done.stdout.contains("of the parts were there already"), "{done:?}");
+        assert!(done.stdout.contains("of the parts already existed"), "{done:?}");
     }
     super::support::run(folder.path(), &["verify", "to.set"]).success();
 }

@@ -101,7 +101,7 @@ fn what_does_not_fit_or_does_not_exist_is_refused() {
     prepare(folder);
     let large = ["plan", "recipe.toml", "small.set", "--batch-size", "13"];
     run(folder, &large).refused(&["a batch of 13", "12 samples", "batch_size to 12"]);
-    planned(folder, &["--memory-limit", "1kB"]).refused(&["nothing fits the limits"]);
+    planned(folder, &["--memory-limit", "1kB"]).refused(&["no plan fits the limits"]);
     planned(folder, &["--pin", "stored=9-blur"]).refused(&["no measurement of 9-blur"]);
     assert_eq!(planned(folder, &["--pin", "worker=2"]).code(), Some(2));
     assert_eq!(planned(folder, &["--device", "gpu"]).code(), Some(2));

@@ -122,7 +122,7 @@ fn a_preparation_that_is_stopped_leaves_nothing_and_with_resume_is_resumed() {
     if stopped.code() != Some(0) {
         assert!(!folder.join("prepared.set").exists(), "{stopped:?}");
         let done = run(folder, &resumable).success();
-        assert!(done.stdout.contains("taken over"), "{done:?}");
+        assert!(done.stdout.contains("retained from"), "{done:?}");
         run(folder, &["verify", "prepared.set", "--deep"]).success();
     }
 }

@@ -37,7 +37,7 @@ fn published_and_ours_stand_beside_each_other_each_with_its_kind() {
         "modelled",
         "4.26",
         "What would falsify it",
-        "Unknown to us",
+        "Facts about the paper",
         "--measure does",
         "reproduction.html",
     ] {

@@ -180,7 +180,7 @@ fn a_damaged_recording_is_named_and_may_be_skipped() {
     std::fs::write(folder.join("job.toml"), &job).expect("a job file");
     run(folder, &["run", "job.toml"]).refused(&[
         "dog/5.wav",
-        "WAV does not decode",
+        "WAV cannot be decoded",
         "ends in the middle",
     ]);
     for strategy in ["host-only", "device-only"] {

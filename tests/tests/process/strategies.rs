@@ -129,7 +129,7 @@ fn what_a_newcomer_mistypes_is_refused_with_what_would_be_right() {
         refused(&good.replace("seed = 7", &format!("seed = 7\n{line}")), words);
     };
     line("reuse = true", &["job.toml:4:9: ", "shuffled", "shuffle = false"]);
-    line("reuse = true\nshuffle = false", &["job.toml:4:9: ", "draws at random", "center_crop"]);
+    line("reuse = true\nshuffle = false", &["job.toml:4:9: ", "random parameters", "center_crop"]);
     line("replay = \"mte\"", &["job.toml:4:10: ", "not a record", "mte:812"]);
     line("choice = \"biggest\"", &["job.toml:4:10: ", "\"saving\""]);
     let tables = |tables: &str, words: &[&str]| refused(&format!("{good}{tables}"), words);

@@ -93,7 +93,7 @@ fn what_cannot_be_unpacked_is_refused() {
     run(folder.path(), &["unpack", "absent.set", "back"]).refused(&["absent.set"]);
     run(folder.path(), &["unpack", "pictures", "back"]).refused(&["dataset.json"]);
     run(folder.path(), &["unpack", "small.set", "pictures"]).refused(&["pictures", "--force"]);
-    run(folder.path(), &["unpack", "small.set", "small.set/in"]).refused(&["inside the other"]);
+    run(folder.path(), &["unpack", "small.set", "small.set/in"]).refused(&["contains the other"]);
     std::fs::write(folder.path().join("pictures/mine.txt"), "mine").unwrap();
     run(folder.path(), &["unpack", "small.set", "pictures", "--force"]).refused(&["mine.txt"]);
     std::fs::remove_file(folder.path().join("pictures/mine.txt")).unwrap();

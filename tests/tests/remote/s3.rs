@@ -130,7 +130,7 @@ fn what_must_be_here_is_refused_elsewhere() {
     let server = S3::start(&folder.path().join("store"));
     let here = pictures(&server.bucket("photos"), 2);
     let said = run(server.program(folder.path(), &["index", "s3://photos", "a.idx"]));
-    said.refused(&["s3://photos", "must lie on this machine", "pack it instead"]);
+    said.refused(&["s3://photos", "must be on this machine", "pack it instead"]);
     pack_here(folder.path(), &here, "here.set", &[]);
     let said = run(server.program(folder.path(), &["unpack", "here.set", "s3://photos/out"]));
     said.refused(&["s3://photos/out", "cannot be written to", "a folder on this machine"]);

@@ -51,7 +51,7 @@ pub(super) struct SampleArguments {
 }
 
 fn fraction(text: &str) -> Result<Share, String> {
-    let wrong = || format!("\"{text}\" is no fraction; write 0.1, 10% or the like, at most 1");
+    let wrong = || format!("\"{text}\" is not a fraction; write for example 0.1 or 10%, at most 1");
     Share::parse(text).filter(|share| *share <= Share::ONE).ok_or_else(wrong)
 }
 

@@ -120,7 +120,7 @@ fn written(summary: &CopySummary) -> String {
     );
     if summary.parts_resumed > 0 {
         let parts = units::count(summary.parts_resumed, "part");
-        text.push_str(&format!("{parts} taken over from where it was stopped\n"));
+        text.push_str(&format!("{parts} retained from the interrupted run\n"));
     }
     for note in &summary.notes {
         text.push_str(&format!("{note}\n"));

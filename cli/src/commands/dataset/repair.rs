@@ -59,15 +59,15 @@ fn text(summary: &RepairSummary) -> String {
         ManifestState::Sound => {}
         ManifestState::Damaged => text.push_str("dataset.json was damaged\n"),
         ManifestState::Unreadable => {
-            text.push_str("dataset.json did not parse; what it said is lost\n");
+            text.push_str("dataset.json did not parse; its contents are lost\n");
         }
-        ManifestState::Lost => text.push_str("dataset.json was not there\n"),
+        ManifestState::Lost => text.push_str("dataset.json was missing\n"),
     }
     text.push_str(match summary.labels_from {
         LabelsFrom::Manifest | LabelsFrom::Nowhere => "",
-        LabelsFrom::DamagedManifest => "names of labels are from it: look them over\n",
+        LabelsFrom::DamagedManifest => "names of labels are from it: check them\n",
         LabelsFrom::Keys => "names of labels are the folders in the keys\n",
-        LabelsFrom::Numbers => "names of labels are lost; their numbers stand for them\n",
+        LabelsFrom::Numbers => "names of labels are lost; their numbers are used instead\n",
     });
     if !summary.lost.is_empty() {
         let samples = units::count(summary.samples_lost, "sample");

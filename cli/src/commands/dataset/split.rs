@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 }
 
 fn part(text: &str) -> Result<(PathBuf, Share), String> {
-    let wrong = || format!("\"{text}\" is no part; write train.set=0.8 or the like");
+    let wrong = || format!("\"{text}\" is not a part; write for example train.set=0.8");
     let (path, share) = text.rsplit_once('=').ok_or_else(wrong)?;
     let share = Share::parse(share).filter(|_| !path.is_empty()).ok_or_else(wrong)?;
     Ok((PathBuf::from(path), share))

@@ -151,7 +151,7 @@ impl From<Storage> for StorageMeaning {
 }
 
 fn weights(text: &str) -> Result<Weights, String> {
-    let wrong = || format!("\"{text}\" is not three numbers; write 0,0,1 or the like");
+    let wrong = || format!("\"{text}\" is not three numbers; write for example 0,0,1");
     let numbers: Vec<f64> = text
         .split(',')
         .map(|it| it.trim().parse().map_err(|_| wrong()))

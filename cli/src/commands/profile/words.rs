@@ -269,7 +269,7 @@ fn refused_sentences(document: &Document) -> Vec<String> {
                  is prepared offline."
             ),
             CutRefusal::OnBatches { by, position } => format!(
-                "Operation {position}, {by}, is on batches, so that nothing from there on is \
+                "Operation {position}, {by}, operates on batches, so that nothing from there on is \
                  prepared offline."
             ),
             CutRefusal::LooksAhead { by, position } => format!(
@@ -277,13 +277,13 @@ fn refused_sentences(document: &Document) -> Vec<String> {
                  recipe is not cut between them."
             ),
             CutRefusal::SeveralPictures => {
-                "The recipe makes several pictures of a sample, each from \
-                 the decoded one, so that nothing is prepared offline."
+                "The recipe gives several pictures of a sample, each from the decoded one, so that \
+                 nothing is prepared offline."
                     .to_owned()
             }
             CutRefusal::Targets { by, position } => format!(
-                "Operation {position}, {by}, moves the targets of the recipe, which are stored as \
-                 they came, so that nothing from there on is prepared offline."
+                "Operation {position}, {by}, transforms the targets of the recipe, which are \
+                 stored unchanged, so that nothing from there on is prepared offline."
             ),
         };
         if !said.contains(&sentence) {

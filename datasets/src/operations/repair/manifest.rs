@@ -100,7 +100,7 @@ impl Before {
             }
         }
         if names.is_empty() {
-            let problem = Message::from("it has neither a manifest that reads nor parts")
+            let problem = Message::from("it has neither a readable manifest nor parts")
                 .remedy(Remedy::advice("restore a part").or("pack again"));
             return Err(OperationError::Hopeless { path: from.to_path_buf(), problem }.into());
         }

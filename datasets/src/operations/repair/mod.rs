@@ -96,15 +96,13 @@ pub fn repair(
         |problem: Message| OperationError::Hopeless { path: from.to_path_buf(), problem };
     let columns = columns(&parts).ok_or_else(|| {
         hopeless(
-            Message::from(
-                "none of its parts has a footer that reads, which says where its rows lie",
-            )
-            .remedy(Remedy::advice("restore a part").or("pack again")),
+            Message::from("none of its parts has a readable footer, which locates the rows")
+                .remedy(Remedy::advice("restore a part").or("pack again")),
         )
     })?;
     if columns.extra.fields().iter().any(|field| is_place(field)) {
         return Err(hopeless(
-            Message::from("its content lies elsewhere").remedy(Remedy::run(Command::Index)),
+            Message::from("its content is in other files").remedy(Remedy::run(Command::Index)),
         )
         .into());
     }
@@ -119,7 +117,7 @@ pub fn repair(
     save(&parts, &mut writer, &mut saved, &mut found, options, progress)?;
     let samples = writer.samples();
     if samples == 0 {
-        return Err(hopeless("no sample of it can be proven to be as it was written".into()).into());
+        return Err(hopeless("no sample of it can be proven intact".into()).into());
     }
     let samples_lost = found.lost.iter().map(|lost| lost.samples).sum();
     let is_sound = found.lost.is_empty()
@@ -270,6 +268,6 @@ impl Keys {
     fn add(&mut self, key: &str) -> Option<String> {
         let digest = Sha256::digest(key.as_bytes());
         let is_first = self.seen.insert(digest[..16].try_into().expect("half of 32 bytes"));
-        (!is_first).then(|| "another sample before it has its key".to_owned())
+        (!is_first).then(|| "an earlier sample has the same key".to_owned())
     }
 }

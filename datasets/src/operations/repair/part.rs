@@ -145,10 +145,10 @@ fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
 /// The entry that a manifest would have of a part, but for its SHA-256: from the file itself.
 fn entry_as_found(file: &PartFile, name: &str, bytes: u64) -> Result<PartEntry, String> {
     let tail_bytes = tail_bytes(file, bytes)
-        .ok_or("it does not end as a part does: its end is cut off or damaged")?;
+        .ok_or("it does not end like a part: its end is truncated or damaged")?;
     let mut tail = vec![0; usize::try_from(tail_bytes).expect("bounded by TAIL_BYTES_MAX")];
     file.read_exact_at(0, bytes - tail_bytes, &mut tail)
-        .map_err(|error| format!("does not read: {error}"))?;
+        .map_err(|error| format!("cannot be read: {error}"))?;
     let footer = &tail[8..tail.len() - 10];
     let footer = arrow_ipc::root_as_footer(footer)
         .map_err(|error| format!("its footer does not parse: {error}"))?;
@@ -207,7 +207,7 @@ impl SalvagedBatch<'_> {
             self.part
                 .file
                 .read_exact_at(0, range.start, bytes.as_mut_slice())
-                .map_err(|error| of_column(format!("does not read: {error}")))?;
+                .map_err(|error| of_column(format!("cannot be read: {error}")))?;
             check(bytes.as_mut_slice(), self.batch.extra_crc32c[column]).map_err(of_column)?;
             arrays.push(table.decode(column, field, bytes).map_err(of_column)?);
         }
@@ -252,7 +252,7 @@ impl SalvagedBatch<'_> {
                 .part
                 .file
                 .read_exact_at(0, start, &mut image)
-                .map_err(|error| format!("does not read: {error}"))
+                .map_err(|error| format!("cannot be read: {error}"))
                 .and_then(|()| check(&image, table.crc32c[index]));
             if let Err(reason) = read {
                 found.lost.push(self.lost(place, Some(key), format!("its content: {reason}")));

@@ -66,8 +66,8 @@ impl Messages {
         }
         let mut last = [0; 10];
         let cut = || {
-            let problem = "begins as an Arrow file, but its last bytes are not those of one; it \
-                           is cut off or was not closed";
+            let problem = "begins as an Arrow file, but its last bytes are not those of one; it is \
+                           truncated or was not closed";
             malformed(&file.path, Some(bytes.saturating_sub(10)), problem)
         };
         if bytes < 18 {
@@ -116,14 +116,14 @@ impl Messages {
         let fault = |problem: String| malformed(&file.path, Some(offset), problem);
         let mut prefix = [0; 8];
         if left < 4 {
-            return Err(fault(format!("{left} bytes behind the last message; it is cut off")));
+            return Err(fault(format!("{left} bytes after the last message; it is truncated")));
         }
         read_at(file, &mut prefix[..4], offset)?;
         let mut prefix_bytes = 4;
         let mut word = [prefix[0], prefix[1], prefix[2], prefix[3]];
         if word == [0xff; 4] {
             if left < 8 {
-                return Err(fault("the file is cut off within a message".to_owned()));
+                return Err(fault("the file is truncated within a message".to_owned()));
             }
             read_at(file, &mut prefix[4..], offset + 4)?;
             word = [prefix[4], prefix[5], prefix[6], prefix[7]];
@@ -132,7 +132,7 @@ impl Messages {
         let metadata_bytes = u64::from(u32::from_le_bytes(word));
         if metadata_bytes == 0 {
             if self.blocks.is_some() {
-                return Err(fault("the footer names a message that is none".to_owned()));
+                return Err(fault("the footer points to an invalid message".to_owned()));
             }
             self.next = self.end;
             return Ok(None);
@@ -140,7 +140,7 @@ impl Messages {
         if metadata_bytes > METADATA_BYTES_MAX || metadata_bytes > left - prefix_bytes {
             return Err(fault(format!(
                 "a message claims {metadata_bytes} bytes of metadata where {} are left; the file \
-                 is cut off or damaged",
+                 is truncated or damaged",
                 left - prefix_bytes
             )));
         }
@@ -155,7 +155,7 @@ impl Messages {
         let body_bytes = u64::try_from(body_bytes).ok().filter(|bytes| *bytes <= left);
         let Some(body_bytes) = body_bytes else {
             return Err(fault(format!(
-                "a message claims more bytes than the {left} that are left; the file is cut off \
+                "a message claims more bytes than the {left} that are left; the file is truncated \
                  or damaged"
             )));
         };

@@ -114,8 +114,9 @@ fn files_of(
         ));
     }
     if state["_indices_data_files"].as_array().is_some_and(|files| !files.is_empty()) {
-        let problem = Message::from("the rows are picked by an indices file, which is not read")
-            .remedy("call flatten_indices() and save the dataset again");
+        let problem =
+            Message::from("the rows are selected by an indices file, which is not supported")
+                .remedy("call flatten_indices() and save the dataset again");
         return Err(malformed(&state_path, None, problem));
     }
     Ok((files, info))
@@ -156,7 +157,7 @@ pub(crate) fn plain_name<'a>(file: &StorePath, name: &'a str) -> Result<&'a str,
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
         (Some(std::path::Component::Normal(_)), None) => Ok(name),
-        _ => Err(malformed(file, None, format!("names {name:?}, which is no plain file name"))),
+        _ => Err(malformed(file, None, format!("names {name:?}, which is not a plain file name"))),
     }
 }
 
@@ -171,5 +172,5 @@ pub(crate) fn json(path: &StorePath) -> Result<Value, Error> {
         return Err(malformed(path, None, problem));
     }
     serde_json::from_slice(&text)
-        .map_err(|error| malformed(path, None, format!("is no JSON: {error}")))
+        .map_err(|error| malformed(path, None, format!("is not JSON: {error}")))
 }

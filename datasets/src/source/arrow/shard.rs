@@ -53,7 +53,7 @@ impl Shard {
             (None, None) => None,
         };
         let Some((schema, version)) = found else {
-            let problem = "holds no schema; it is empty, cut off, or no Arrow file or stream";
+            let problem = "holds no schema; it is empty, truncated, or not an Arrow file or stream";
             return Err(malformed(path, None, problem));
         };
         if schema.endianness() != arrow_ipc::Endianness::Little {
@@ -118,9 +118,9 @@ impl Shard {
             let body = self.body(&message, skipped)?.into();
             let path = &self.file.path;
             let decoded = guarded(path, "record batch", || {
-                self.decoder
-                    .read_record_batch(&block, &body)
-                    .map_err(|error| fault(format!("a record batch that does not decode: {error}")))
+                self.decoder.read_record_batch(&block, &body).map_err(|error| {
+                    fault(format!("a record batch that cannot be decoded: {error}"))
+                })
             })?;
             let base = skipped.map(|(offset, _)| message.body_offset() + offset);
             match decoded {
@@ -137,7 +137,7 @@ impl Shard {
         let file = Arc::clone(&self.file);
         guarded(&file.path, "dictionary", || {
             self.decoder.read_dictionary(&block, &body).map_err(|error| {
-                let problem = format!("a dictionary that does not decode: {error}");
+                let problem = format!("a dictionary that cannot be decoded: {error}");
                 malformed(&file.path, Some(message.offset), problem)
             })
         })
@@ -171,7 +171,7 @@ impl Shard {
         let fault = |problem: &str| malformed(&self.file.path, Some(message.offset), problem);
         let batch = batch.ok_or_else(|| fault("a message without its record batch"))?;
         if message.body_bytes > BODY_BYTES_MAX || batch.length() < 0 {
-            return Err(fault("a record batch of an absurd length; the file is damaged"));
+            return Err(fault("a record batch of an impossible length; the file is damaged"));
         }
         let compression = batch.compression().map(|compression| compression.codec());
         if compression.is_some_and(|codec| codec != CompressionType::LZ4_FRAME) {
@@ -199,7 +199,7 @@ impl Shard {
                 let is_sound = unfolded == -1
                     || u64::try_from(unfolded).is_ok_and(|bytes| bytes / LZ4_RATIO_MAX <= length);
                 if !is_sound {
-                    return Err(fault("a compressed buffer that claims an absurd length"));
+                    return Err(fault("a compressed buffer that claims an impossible length"));
                 }
                 let plain = u64::try_from(unfolded).unwrap_or(length);
                 plain_bytes = plain_bytes.saturating_add(plain);

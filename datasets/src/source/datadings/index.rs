@@ -69,8 +69,7 @@ impl Index {
         }
         let (_, bytes) = open_file(&offsets_path)?;
         if bytes < 8 || bytes % 8 != 0 {
-            let problem =
-                format!("has {bytes} bytes, and 8 for each sample and for the end are due");
+            let problem = format!("has {bytes} bytes, expected 8 for each sample and for the end");
             return Err(malformed(&offsets_path, None, problem));
         }
         let samples = bytes / 8 - 1;
@@ -117,7 +116,7 @@ impl Index {
             let (start, to, _) = &mut places[index];
             *to = end;
             if *start >= end {
-                let problem = format!("has two samples at {start}, or one behind the end at {end}");
+                let problem = format!("has two samples at {start}, or one beyond the end at {end}");
                 return Err(malformed(path, None, problem));
             }
         }
@@ -138,8 +137,8 @@ impl Index {
             }
             SampleRanges::Offsets { offsets, start, left: 0, data_bytes, .. } => {
                 let problem = format!(
-                    "ends at {start}, where the data have {data_bytes} bytes; one of the two is \
-                     cut off"
+                    "ends at {start}, but the data have {data_bytes} bytes; one of the two is \
+                     truncated"
                 );
                 Err(malformed(&offsets.path, None, problem))
             }
@@ -147,8 +146,8 @@ impl Index {
                 let end = offsets.next()?;
                 if end <= *start || end > *data_bytes {
                     let problem = format!(
-                        "a sample from {start} to {end} in a file of {data_bytes} bytes; the \
-                         index is damaged or the data are cut off"
+                        "a sample from {start} to {end} in a file of {data_bytes} bytes; the index \
+                         is damaged or the data are truncated"
                     );
                     return Err(malformed(&offsets.path, None, problem));
                 }
@@ -208,7 +207,7 @@ fn length(path: &StorePath, reader: &mut impl Read, is_map: bool) -> Result<u64,
         (0xdd, false) | (0xdf, true) => big_endian(path, reader, 4),
         (head, _) => {
             let wanted = if is_map { "map" } else { "array" };
-            Err(malformed(path, Some(0), format!("begins with 0x{head:02x}, no {wanted}")))
+            Err(malformed(path, Some(0), format!("begins with 0x{head:02x}, not {wanted}")))
         }
     }
 }
@@ -219,7 +218,9 @@ fn text(path: &StorePath, reader: &mut impl Read) -> Result<String, Error> {
         0xd9 => big_endian(path, reader, 1)?,
         0xda => big_endian(path, reader, 2)?,
         0xdb => big_endian(path, reader, 4)?,
-        head => return Err(malformed(path, None, format!("has 0x{head:02x} where a key is due"))),
+        head => {
+            return Err(malformed(path, None, format!("has 0x{head:02x} where a key is expected")));
+        }
     };
     if bytes > KEY_BYTES_MAX {
         let problem = format!("has a key of {bytes} bytes, the limit is {KEY_BYTES_MAX}");

@@ -143,7 +143,7 @@ impl Records for Samples {
                 )));
             }
             (Some(Value::Text(_)), _) => {}
-            (Some(_), _) => return Err(fault("its key is no text".to_owned())),
+            (Some(_), _) => return Err(fault("its key is not a text".to_owned())),
             (None, _) => return Err(fault("it has no key".to_owned())),
         }
         self.next += 1;

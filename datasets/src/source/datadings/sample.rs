@@ -43,7 +43,7 @@ pub(super) fn parse(bytes: &[u8], at: u64) -> Result<Vec<(String, Value)>, Strin
     let value = rmpv::decode::read_value_ref_with_max_depth(&mut rest, DEPTH_MAX)
         .map_err(|error| format!("does not parse: {error}"))?;
     if !rest.is_empty() {
-        return Err(format!("{} bytes behind its map", rest.len()));
+        return Err(format!("{} bytes after its map", rest.len()));
     }
     let ValueRef::Map(entries) = value else { return Err("is no map".to_owned()) };
     check_length(&entries)?;
@@ -73,7 +73,7 @@ fn name_of(name: &ValueRef<'_>) -> Result<String, String> {
         ValueRef::Integer(number) => Some(number.to_string()),
         _ => None,
     }
-    .ok_or_else(|| "a name that is no text".to_owned())
+    .ok_or_else(|| "a name that is not a text".to_owned())
 }
 
 fn convert(value: &ValueRef<'_>, sample: &[u8], at: u64) -> Result<Value, String> {
@@ -83,7 +83,7 @@ fn convert(value: &ValueRef<'_>, sample: &[u8], at: u64) -> Result<Value, String
         ValueRef::Integer(value) => match (value.as_i64(), value.as_u64()) {
             (Some(value), _) => Value::Int(value),
             (None, Some(value)) => Value::UInt(value),
-            (None, None) => return Err("an integer of no known kind".to_owned()),
+            (None, None) => return Err("an integer of unknown kind".to_owned()),
         },
         ValueRef::F32(value) => Value::Float(f64::from(*value)),
         ValueRef::F64(value) => Value::Float(*value),

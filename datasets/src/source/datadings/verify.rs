@@ -48,7 +48,7 @@ fn verify_md5(path: &StorePath) -> Result<u64, Error> {
     let mut files = 0;
     for line in list.lines().filter(|line| !line.trim().is_empty()) {
         let (stored, name) = line.split_once("  ").ok_or_else(|| {
-            malformed(&list_path, None, format!("has {line:?} where `md5  name` is due"))
+            malformed(&list_path, None, format!("has {line:?} where `md5  name` is expected"))
         })?;
         let file_path = folder.join(plain_name(&list_path, name.trim())?);
         let mut file = file_path.open().map_err(|error| unreadable(&file_path, error))?;

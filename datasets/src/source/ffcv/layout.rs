@@ -75,7 +75,7 @@ impl Layout {
         };
         let (version, count, samples, table_at) = (half(0), half(2), long(8), long(16));
         if version != VERSION {
-            return Err(fault(format!("version {version}, and {VERSION} is read")));
+            return Err(fault(format!("version {version}; only version {VERSION} is supported")));
         }
         if count > FIELDS_MAX {
             return Err(fault(format!("{count} fields, the limit is {FIELDS_MAX}")));
@@ -103,7 +103,7 @@ impl Layout {
             .filter(|end| *end <= bytes);
         if rows_end.is_none() || table_at > bytes || fields.is_empty() {
             return Err(fault(format!(
-                "{samples} samples of {count} fields in a file of {bytes} bytes; it is cut off, \
+                "{samples} samples of {count} fields in a file of {bytes} bytes; it is truncated, \
                  damaged, or was not finished"
             )));
         }
@@ -122,7 +122,7 @@ impl Layout {
 fn allocations(file: &OpenFile, at: u64, end: u64) -> Result<Vec<(u64, u64)>, Error> {
     if !(end - at).is_multiple_of(ALLOCATION_BYTES) {
         let problem =
-            Message::from("a table of allocations that is cut off").remedy("fetch the file again");
+            Message::from("a truncated table of allocations").remedy("fetch the file again");
         return Err(malformed(&file.path, Some(at), problem));
     }
     let mut allocations = Vec::new();
@@ -145,7 +145,8 @@ fn allocations(file: &OpenFile, at: u64, end: u64) -> Result<Vec<(u64, u64)>, Er
 
 fn field(descriptor: &[u8]) -> Result<(String, FieldKind), String> {
     let name = descriptor[1..17].split(|byte| *byte == 0).next().unwrap_or_default();
-    let name = std::str::from_utf8(name).map_err(|_| "a field whose name is no text".to_owned())?;
+    let name =
+        std::str::from_utf8(name).map_err(|_| "a field whose name is not a text".to_owned())?;
     let kind = match descriptor[0] {
         0 => FieldKind::Float,
         1 => FieldKind::Int,
@@ -172,7 +173,7 @@ fn array(arguments: &[u8]) -> Result<FieldKind, String> {
     let start = AXES_MAX * 8 + 8;
     let length = usize::try_from(word(AXES_MAX * 8)).unwrap_or(usize::MAX);
     let text = arguments.get(start..start.saturating_add(length));
-    let text = text.ok_or("a description longer than its place")?;
+    let text = text.ok_or("a description longer than its field")?;
     let description: serde_json::Value =
         serde_json::from_slice(text).map_err(|error| format!("a description: {error}"))?;
     let name = description[0][1].as_str().ok_or("an array of structured type")?;

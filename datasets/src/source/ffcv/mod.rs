@@ -133,7 +133,7 @@ impl Samples {
         if !is_within || bytes > VALUE_BYTES_MAX {
             let all = self.bytes;
             return Err(fault(format!(
-                "{bytes} bytes at {pointer} in a file of {all}; it is cut off or damaged"
+                "{bytes} bytes at {pointer} in a file of {all}; it is truncated or damaged"
             )));
         }
         let mut value = vec![0; bytes as usize];

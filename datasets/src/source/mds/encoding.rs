@@ -53,8 +53,10 @@ impl Column {
             "list[jpeg]" | "list[png]" => Encoding::Files { is_list: true },
             "list[pil]" => Encoding::PixelsList,
             "pkl" => {
-                let problem =
-                    format!("column {name:?} holds pickled objects, whose reading runs code");
+                let problem = format!(
+                    "column {name:?} contains pickled objects, and reading them would execute \
+                         code"
+                );
                 return Err(Message::from(problem).remedy("write it with another encoding"));
             }
             other => match dtype(other) {
@@ -166,14 +168,14 @@ pub(super) fn sample(
         let end = usize::try_from(size).ok().and_then(|size| next.checked_add(size));
         let value = end.and_then(|end| bytes.get(next..end));
         let value = value
-            .ok_or_else(|| format!("column {name:?} of {size} bytes ends behind the sample"))?;
+            .ok_or_else(|| format!("column {name:?} of {size} bytes extends beyond the sample"))?;
         let decoded = decode(&column.encoding, value, at + next as u64)
             .map_err(|text| format!("column {name:?}: {text}"))?;
         fields.push((name.clone(), decoded));
         next += value.len();
     }
     if next != bytes.len() {
-        return Err(format!("{} bytes behind its last column", bytes.len() - next));
+        return Err(format!("{} bytes after its last column", bytes.len() - next));
     }
     Ok(fields)
 }
@@ -195,7 +197,7 @@ fn decode(encoding: &Encoding, bytes: &[u8], at: u64) -> Result<Value, String> {
         }
         Encoding::DigitsInt => {
             let text = text()?;
-            Value::Int(text.parse().map_err(|_| format!("{text:?} is no integer of 64 bits"))?)
+            Value::Int(text.parse().map_err(|_| format!("{text:?} is not a 64-bit integer"))?)
         }
         Encoding::DigitsFloat => {
             let text = text()?;
@@ -216,7 +218,7 @@ fn tensor(
     shape: Option<&[usize]>,
     bytes: &[u8],
 ) -> Result<Value, String> {
-    let cut = || "an array that ends within its head".to_owned();
+    let cut = || "an array that ends within its header".to_owned();
     let mut rest = bytes;
     let mut take = |count: usize| {
         let (head, tail) = rest.split_at_checked(count).ok_or_else(cut)?;
@@ -267,7 +269,7 @@ fn pictures(
 ) -> Result<Value, String> {
     let mut next = skipped;
     let count = word(bytes, &mut next)? as usize;
-    let cut = || "pictures that end behind their value".to_owned();
+    let cut = || "pictures that extend beyond their value".to_owned();
     if count > bytes.len() / 4 {
         return Err(cut());
     }

@@ -54,7 +54,7 @@ impl Index {
             let fault = |problem: String| fault(format!("shard {number}: {problem}"));
             if shard["format"].as_str() != Some("mds") || shard["version"].as_u64() != Some(2) {
                 return Err(fault(format!(
-                    "format {} version {}, and mds version 2 is read",
+                    "format {} version {}; only mds version 2 is supported",
                     shard["format"], shard["version"]
                 )));
             }

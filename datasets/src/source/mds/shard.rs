@@ -145,7 +145,7 @@ fn check_file(path: &StorePath, bytes: u64, entry: &FileEntry) -> Result<(), Err
         known += 1;
         if !got.eq_ignore_ascii_case(stored) {
             let problem = Message::from(format!(
-                "{algorithm} {stored} is in the index, the file gives {got}: it is damaged"
+                "the {algorithm} is {stored} in the index and {got} for the file: it is damaged"
             ))
             .remedy("fetch it again");
             return Err(malformed(path, None, problem));
@@ -154,7 +154,7 @@ fn check_file(path: &StorePath, bytes: u64, entry: &FileEntry) -> Result<(), Err
     if known == 0 && !entry.hashes.is_empty() {
         let names: Vec<&str> = entry.hashes.iter().map(|(name, _)| name.as_str()).collect();
         let problem = Message::from(format!(
-            "the index has checksums of kinds that are not known here ({})",
+            "the index has checksums of unsupported kinds ({})",
             names.join(", ")
         ))
         .remedy(format!("take them out of {} to read the shard unchecked", super::INDEX_NAME));
@@ -183,7 +183,7 @@ fn unfold(
         budget.read_to_end(from, Vec::new(), limit, compressed).map_err(|error| {
             match over_budget(&error) {
                 Some(over) => too_large(path, None, None, over),
-                None => fault(format!("does not unfold: {error}")),
+                None => fault(format!("cannot be decompressed: {error}")),
             }
         })
     };
@@ -192,7 +192,7 @@ fn unfold(
         "br" => read(&mut brotli::Decompressor::new(file, 1 << 16))?,
         "zstd" => {
             let mut decoder = ruzstd::decoding::StreamingDecoder::new(file)
-                .map_err(|error| fault(format!("is no Zstandard frame: {error}")))?;
+                .map_err(|error| fault(format!("is not a Zstandard frame: {error}")))?;
             read(&mut decoder)?
         }
         "snappy" => {
@@ -205,12 +205,13 @@ fn unfold(
             let held = budget.hold(claimed as u64);
             let held = held.map_err(|over| too_large(path, None, None, over))?;
             let plain = snap::raw::Decoder::new().decompress_vec(&block);
-            let plain = plain.map_err(|error| fault(format!("does not unfold: {error}")))?;
+            let plain = plain.map_err(|error| fault(format!("cannot be decompressed: {error}")))?;
             HeldBytes::new(plain, held)
         }
         other => {
             let problem = format!(
-                "is compressed with {other:?}; br, gz, snappy and zstd are read: unfold it to {}",
+                "is compressed with {other:?}; supported are br, gz, snappy and zstd: decompress \
+                 it to {}",
                 entry.raw.name
             );
             return Err(fault(problem));
@@ -218,7 +219,7 @@ fn unfold(
     };
     if plain.bytes.len() as u64 != entry.raw.bytes {
         let problem = format!(
-            "unfolds to {} bytes or more, where the index claims {}",
+            "decompresses to {} bytes or more, but the index claims {}",
             plain.bytes.len(),
             entry.raw.bytes
         );
@@ -229,7 +230,7 @@ fn unfold(
             .map_err(|error| unreadable(path, error))?;
         if got.is_some_and(|got| !got.eq_ignore_ascii_case(stored)) {
             return Err(fault(format!(
-                "what it unfolds to does not have the {algorithm} {stored}"
+                "its decompressed data do not have the {algorithm} {stored}"
             )));
         }
     }

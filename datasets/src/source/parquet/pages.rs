@@ -182,7 +182,7 @@ fn unfolded(
         let claimed = snap::raw::decompress_len(folded).unwrap_or(usize::MAX);
         // A copy of 64 bytes takes at least two.
         if claimed / 64 > folded.len() {
-            return Err(fault("a Snappy block that claims an absurd length".to_owned()));
+            return Err(fault("a Snappy block that claims an impossible length".to_owned()));
         }
         let held = budget.hold((levels + claimed) as u64).map_err(over)?;
         bytes.resize(levels + claimed, 0);
@@ -200,13 +200,13 @@ fn unfolded(
         Compression::BROTLI(_) => read(&mut brotli::Decompressor::new(folded, 1 << 16)),
         _ => {
             let mut decoder = ruzstd::decoding::StreamingDecoder::new(folded)
-                .map_err(|error| fault(format!("a page that is no Zstandard frame: {error}")))?;
+                .map_err(|error| fault(format!("a page that is not a Zstandard frame: {error}")))?;
             read(&mut decoder)
         }
     };
     let plain = plain.map_err(|error| match over_budget(&error) {
         Some(refused) => over(refused),
-        None => fault(format!("a page that does not unfold: {error}")),
+        None => fault(format!("a page that cannot be decompressed: {error}")),
     })?;
     if plain.bytes.len() as u64 > PAGE_BYTES_MAX {
         return Err(fault(format!("a page of more than {PAGE_BYTES_MAX} bytes")));

@@ -69,7 +69,7 @@ impl Shard {
         let groups = metadata.metadata().row_groups();
         let is_sound = groups.iter().all(|group| group.num_rows() >= 0 && is_within(group, bytes));
         if !is_sound {
-            let problem = "the footer names row groups outside of the file; it is cut off or \
+            let problem = "the footer names row groups outside of the file; it is truncated or \
                            damaged";
             return Err(malformed(path, None, problem));
         }
@@ -218,7 +218,7 @@ fn unplain(path: &StorePath, error: Unplain) -> Error {
 }
 
 fn fault(path: &StorePath, problem: &str) -> Error {
-    malformed(path, None, format!("{problem}; the file is cut off, damaged or of another kind"))
+    malformed(path, None, format!("{problem}; the file is truncated, damaged or of another kind"))
 }
 
 impl ParquetTable {

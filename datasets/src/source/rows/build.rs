@@ -219,8 +219,8 @@ fn tensors(
             }
             Value::Tensor { dtype: other, shape, .. } if other == dtype => {
                 let text = format!(
-                    "an array of shape {shape:?}, where the records that were looked at for \
-                     the column's type all have {fixed:?}"
+                    "an array of shape {shape:?}, where the records that determined the column's \
+                     type all have {fixed:?}"
                 );
                 return Err(misfit(index, text));
             }

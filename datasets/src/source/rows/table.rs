@@ -126,7 +126,7 @@ pub(crate) fn too_large(
     Error::OverBudget { whence, over }
 }
 
-/// The error of a file that does not read.
+/// The error of a file that cannot be read.
 pub(crate) fn unreadable(path: &StorePath, source: std::io::Error) -> Error {
     Error::Source { path: path.to_path_buf(), source }
 }
@@ -148,7 +148,7 @@ pub(crate) fn read_at(file: &OpenFile, bytes: &mut [u8], offset: u64) -> Result<
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             let wanted = bytes.len();
             let problem = Message::from(format!(
-                "ends within the {wanted} bytes that should be there: it is cut off"
+                "ends within the {wanted} bytes that should be there: it is truncated"
             ))
             .remedy("fetch the file again");
             malformed(&file.path, Some(offset), problem)

@@ -42,7 +42,7 @@ pub(super) struct Located {
 /// Says by what `path` is known to be a table of files, or a folder that holds one: the name of a
 /// file, and that of a column.
 ///
-/// A table in a folder that does not read is an error.
+/// A table in a folder that cannot be read is an error.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     match path.metadata().map(|metadata| metadata.kind) {
         Ok(FileKind::Folder) => {

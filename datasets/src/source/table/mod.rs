@@ -112,7 +112,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         Error::Malformed { whence: Box::new(whence), problem }
     };
     let format = Format::of(table.path()).ok_or_else(|| {
-        wrong("no table by its name; expected .csv, .tsv, .jsonl or .ndjson".into())
+        wrong("not a table by its name; expected .csv, .tsv, .jsonl or .ndjson".into())
     })?;
     let plan = TablePlan::of(&table, format, options, &wrong)?;
     let columns: Vec<(String, Shape)> =
@@ -421,7 +421,7 @@ impl Advance for TableSource {
     }
 
     fn changed(&self, problem: &str) -> Error {
-        let problem = Message::from(problem).remedy("pack again when nothing writes to it");
+        let problem = Message::from(problem).remedy("pack again when no program writes to it");
         malformed(&self.shown, format!("row {}", self.rows.count), problem)
     }
 
@@ -470,7 +470,11 @@ impl TableSource {
             None => None,
             Some(label) if plan.classes.is_empty() => {
                 let number = whole_number(&label);
-                Some(number.ok_or_else(|| format!("{label} is no label: an integer of 32 bits"))?)
+                Some(
+                    number.ok_or_else(|| {
+                        format!("{label} is not a label: expected a 32-bit integer")
+                    })?,
+                )
             }
             Some(label) => Some(*plan.classes.get(&label).ok_or("its label came after the rest")?),
         };

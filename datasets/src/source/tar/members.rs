@@ -136,7 +136,7 @@ impl Members {
                 return Err(self.input.malformed(
                     Some(format!("member {}", shown(&name))),
                     start,
-                    Message::from("a file with holes").remedy("archive it again without --sparse"),
+                    Message::from("a sparse file").remedy("archive it again without --sparse"),
                 ));
             }
             return Ok(Some(Member { name, kind, offset, bytes }));
@@ -162,7 +162,7 @@ impl Members {
 
     fn cut_short(&self, member: Option<String>) -> Error {
         let position = self.input.position();
-        let problem = Message::from("the archive ends here, within a member: it was cut short")
+        let problem = Message::from("the archive ends here, within a member: it was truncated")
             .remedy("fetch or make it again");
         self.input.malformed(member, position, problem)
     }
@@ -175,7 +175,7 @@ impl Members {
         let got = got.map_err(|error| self.input.unreadable(None, &error))?;
         if got < block.len() {
             let problem =
-                Message::from("the archive ends here, without an end mark: it was cut short")
+                Message::from("the archive ends here, without an end mark: it was truncated")
                     .remedy("fetch or make it again");
             return Err(self.input.malformed(None, start, problem));
         }
@@ -185,7 +185,7 @@ impl Members {
             return Ok(None);
         }
         if !has_checksum(&block) {
-            let problem = Message::from("no header of a tar member (its checksum is wrong)")
+            let problem = Message::from("not the header of a tar member (its checksum is wrong)")
                 .remedy("fetch or make the archive again");
             return Err(self.input.malformed(None, start, problem));
         }
@@ -207,7 +207,7 @@ impl Members {
             if too_much || buffer[..got].iter().any(|byte| *byte != 0) {
                 let problem =
                     Message::from(format!("the archive ends at byte {end}, and other data follow"))
-                        .remedy("unpack what was appended, and archive it as a shard of its own");
+                        .remedy("archive the appended data as a separate shard");
                 return Err(self.input.malformed(None, at, problem));
             }
         }
@@ -226,7 +226,7 @@ impl Members {
                 Some(format!("member {}", shown(name))),
                 offset,
                 Message::from(format!(
-                    "its header says {bytes} bytes, more than the archive has: it was cut short"
+                    "its header says {bytes} bytes, more than the archive has: it was truncated"
                 ))
                 .remedy("fetch or make it again"),
             )),
@@ -243,8 +243,8 @@ impl Members {
         let start = self.input.position();
         if bytes > HEADER_BYTES_MAX {
             let problem = format!(
-                "the name of a member, or what else is said ahead of it, takes {bytes} bytes, and \
-                 {HEADER_BYTES_MAX} are read"
+                "the name or extended header of a member takes {bytes} bytes, the limit is \
+                 {HEADER_BYTES_MAX}"
             );
             let problem = Message::from(problem).remedy("archive it with shorter names");
             return Err(self.input.malformed(None, start, problem));
@@ -260,7 +260,7 @@ impl Members {
             ahead.name = Some(data);
         } else if !kind.is_gnu_longlink() {
             let records = pax_records(&data).ok_or_else(|| {
-                self.input.malformed(None, start, "a pax header whose records do not read")
+                self.input.malformed(None, start, "a pax header whose records cannot be parsed")
             })?;
             for (key, value) in records {
                 let is_about_a_member = matches!(key, b"path" | b"size");

@@ -179,7 +179,7 @@ impl Advance for TarSource {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
             whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
-            problem: Message::from(problem).remedy("pack again when nothing writes to it"),
+            problem: Message::from(problem).remedy("pack again when no program writes to it"),
         }
     }
 
@@ -201,7 +201,7 @@ impl TarSource {
         }
     }
 
-    /// The sample that members make; why it does not read, in words.
+    /// The sample that members make; why it cannot be read, in words.
     fn item(&self, mut group: Group) -> Result<(Item, Vec<Cell>), Message> {
         if let Some(broken) = group.broken {
             return Err(broken);
@@ -242,7 +242,10 @@ impl TarSource {
         }
         let wanted = |part: &&mut Part| self.plan.content.contains(&part.name);
         let Some(part) = group.parts.iter_mut().find(wanted) else {
-            return Err(format!("it has no {}, as others have", self.plan.content.join(" or ")));
+            return Err(format!(
+                "it has no {}, unlike other samples",
+                self.plan.content.join(" or ")
+            ));
         };
         if part.member.bytes > IMAGE_BYTES_MAX {
             let bytes = part.member.bytes;
@@ -284,7 +287,7 @@ impl TarSource {
             return class.copied().map(Some).ok_or_else(|| format!("no label: {text:?}"));
         }
         let label = whole_number(&text);
-        label.map(Some).ok_or_else(|| format!("{text:?} is no label: an integer of 32 bits"))
+        label.map(Some).ok_or_else(|| format!("{text:?} is not a label: expected a 32-bit integer"))
     }
 }
 
@@ -311,7 +314,7 @@ fn parse_json(group: &Group) -> Result<Vec<(String, Value)>, String> {
         };
         let bytes = bytes.as_ref().map_err(|problem| format!(".{}: {problem}", part.name))?;
         let value = serde_json::from_slice(bytes.as_ref())
-            .map_err(|error| format!(".{}: no JSON: {error}", part.name))?;
+            .map_err(|error| format!(".{}: invalid JSON: {error}", part.name))?;
         parsed.push((part.name.clone(), value));
     }
     Ok(parsed)

@@ -139,7 +139,7 @@ fn label_of(
                 Ok((Some(From::Part(part.name.clone())), words.clone()))
             }
             (Role::Word, _) => Ok((Some(From::Part(part.name.clone())), none)),
-            _ => Err(Message::from(format!("{} is no label", part.name))
+            _ => Err(Message::from(format!("{} is not a label", part.name))
                 .remedy("name a column of integers or names")),
         };
     }

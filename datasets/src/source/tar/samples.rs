@@ -163,7 +163,7 @@ impl Samples {
                 group.broken = Some(problem.remedy(remedy));
             }
             MemberKind::Sparse => {
-                let problem = Message::from(format!("{} is stored with holes", member.shown()));
+                let problem = Message::from(format!("{} is a sparse file", member.shown()));
                 group.broken = Some(problem.remedy("archive without --sparse"));
             }
             _ => {}
@@ -172,7 +172,7 @@ impl Samples {
             return Err(self.members.input().malformed(
                 Some(member.shown()),
                 member.offset,
-                Message::from("it is there twice").remedy("remove one of them"),
+                Message::from("it occurs twice").remedy("remove one of them"),
             ));
         }
         if group.parts.len() == MEMBERS_MAX {
@@ -197,7 +197,7 @@ impl Samples {
         }
         self.ready.extend(self.open.take().map(Yield::Group));
         if !self.seen.insert(key) {
-            let problem = Message::from(format!("sample {key} comes a second time")).remedy(
+            let problem = Message::from(format!("sample {key} occurs a second time")).remedy(
                 Remedy::advice(
                     "archive with --sort=name, so that members of a sample are adjacent",
                 )

@@ -168,7 +168,7 @@ pub(super) fn parse(record: &[u8], held: &mut Held) -> Result<Vec<(String, Featu
     });
     match parsed {
         Ok(()) => Ok(features),
-        Err(Fault::Malformed(text)) => Err(format!("is no tf.train.Example: {text}").into()),
+        Err(Fault::Malformed(text)) => Err(format!("is not a tf.train.Example: {text}").into()),
         Err(over) => Err(over),
     }
 }

@@ -95,24 +95,26 @@ impl Frames {
             return Ok(None);
         }
         if head.len() < 12 {
-            return Err(fault("is cut off within the length of a record".to_owned()));
+            return Err(fault("is truncated within the length of a record".to_owned()));
         }
         let (length, stored) = head.split_at(8);
         check(length, stored).map_err(|text| {
-            fault(format!("the length of a record: {text}; the file is damaged or no TFRecord"))
+            fault(format!(
+                "the length of a record: {text}; the file is damaged or not a TFRecord file"
+            ))
         })?;
         let length = u64::from_le_bytes(length.try_into().expect("eight bytes were split off"));
         let left = self.bytes.saturating_sub(offset + 12);
         if length > RECORD_BYTES_MAX || (self.is_plain && length > left) {
             return Err(fault(format!(
                 "a record of {length} bytes where {left} are left in the file, or more than the \
-                 {RECORD_BYTES_MAX} that are read; the file is cut off or damaged"
+                 {RECORD_BYTES_MAX} that are read; the file is truncated or damaged"
             )));
         }
         let (mut bytes, held) = self.read(length + 4)?;
         let fault = |problem: String| malformed(&self.path, Some(offset), problem);
         if bytes.len() as u64 != length + 4 {
-            return Err(fault("is cut off within a record".to_owned()));
+            return Err(fault("is truncated within a record".to_owned()));
         }
         let stored = bytes.split_off(length as usize);
         check(&bytes, &stored).map_err(|text| {
@@ -138,7 +140,7 @@ impl Frames {
             }
             match error.kind() {
                 ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
-                    let problem = format!("gzip data that do not unfold: {error}");
+                    let problem = format!("gzip data that cannot be decompressed: {error}");
                     malformed(&self.path, Some(self.next), problem)
                 }
                 _ => unreadable(&self.path, error),

@@ -41,7 +41,9 @@ impl Address {
                 None => first = Some((url, scheme)),
                 Some((one, _))
                     if url[..url::Position::BeforePath] == one[..url::Position::BeforePath] => {}
-                Some(_) => return Err(wrong("a pattern is of names in one place".to_owned())),
+                Some(_) => {
+                    return Err(wrong("a pattern must name objects of one store".to_owned()));
+                }
             }
             keys.push(key);
         }
@@ -84,27 +86,28 @@ fn path_of(url: &Url) -> String {
 }
 
 fn parse_one(text: &str) -> Result<(Url, Scheme, Key), String> {
-    let url = Url::parse(text).map_err(|error| format!("no URL: {error}; known are {KNOWN}"))?;
-    let unknown = || format!("a URL of another kind; known are {KNOWN}");
+    let url =
+        Url::parse(text).map_err(|error| format!("not a URL: {error}; supported are {KNOWN}"))?;
+    let unknown = || format!("an unsupported kind of URL; supported are {KNOWN}");
     // It is either of no store that is known, or has a path that cannot be a name in one.
     let why_not = |_| Key::from_url_path(url.path()).err().map_or_else(unknown, |e| e.to_string());
     let (scheme, key) = Scheme::parse(&url).map_err(why_not)?;
     if matches!(scheme, Scheme::Local | Scheme::Memory) {
         return Err(if url.scheme() == "file" {
-            "a file on this machine; name its path".to_owned()
+            "a file on this machine; give its path".to_owned()
         } else {
             unknown()
         });
     }
     let has_account = matches!(scheme, Scheme::MicrosoftAzure);
     if url.password().is_some() || (!url.username().is_empty() && !has_account) {
-        let problem = "a password in a URL would be shown and kept; credentials come from the \
-                       environment";
+        let problem = "a password in a URL would be displayed and stored; credentials come from \
+                       the environment";
         return Err(problem.to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
-        let problem = "what follows ? or # would not be sent; leave it out, or write %3F and %23 \
-                       where it is part of the name";
+        let problem = "the part after ? or # would not be sent; leave it out, or write %3F and %23 \
+                       if it is part of the name";
         return Err(problem.to_owned());
     }
     Ok((url, scheme, key))
@@ -151,11 +154,11 @@ mod tests {
     #[test]
     fn what_cannot_be_reached_is_refused_with_what_to_name() {
         assert!(problem("ftp://host/a").contains("s3://bucket/name"));
-        assert!(problem("file:///a").contains("name its path"));
+        assert!(problem("file:///a").contains("give its path"));
         assert!(problem("https://h/a?download=1").contains("%3F"));
         let secret = problem("https://user:secret@h/a");
         assert!(secret.contains("environment") && !secret.contains("secret@"), "{secret}");
-        assert!(problem("https://{a,b}/c").contains("one place"));
+        assert!(problem("https://{a,b}/c").contains("one store"));
         assert!(problem("s3://b/{0..").contains('{'));
         assert!(problem("s3://b/a//b").contains("empty"));
     }

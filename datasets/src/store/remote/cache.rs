@@ -126,7 +126,7 @@ impl Whose {
             Self::Ours if owner != user => Err("it belongs to another user"),
             Self::Ours if mode & 0o077 != 0 => Ok(Judged::ToTighten),
             Self::Named if is_writable && !is_sticky => {
-                Err("others may write to it and rename what is in it (chmod go-w)")
+                Err("others may write to it and rename its contents (chmod go-w)")
             }
             _ => Ok(Judged::Private),
         }

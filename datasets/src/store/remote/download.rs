@@ -109,7 +109,7 @@ async fn from(
         (Some(_), Some(_)) => {}
         // Without a tag there is the time, in seconds, as HTTP tells it.
         _ if modified(meta).0 != object.modified.0 => {
-            return Err(changed("its time is another".to_owned()));
+            return Err(changed("its modification time differs".to_owned()));
         }
         _ => {}
     }
@@ -124,7 +124,7 @@ async fn from(
             Err(error) => return Err(Ended::Cut(refusal(&error))),
         };
         if bytes.len() as u64 > object.bytes - *got {
-            return Err(changed(format!("more than its {} bytes came", object.bytes)));
+            return Err(changed(format!("more than its {} bytes were received", object.bytes)));
         }
         file.write_all(&bytes).map_err(|error| Ended::For(cache(to, &error)))?;
         *got += bytes.len() as u64;

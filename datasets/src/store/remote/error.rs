@@ -6,7 +6,7 @@ use meetpoint_format::units::show_bytes_at_least;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A source elsewhere that does not read.
+/// A source elsewhere that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteError {
@@ -168,14 +168,14 @@ impl Diagnose for RemoteError {
             }
             Self::NoCache => Remedy::by("choose a folder", Setting::Cache, Change::Other),
             Self::NotBuilt { .. } => {
-                "install one that does: cargo install --path cli --features remote".into()
+                "install a build that does: cargo install --path cli --features remote".into()
             }
             Self::Destination { .. } => {
-                "name a folder on this machine, and copy it from there".into()
+                "write to a folder on this machine, and copy it from there".into()
             }
             Self::Nothing { .. } => "correct the name".into(),
-            Self::Changed { .. } => "pack again when nothing writes to it".into(),
-            Self::Name { .. } => "name something that is without it".into(),
+            Self::Changed { .. } => "pack again when no program writes to it".into(),
+            Self::Name { .. } => "choose a location without this object".into(),
             Self::Interrupted => return None,
         })
     }

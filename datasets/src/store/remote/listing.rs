@@ -241,7 +241,7 @@ fn check_names(address: &Address, objects: &[Object]) -> Result<(), RemoteError>
         |object: &&Object| object.file.ancestors().skip(1).any(|folder| files.contains(folder));
     match objects.iter().find(is_above) {
         None => Ok(()),
-        Some(object) => Err(fault(object, "lies below another object as if that were a folder")),
+        Some(object) => Err(fault(object, "is below another object as if that were a folder")),
     }
 }
 

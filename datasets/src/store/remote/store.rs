@@ -88,7 +88,7 @@ impl TreeFiles for RemoteStore {
         let gone = listed.iter().find(|one| !there.contains(&one.key));
         let (key, what) = match (other, gone) {
             (Some(one), _) if before.contains_key(&one.key) => (&one.key, "it is another one"),
-            (Some(one), _) => (&one.key, "it was not there before"),
+            (Some(one), _) => (&one.key, "it is new"),
             (None, Some(one)) => (&one.key, "it is no longer there"),
             (None, None) => return Ok(()),
         };

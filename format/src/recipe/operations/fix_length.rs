@@ -33,7 +33,7 @@ pub(super) const VALUE: Key = Key::optional(
     "value",
     KeyType::Number(VALUES),
     Value::Number(0.0),
-    "the value of the padding of what is shorter",
+    "the value of the padding of shorter inputs",
 );
 
 /// Gives the sample a length.
@@ -47,7 +47,7 @@ pub(super) fn follow(length: u32, sample: &mut SampleType) -> Result<(), Fault> 
 impl Data for FixLength {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "fix_length",
-        about: "cuts the end off, or pads it, to a length in time",
+        about: "cuts or pads the end, to a length in time",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: Takes::SERIES,

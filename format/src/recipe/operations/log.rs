@@ -47,7 +47,7 @@ impl Data for Log {
                 "floor",
                 KeyType::Number(FLOORS),
                 Value::Number(1e-10),
-                "what smaller values are replaced by",
+                "the value that replaces smaller ones",
             ),
             Key::optional(
                 "multiplier",

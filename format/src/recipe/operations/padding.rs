@@ -25,8 +25,8 @@ pub(super) const fn key() -> Key {
 pub(super) const fn mode_key() -> Key {
     let kind = KeyType::Word { choices: PaddingMode::NAMES };
     let default = Value::Word(PaddingMode::Constant.name());
-    let about = "what the padding is: `fill`, the border repeated, or the picture mirrored without \
-                 or with its border";
+    let about = "the content of the padding: `fill`, the repeated border, or the \
+                 picture mirrored without or with its border";
     Key::optional(MODE, kind, default, about)
 }
 

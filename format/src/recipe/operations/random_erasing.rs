@@ -88,8 +88,8 @@ impl Data for RandomErasing {
                 "mode",
                 KeyType::Word { choices: ErasingMode::NAMES },
                 Value::Word(ErasingMode::NAMES[0]),
-                "what replaces the elements: `value`, one normal number per channel, or one per \
-                    element",
+                "the replacement of the elements: `value`, one normal number per channel, or one \
+                 per element",
             ),
             Key::optional(
                 "value",

@@ -67,7 +67,7 @@ impl Data for RandomIouCrop {
                 "min_scale",
                 KeyType::Number(SHARE),
                 Value::Number(0.3),
-                "least side as a share of that of the picture",
+                "smallest side as a share of that of the picture",
             ),
             Key::optional(
                 "max_scale",
@@ -79,7 +79,7 @@ impl Data for RandomIouCrop {
                 "min_aspect_ratio",
                 KeyType::Number(Bounds::POSITIVE),
                 Value::Number(0.5),
-                "least width over height",
+                "smallest width over height",
             ),
             Key::optional(
                 "max_aspect_ratio",

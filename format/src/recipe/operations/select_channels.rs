@@ -22,7 +22,7 @@ const COUNT_MAX: usize = 64;
 impl Data for SelectChannels {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "select_channels",
-        about: "keeps some of the channels, in a given order",
+        about: "selects channels, in a given order",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
         takes: Takes::SERIES,

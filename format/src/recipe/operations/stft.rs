@@ -64,7 +64,7 @@ impl Stft {
         "pad_mode",
         KeyType::Word { choices: PadMode::NAMES },
         Value::Word(PadMode::Constant.name()),
-        "what the ends are padded with: zeros, as in librosa, or the mirrored sound, as in torch",
+        "the padding of the ends: zeros, as in librosa, or the mirrored sound, as in torch",
     );
 
     pub(super) fn read(values: &Values) -> Self {
@@ -136,7 +136,7 @@ impl Stft {
             Some(length) => match self.frames(length) {
                 Some(frames) => Some(frames),
                 None => {
-                    let problem = format!("is longer than the {length} samples that there are");
+                    let problem = format!("is longer than the {length} available samples");
                     return Err(Fault::of_value("n_fft", problem, "a shorter frame"));
                 }
             },

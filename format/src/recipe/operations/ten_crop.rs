@@ -21,7 +21,7 @@ pub struct TenCrop {
 impl Data for TenCrop {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "ten_crop",
-        about: "as `five_crop`, of the picture and of its mirror image: ten pictures",
+        about: "like `five_crop`, but of the picture and of its mirror image: ten pictures",
         phase: Phase::Geometry,
         targets: OnTargets::Refuses,
         takes: &[Takes::IMAGE],

@@ -80,7 +80,7 @@ pub enum ChangeError {
         known: Vec<String>,
     },
     /// The recipe is not valid with these values.
-    #[error("the changed recipe is refused: {}", .0.located())]
+    #[error("the changed recipe is invalid: {}", .0.located())]
     Refused(RecipeError),
 }
 

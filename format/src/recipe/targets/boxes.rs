@@ -43,13 +43,13 @@ impl Data for Boxes {
                 "format",
                 KeyType::Word { choices: BoxFormat::NAMES },
                 Value::Word(BoxFormat::Xyxy.name()),
-                "what the four numbers are: two corners, a corner and the sides, or the centre and \
-                 the sides",
+                "the meaning of the four numbers: two corners, a corner and the sides, or the \
+                 centre and the sides",
             ),
             Key::absent(
                 "to_format",
                 KeyType::Word { choices: BoxFormat::NAMES },
-                "what the four numbers are in batches; none: the same as in `format`",
+                "the meaning of the four numbers in batches; none: as in `format`",
             ),
             Key::absent(
                 "min_size",

@@ -297,7 +297,7 @@ fn a_number_for_an_interval_is_refused_as_it_was_written() {
     let words =
         ["`hue` is 0.6 (set `hue` to a number from 0 to 0.5, or [low, high] with -0.5 <= low"];
     operation_refused("name = 'color_jitter'\nhue = 0.6", (2, 7), &words);
-    let words = ["`contrast` is -0.1 (set `contrast` to a number from 0 on, or [low, high]"];
+    let words = ["`contrast` is -0.1 (set `contrast` to a number of at least 0, or [low, high]"];
     operation_refused("name = 'color_jitter'\ncontrast = -0.1", (2, 12), &words);
 }
 

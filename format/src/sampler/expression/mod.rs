@@ -12,8 +12,7 @@ use super::error::SamplerError;
 /// Longest expression, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// How numbers are written.
-const WHOLE: &str =
-    "write a whole number of at most 64 bits with a sign, or one such as 0.5 or 1e-3";
+const WHOLE: &str = "write a signed integer of at most 64 bits, or a number such as 0.5 or 1e-3";
 
 /// An expression that is true or false for each sample.
 ///

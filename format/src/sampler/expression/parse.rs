@@ -261,7 +261,7 @@ fn negated(node: Node, is_not: bool) -> Node {
 }
 
 fn too_long(token: &Token, number: u64) -> Fault {
-    let problem = format!("{number} has more than 64 bits with a sign");
+    let problem = format!("{number} is not a signed 64-bit integer");
     Fault { at: token.at, problem, remedy: super::WHOLE.to_owned() }
 }
 

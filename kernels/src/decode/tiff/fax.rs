@@ -23,7 +23,7 @@ pub(super) fn group4(
         match decoder.advance() {
             Ok(DecodeStatus::Incomplete) => paint(decoder.transition(), width, row),
             Ok(DecodeStatus::End) => break,
-            Err(_) => return Err(damaged("its fax data hold a code that is none, or break off")),
+            Err(_) => return Err(damaged("its fax data have an invalid code or are truncated")),
         }
     }
     Ok(())
@@ -76,7 +76,7 @@ fn run(reader: &mut impl BitReader, is_white: bool) -> Result<u32, Error> {
     loop {
         let code = if is_white { white::decode(reader) } else { black::decode(reader) };
         let Some(code) = code else {
-            return Err(damaged("its fax data hold a code that is none, or break off"));
+            return Err(damaged("its fax data have an invalid code or are truncated"));
         };
         length += u32::from(code);
         if code < 64 {

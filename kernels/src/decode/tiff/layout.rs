@@ -153,7 +153,7 @@ impl<'a> Layout<'a> {
         };
         let side = |side: u64| match u32::try_from(side) {
             Ok(side @ 1..) => Ok(side),
-            _ => Err(damaged("its strips or tiles have no size that makes sense")),
+            _ => Err(damaged("its strips or tiles have an invalid size")),
         };
         let layout = Self {
             width,

@@ -38,8 +38,8 @@ pub(super) fn join(
 /// Copies the segments before a scan, without those of applications and comments, and returns what
 /// begins with the scan; of a file without one, nothing.
 fn segments<'a>(file: &'a [u8], to: &mut Vec<u8>) -> Result<&'a [u8], Error> {
-    let breaks_off = || damaged("a JPEG inside it breaks off in its headers");
-    let mut rest = file.strip_prefix(&START).ok_or_else(|| damaged("a strip is no JPEG"))?;
+    let breaks_off = || damaged("a JPEG inside its header is truncateds");
+    let mut rest = file.strip_prefix(&START).ok_or_else(|| damaged("a strip is not a JPEG"))?;
     loop {
         let [0xff, marker, after @ ..] = rest else {
             return if rest.is_empty() { Ok(rest) } else { Err(breaks_off()) };
