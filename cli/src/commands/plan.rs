@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Maximum total bytes of the slots in the default spool.
 const SPOOL_BYTES: u64 = 256 << 20;
 
-/// Plan what to prepare once, and who runs the rest: host, device, workers, cache.
+/// Plan what to prepare once and how to run the rest: device, workers, cache.
 ///
 /// Measures the forms in which the dataset can be stored, unless --profile names the results of an
 /// earlier `meetpoint profile`, and simulates epochs with each of them. Writes a job file with each
@@ -46,7 +46,8 @@ pub(crate) struct Arguments {
     /// Replace an existing file.
     #[arg(long, requires = "output")]
     force: bool,
-    /// Results of `meetpoint profile`, as --csv saved or --json printed them, instead of measuring.
+    /// Use the results of `meetpoint profile`, saved with --csv or printed with --json, instead of
+    /// measuring.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Number of epochs to plan for.
@@ -60,7 +61,7 @@ pub(crate) struct Arguments {
     /// Seed of order and augmentation.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// Take the samples in the order of the dataset.
+    /// Read the samples in the order of the dataset.
     #[arg(long)]
     no_shuffle: bool,
     /// Device that may prepare batches: `emulated`, with cpu_ratio, read_bandwidth,
@@ -70,7 +71,7 @@ pub(crate) struct Arguments {
     /// Duration of a training step; without it, the accelerator never waits.
     #[arg(long, value_name = "TIME", value_parser = step)]
     step: Option<Duration>,
-    /// What the best plan is measured by; energy is modelled.
+    /// Quantity to minimise; energy is modelled.
     #[arg(long, value_enum, default_value_t = AimName::Time)]
     goal: AimName,
     /// Power model for modelled energy: the name of a preset, or a TOML file.
@@ -79,7 +80,8 @@ pub(crate) struct Arguments {
     /// Maximum number of bytes to store in addition to the dataset.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     storage_limit: Option<u64>,
-    /// Maximum memory for batches and cache; by default what this process can still allocate.
+    /// Maximum memory for batches and cache; by default the memory that this process can still
+    /// allocate.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     memory_limit: Option<u64>,
     /// Fix a value: stored, codec, cache, workers, prefetch or strategy. May be given repeatedly.
@@ -95,7 +97,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 3, value_name = "N", conflicts_with = "profile",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Samples to measure; by default as many as make the best stored form certain.
+    /// Samples to measure; by default increased until the best stored form is certain.
     #[arg(long, value_name = "N", conflicts_with = "profile",
           value_parser = clap::value_parser!(u64).range(2..))]
     samples: Option<u64>,

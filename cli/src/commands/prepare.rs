@@ -14,12 +14,12 @@ use std::time::SystemTime;
 /// Quality of pictures that are encoded as JPEG again, where none is given.
 const QUALITY: &str = "95";
 
-/// Prepare samples once: store what the first operations of a recipe give, for all epochs.
+/// Execute the first operations of a recipe once, and store the results for all epochs.
 ///
 /// The result is a dataset for the same recipe: `run`, `show` and the Python loader recognise the
 /// operations that were executed and apply only the rest, with the same bits. A recipe that begins
-/// with other operations is refused. `meetpoint profile` measures which cut pays. The dataset
-/// appears complete or not at all.
+/// with other operations is refused. `meetpoint profile` measures which cut is the fastest. The
+/// dataset appears complete or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint prepare train.toml photos.set prepared.set --cut resize

@@ -31,25 +31,27 @@ enum Command {
         /// Recipe in TOML, or the name of a shipped one.
         #[arg(value_name = "FILE|NAME")]
         recipe: PathBuf,
-        /// Set a key in every operation that has it, with OPERATION.KEY in that one, or with
-        /// VIEW.OPERATION.KEY in that view; VIEW.count is the number of its pictures.
+        /// Set a key of the recipe: KEY sets it in every operation that has it, OPERATION.KEY in
+        /// one operation, VIEW.OPERATION.KEY in one view; VIEW.count is the number of pictures of a
+        /// view.
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<Change>,
     },
     /// List the recipes that come with the program.
     ///
-    /// Wherever a recipe file is expected, such a name does as well: `deit`, or `deit@1` for a
-    /// version, which never changes.
+    /// Use a name wherever a recipe file is expected: `deit`, or `deit@1` for a version, which
+    /// never changes.
     List,
     /// Print a recipe that comes with the program as a recipe file.
     #[command(after_help = "Examples:\n  meetpoint recipe show imagenet-resnet@1\n  \
                             meetpoint recipe show deit --set num_classes=10 > train.toml")]
     Show {
-        /// Its name, and its version: without one, the latest.
+        /// Name of the recipe, and its version; by default the latest.
         #[arg(value_name = "NAME[@VERSION]")]
         name: String,
-        /// Set a key in every operation that has it, with OPERATION.KEY in that one, or with
-        /// VIEW.OPERATION.KEY in that view; VIEW.count is the number of its pictures.
+        /// Set a key of the recipe: KEY sets it in every operation that has it, OPERATION.KEY in
+        /// one operation, VIEW.OPERATION.KEY in one view; VIEW.count is the number of pictures of a
+        /// view.
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<Change>,
     },

@@ -36,11 +36,11 @@ pub(crate) struct Arguments {
     /// The job, a TOML file.
     #[arg(required_unless_present = "plan", conflicts_with = "plan")]
     job: Option<PathBuf>,
-    /// Plan to apply, as `meetpoint plan` wrote it. Refused if recipe or dataset differ from those
-    /// that it was made for.
+    /// Plan to apply, as `meetpoint plan` wrote it. A plan for another recipe or dataset is an
+    /// error.
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Memory for prepared samples, with which later epochs begin, such as 2GiB; 0 for none.
+    /// Memory for a cache of prepared samples, which later epochs use, such as 2GiB; 0 for none.
     #[arg(long, value_name = "SIZE", value_parser = cache)]
     cache: Option<u64>,
     /// Strategies to use instead of the job's, separated by commas. `all` compares all strategies,
@@ -62,11 +62,11 @@ pub(crate) struct Arguments {
     /// `pad` or `list`, with the defaults of its options.
     #[arg(long, value_name = "MODE")]
     collate: Option<String>,
-    /// Recipe instead of the job's: a TOML file, or the name of one that comes with the program.
+    /// Recipe instead of the job's: a TOML file, or the name of a shipped recipe.
     #[arg(long, value_name = "FILE|NAME")]
     recipe: Option<PathBuf>,
-    /// Set a key of that recipe in every operation that has it, with OPERATION.KEY in that one, or
-    /// with VIEW.OPERATION.KEY in that view; VIEW.count is the number of its pictures.
+    /// Set a key of that recipe: KEY sets it in every operation that has it, OPERATION.KEY in one
+    /// operation, VIEW.OPERATION.KEY in one view; VIEW.count is the number of pictures of a view.
     #[arg(long, value_name = "KEY=VALUE", requires = "recipe")]
     set: Vec<Change>,
     /// Epochs to run instead of the job's.
@@ -117,7 +117,7 @@ impl clap::ValueEnum for Choice {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
-            Self::All => PossibleValue::new("all").help("each of them, to compare"),
+            Self::All => PossibleValue::new("all").help("all strategies, for comparison"),
             Self::One(name) => PossibleValue::new(name.as_str()).help(name.summary()),
         })
     }

@@ -19,13 +19,13 @@ use std::sync::Arc;
 /// Write one sample, prepared as for training, as a PNG or a NumPy array, or a contact sheet.
 ///
 /// With a recipe, the sample is prepared exactly as in a run with this seed and epoch. Without a
-/// recipe, the result is the decoded picture, uint8, height x width x channel. Of a prepared
-/// dataset, it is the stored tensor. Of a recipe with several pictures of each sample, a PNG shows
+/// recipe, the result is the decoded picture, uint8, height x width x channel. For a prepared
+/// dataset, it is the stored tensor. If a recipe gives several pictures of each sample, a PNG shows
 /// all of them in a row. Further columns are printed.
 ///
-/// With a recipe and without a sample, the PNG is a contact sheet: in each row a picture as it is
-/// stored, and what the recipe makes of it in successive epochs: one picture, or all of its views
-/// and crops beside each other. Normalisation is undone; boxes, points and masks are drawn.
+/// With a recipe and without a sample, the PNG is a contact sheet. Each row shows a stored picture,
+/// followed by the results of the recipe in successive epochs: one picture, or all views and crops
+/// side by side. Normalisation is undone; boxes, points and masks are drawn.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint show photos.set 0 -o first.png
@@ -38,11 +38,11 @@ pub(crate) struct Arguments {
     /// Without it, a contact sheet is written.
     #[arg(value_name = "INDEX|KEY", required_unless_present = "recipe")]
     sample: Option<String>,
-    /// Recipe to apply: a TOML file, or the name of one that comes with the program.
+    /// Recipe to apply: a TOML file, or the name of a shipped recipe.
     #[arg(long, value_name = "FILE|NAME")]
     recipe: Option<PathBuf>,
-    /// Set a key of the recipe in every operation that has it, with OPERATION.KEY in that one, or
-    /// with VIEW.OPERATION.KEY in that view; VIEW.count is the number of its pictures.
+    /// Set a key of the recipe: KEY sets it in every operation that has it, OPERATION.KEY in one
+    /// operation, VIEW.OPERATION.KEY in one view; VIEW.count is the number of pictures of a view.
     #[arg(long, value_name = "KEY=VALUE", requires = "recipe")]
     set: Vec<Change>,
     /// Samples of a contact sheet, spread over the dataset.
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 4, conflicts_with = "sample", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(DRAWS_MAX)))]
     draws: u32,
-    /// View of the recipe to write, by its column; all in a PNG unless it is given.
+    /// View of the recipe to write, by its column; by default a PNG shows all views.
     #[arg(long, requires = "sample", value_name = "COLUMN")]
     view: Option<String>,
     /// Seed of the job, for random operations.

@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// Longest file of results.
 const RESULTS_BYTES_MAX: u64 = 64 << 20;
 
-/// Measure which operations of a recipe to run once in advance, and choose.
+/// Measure which operations of a recipe to run once in advance, and choose the best strategy.
 ///
 /// The recipe can be divided after any operation whose result is the same in each epoch: the first
 /// part runs once, and its result is stored. Each division is measured with each codec, number of
