@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use meetpoint_sim::power::{PowerModel, presets};
+use meetpoint_storage::files::read_text;
 use std::path::Path;
 
 /// The model that an option names; without one, the default preset.
@@ -16,7 +17,7 @@ pub(crate) fn model(choice: Option<&str>) -> anyhow::Result<PowerModel> {
     if !looks_like_a_file {
         return Ok(PowerModel::preset(choice)?);
     }
-    let text = std::fs::read_to_string(choice)
+    let text = read_text(Path::new(choice))
         .with_context(|| format!("failed to read the power file {choice}"))?;
     Ok(PowerModel::parse(&text, choice)?)
 }
@@ -42,5 +43,11 @@ mod tests {
         assert!(error.contains("no power preset sever"), "{error}");
         let error = model(Some("no/such.toml")).unwrap_err().to_string();
         assert_eq!(error, "failed to read the power file no/such.toml");
+    }
+
+    #[test]
+    fn a_device_is_refused_before_it_is_read() {
+        let error = model(Some("/dev/null")).unwrap_err();
+        assert!(error.root_cause().downcast_ref::<std::io::Error>().is_some(), "{error:?}");
     }
 }

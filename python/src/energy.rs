@@ -8,8 +8,10 @@ use meetpoint_host::clock::{monotonic_ns, process_cpu_ns};
 use meetpoint_host::energy::{Machine, Meters, Recorder};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_sim::power::{Activity, DramTraffic, PowerModel, presets};
+use meetpoint_storage::files::read_text;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Sums over the epochs that ended.
@@ -157,7 +159,7 @@ fn model(py: Python<'_>, power: Option<&str>) -> PyResult<PowerModel> {
     if is_preset || !power.contains(['/', '.']) {
         return PowerModel::preset(power).map_err(|error| refused(Said::of(&error)));
     }
-    let text = std::fs::read_to_string(power).map_err(|error| {
+    let text = read_text(Path::new(power)).map_err(|error| {
         refused(format!("failed to read the power file {power}: {error}").into())
     })?;
     PowerModel::parse(&text, power).map_err(|error| refused(Said::of(&error)))

@@ -42,6 +42,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the schema; raised when a field changes its meaning or goes.
 pub const VERSION: u32 = 5;
 
+/// Longest `report.json` that is read.
+pub const FILE_BYTES_MAX: u64 = 1 << 30;
+
 /// Most that a knob of the emulated device may be off its target, as a share.
 pub const KNOB_OFF_MAX: f64 = 0.05;
 

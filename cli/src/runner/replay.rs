@@ -6,6 +6,7 @@ use meetpoint_host::Notice;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_report::{self as report, Report};
 use meetpoint_scheduler::{Record, RecordKind};
+use meetpoint_storage::files::read_regular;
 use std::path::Path;
 
 /// What is to be replayed.
@@ -76,7 +77,8 @@ pub(crate) fn records(text: &str, wanted: Option<StrategyName>) -> anyhow::Resul
         let message = format!("{text:?} is neither a record nor a file");
         return Err(Fault::new("not_a_record", message, remedy).into());
     }
-    let bytes = std::fs::read(path).with_context(|| format!("failed to read {text}"))?;
+    let bytes = read_regular(path, report::FILE_BYTES_MAX)
+        .with_context(|| format!("failed to read {text}"))?;
     let report: Report = serde_json::from_slice(&bytes).with_context(|| {
         let message = format!("{text} is not a report.json of version {}", report::VERSION);
         Fault::new("not_a_report", message, "run the job again to create one")
@@ -151,5 +153,11 @@ mod tests {
         let error = records("mte:few", None).unwrap_err().to_string();
         assert!(error.contains("mte:few"), "{error}");
         assert_eq!(records("mte:7", None).unwrap().records[0].to_string(), "mte:7");
+    }
+
+    #[test]
+    fn a_device_is_refused_before_it_is_read() {
+        let error = records("/dev/null", None).unwrap_err();
+        assert!(error.root_cause().downcast_ref::<std::io::Error>().is_some(), "{error:?}");
     }
 }

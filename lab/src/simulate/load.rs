@@ -2,9 +2,14 @@
 
 use crate::{Error, ScenarioFault};
 use meetpoint_sim::scenario::{Scenario, ScenarioError, Span};
+use meetpoint_storage::files::{read_regular, read_text};
+use std::io;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Longest file with the times of a trace.
+const TRACE_BYTES_MAX: u64 = 64 << 20;
 
 /// A scenario and the text that it was read from.
 #[derive(Debug, Clone)]
@@ -22,7 +27,7 @@ pub struct Loaded {
 impl Loaded {
     /// Reads a scenario; traces are filled in and every value is checked.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable {
+        let text = read_text(path).map_err(|source| Error::Unreadable {
             file: path.to_path_buf(),
             remedy: "name a scenario file (docs/simulation.md has one)",
             source,
@@ -98,11 +103,13 @@ fn place_of(text: &str, key: &str) -> Option<(usize, usize)> {
 
 /// A file with a time a line; empty lines and what follows a `#` are left out.
 fn trace(path: &Path) -> Result<Vec<Span>, Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable {
-        file: path.to_path_buf(),
-        remedy: "name a file with one time per line, such as 20ms",
-        source,
-    })?;
+    let text = read_regular(path, TRACE_BYTES_MAX)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
+        .map_err(|source| Error::Unreadable {
+            file: path.to_path_buf(),
+            remedy: "name a file with one time per line, such as 20ms",
+            source,
+        })?;
     let mut times = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -121,6 +128,7 @@ fn trace(path: &Path) -> Result<Vec<Span>, Error> {
 #[cfg(test)]
 mod tests {
     use super::Loaded;
+    use crate::Error;
     use meetpoint_diagnose::{Diagnose, Surface};
     use std::path::Path;
 
@@ -144,6 +152,17 @@ mod tests {
             let said = refusal(from, to);
             assert!(said.starts_with(wanted) && said.contains("` takes "), "{said}");
         }
+    }
+
+    #[test]
+    fn a_device_is_refused_before_it_is_read() {
+        let error = Loaded::read(Path::new("/dev/null")).unwrap_err();
+        assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
+        let text = SMALL.replace("\"2s\"", "{ kind = \"trace\", file = \"/dev/null\" }");
+        let error = Loaded::parse(Path::new("a.toml"), text).unwrap_err();
+        assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
+        let error = crate::simulate::replay::file(Path::new("/dev/null")).unwrap_err();
+        assert!(matches!(error, Error::Unreadable { .. }), "{error:?}");
     }
 
     #[test]

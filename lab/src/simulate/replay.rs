@@ -6,10 +6,11 @@
 use crate::Error;
 use meetpoint_report::grid::{Grid, Style};
 use meetpoint_report::units::{seconds, signed_percent};
-use meetpoint_report::{Batch, Epoch, Report, Run, Source};
+use meetpoint_report::{Batch, Epoch, FILE_BYTES_MAX, Report, Run, Source};
 use meetpoint_scheduler::{AnyStrategy, Split, StrategyName, UnknownStrategy};
 use meetpoint_sim::Trace;
 use meetpoint_sim::scenario::{Device, Distribution, Holders, Scenario, ScenarioError, Span};
+use meetpoint_storage::files::read_regular;
 use serde::Serialize;
 use std::path::Path;
 
@@ -51,7 +52,7 @@ impl Row {
 
 /// Replays every epoch of a report.
 pub fn file(path: &Path) -> Result<Vec<Row>, Error> {
-    let text = std::fs::read(path).map_err(|source| Error::Unreadable {
+    let text = read_regular(path, FILE_BYTES_MAX).map_err(|source| Error::Unreadable {
         file: path.to_path_buf(),
         remedy: "name the report.json of a run",
         source,
