@@ -59,7 +59,8 @@
 //!
 //! In reading order: [`types`] (the vocabulary), [`Config`] and [`Terms`], [`Epoch`] (events in,
 //! decisions out), `ledger` (the state of open batches, over `parts`), `strategies` (one file
-//! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Selection`], [`closed_forms`].
+//! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Selection`], [`closed_forms`]. Apart
+//! from all of these: [`Tuner`] (how many workers and batches ahead a host uses).
 
 pub mod closed_forms;
 mod config;
@@ -75,6 +76,7 @@ mod record;
 mod strategies;
 mod terms;
 mod tournament;
+mod tuning;
 pub mod types;
 
 pub use config::Config;
@@ -91,6 +93,7 @@ pub use strategies::{
     WrrFrozen,
 };
 pub use terms::{Costs, DeviceConfig, Holders, Interleave, Terms};
+pub use tuning::{Budget, Effort, Interval, Move, Tuned, Tuner, Verdict};
 pub use types::{
     BatchIndex, DeviceId, Generation, Outcome, Profile, Source, Time, VoidReason, WorkRun,
 };

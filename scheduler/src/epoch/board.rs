@@ -27,6 +27,8 @@ pub(crate) struct Board {
     pub(crate) is_guarded: bool,
     /// Whether the guard of `auto` allows work for devices.
     pub(crate) grants_allowed: bool,
+    /// Most host batches claimed and not consumed from now on; at most [`Terms::host_ahead`].
+    pub(crate) host_ahead: u32,
     /// The latest time seen.
     pub(crate) now: Time,
     pub(crate) ledger: Ledger,
@@ -61,6 +63,7 @@ impl Board {
             ready_is_safe: terms.ranks == 1,
             is_guarded: false,
             grants_allowed: true,
+            host_ahead: terms.host_ahead,
             now: 0,
             ledger: Ledger::new(&terms),
             devices: (0..terms.devices.len()).map(|at| Device::new(&terms, at)).collect(),

@@ -28,7 +28,7 @@ impl Epoch {
             && self.plan.device_may_precede(&self.board, batch)
             && (self.board.any_at_risk()
                 || (!self.board.all_lost() && self.board.ledger.untouched() > 0));
-        let limit = self.board.terms.host_ahead - u32::from(reserve);
+        let limit = self.board.host_ahead - u32::from(reserve);
         if self.board.ledger.host_open() >= limit {
             return HostDecision::Idle;
         }

@@ -79,6 +79,12 @@ impl Epoch {
         &self.config
     }
 
+    /// Changes how many host batches may be claimed and not consumed from now on, within 1 to
+    /// [`Config::host_ahead`], for which there is memory. Batches that are claimed already stay so.
+    pub fn set_host_ahead(&mut self, host_ahead: u32) {
+        self.board.host_ahead = host_ahead.clamp(1, self.board.terms.host_ahead);
+    }
+
     /// Advances the clock; time is monotonic.
     fn advance_clock(&mut self, now: Time) {
         self.board.now = self.board.now.max(now);

@@ -204,7 +204,7 @@ impl Course {
         position.from_device
             && board.terms.background()
             && board.is_guarded
-            && far >= board.terms.host_ahead
+            && far >= board.host_ahead
     }
 
     pub(crate) fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool {

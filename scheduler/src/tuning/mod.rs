@@ -1,0 +1,112 @@
+//! Adapts how much a host prepares at a time to what is measured while it runs.
+//!
+//! It changes only the numbers of workers and of batches ahead. Which batch is prepared, what is in
+//! it and the order of an epoch never depend on it.
+//!
+//! In reading order: this file (what is measured and changed), `window` (the mean time of a batch
+//! and its error), [`Tuner`] (the decisions).
+
+mod tuner;
+mod window;
+
+pub use tuner::Tuner;
+
+use crate::types::Time;
+use serde::{Deserialize, Serialize};
+
+/// How much the host prepares at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Threads that prepare, at least 1.
+    pub workers: u32,
+    /// Most batches claimed and not consumed, as [`crate::Terms::host_ahead`]; at least 1.
+    pub ahead: u32,
+}
+
+/// What a tuner may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Cores that the process may use. Workers are added up to this number.
+    pub cores: u32,
+    /// Most batches ahead that fit in the memory budget.
+    pub ahead_max: u32,
+}
+
+/// What happened while some batches were consumed. Times are nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    /// Batches consumed, at least 1.
+    pub batches: u32,
+    /// How long it took, at least 1.
+    pub duration_ns: Time,
+    /// Part of it in which the consumer waited for batches of the host.
+    pub wait_ns: Time,
+    /// Time in which workers prepared batches that were finished within it, summed over workers.
+    pub busy_ns: Time,
+    /// Processor time of the process.
+    pub cpu_ns: Time,
+}
+
+/// What a tuner can try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Move {
+    /// More workers, and batches ahead for them.
+    AddWorkers,
+    /// Fewer workers, where there are more than cores.
+    RemoveWorkers,
+    /// More batches ahead.
+    RaiseAhead,
+}
+
+impl Move {
+    /// Every move, in the order of [`Move::number`].
+    pub const ALL: [Self; 3] = [Self::AddWorkers, Self::RemoveWorkers, Self::RaiseAhead];
+
+    /// Its index in [`Move::ALL`].
+    fn number(self) -> usize {
+        match self {
+            Self::AddWorkers => 0,
+            Self::RemoveWorkers => 1,
+            Self::RaiseAhead => 2,
+        }
+    }
+}
+
+/// What becomes of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is tried: the consumer waited for this share of the time.
+    Tried {
+        /// From 0 to 1.
+        waited_share: f64,
+    },
+    /// A batch takes this share of the time that it took before: the change is kept.
+    Kept {
+        /// Below 1.
+        time_ratio: f64,
+    },
+    /// A batch takes this share of the time that it took before, too much to keep the change.
+    RolledBack {
+        /// Around or above 1.
+        time_ratio: f64,
+    },
+    /// The host could not make the change.
+    Refused,
+}
+
+/// A decision of a tuner.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// What was tried.
+    #[serde(rename = "move")]
+    pub tried: Move,
+    /// What becomes of it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// The numbers before the move.
+    pub before: Effort,
+    /// The numbers from now on.
+    pub now: Effort,
+}
