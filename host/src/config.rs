@@ -9,6 +9,7 @@ use meetpoint_prepare::cache::{CacheSettings, CacheSlot};
 use meetpoint_prepare::{CpuPreparers, DatasetPaths, OnError, PreparerFactory};
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
 use meetpoint_storage::EngineKind;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -40,6 +41,9 @@ pub struct LoaderConfig {
     pub workers: u32,
     /// Batches prepared ahead per worker, as PyTorch's `prefetch_factor`. Default: 2.
     pub prefetch: u32,
+    /// Whether the numbers of workers and of batches ahead adapt while epochs run. They then begin
+    /// with `workers`, at least 1, and `prefetch`. Default: off.
+    pub tune: Tune,
     /// Most memory of the ring of batches; and again so much for decoding pictures that take more
     /// than 16 MiB each, by all workers together. A spool in memory has its own limit,
     /// [`SpoolConfig::quota_bytes`]. Default: [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Another value
@@ -146,6 +150,7 @@ impl LoaderConfig {
             strategy: AnyStrategy::HostOnly(HostOnly),
             workers: 0,
             prefetch: 2,
+            tune: Tune::Off,
             memory_budget_bytes: Self::MEMORY_BUDGET_BYTES,
             cache: None,
             cache_slot: CacheSlot::default(),
@@ -187,9 +192,53 @@ impl LoaderConfig {
         number.and_then(|number| self.spools.get(&number)).unwrap_or(&self.spool)
     }
 
+    /// Background threads that prepare at first: a tuner needs one that it can add to.
+    pub(crate) fn workers_at_start(&self) -> u32 {
+        match self.tune {
+            Tune::Off => self.workers,
+            Tune::Auto => self.workers.max(1),
+        }
+    }
+
+    /// Cores that a tuner may use: those that are given to the host, or that affinity and the
+    /// cgroup's quota leave to the process, in equal shares for ranks of one process.
+    pub(crate) fn cores_to_use(&self) -> u32 {
+        let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = self.host_cores.as_ref().map_or(allowed, |cores| cores.len().min(allowed));
+        let cores = u32::try_from(cores).unwrap_or(u32::MAX) / self.shares.max(1);
+        cores.clamp(1, WORKERS_MAX)
+    }
+
     /// Whether there are devices and the strategy uses them.
     pub fn uses_devices(&self) -> bool {
         self.strategy.uses_devices() && !self.devices.is_empty()
+    }
+}
+
+/// Most background threads that prepare.
+pub(crate) const WORKERS_MAX: u32 = 1024;
+
+/// Whether the numbers of workers and of batches ahead adapt while epochs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tune {
+    /// Within the cores of the process and the memory budget, by what is measured.
+    Auto,
+    /// They stay as they are given.
+    #[default]
+    Off,
+}
+
+impl Tune {
+    /// Every value, in the order in which help lists them.
+    pub const ALL: [Self; 2] = [Self::Auto, Self::Off];
+
+    /// Its name in job files and in Python.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
     }
 }
 

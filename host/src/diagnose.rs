@@ -213,6 +213,8 @@ impl Diagnose for EventKind {
             Self::SamplesFilledIn { .. } => "samples_filled_in",
             Self::SamplesDamaged { .. } => "samples_damaged",
             Self::ColumnsReadAgain { .. } => "columns_read_again",
+            Self::Tuned { .. } => "tuned",
+            Self::WorkerNotStarted { .. } => "worker_not_started",
             Self::NotRecorded { .. } => "not_recorded",
         }
     }
@@ -241,6 +243,8 @@ impl Diagnose for EventKind {
             | Self::BatchesReclaimed { .. }
             | Self::BatchFailed { .. }
             | Self::BatchesFailed { .. }
+            | Self::Tuned { .. }
+            | Self::WorkerNotStarted { .. }
             | Self::NotRecorded { .. } => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What went wrong in an epoch and what was done about it, as facts; `Display` words them.
 
 use meetpoint_format::units::show_bytes_at_least;
+use meetpoint_scheduler::{Effort, Tuned, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::time::Duration;
 const EVENTS_MAX: usize = 1000;
 
 /// One thing that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Nanoseconds since the epoch began.
     pub at_ns: u64,
@@ -23,7 +24,7 @@ pub struct Event {
 }
 
 /// What happened. Reasons are the words of the error behind it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
@@ -156,6 +157,17 @@ pub enum EventKind {
         /// Most bytes in the cache.
         cache_bytes: u64,
     },
+    /// A tuner tried, kept or undid a change of the numbers of workers or of batches ahead.
+    Tuned {
+        /// What it decided.
+        #[serde(flatten)]
+        tuned: Tuned,
+    },
+    /// A worker that a tuner asked for could not be started.
+    WorkerNotStarted {
+        /// Why.
+        reason: String,
+    },
     /// Events beyond the most that an epoch records.
     NotRecorded {
         /// How many.
@@ -235,6 +247,8 @@ impl EventKind {
             | Self::SamplesFilledIn { .. }
             | Self::SamplesDamaged { .. }
             | Self::ColumnsReadAgain { .. }
+            | Self::Tuned { .. }
+            | Self::WorkerNotStarted { .. }
             | Self::NotRecorded { .. } => false,
         }
     }
@@ -397,8 +411,44 @@ impl fmt::Display for EventKind {
                      {cache:.1} MiB"
                 )
             }
+            Self::Tuned { tuned } => tuned_in_words(tuned, f),
+            Self::WorkerNotStarted { reason } => {
+                write!(f, "tuning: another worker could not be started ({reason})")
+            }
             Self::NotRecorded { events } => write!(f, "{events} more events were not recorded"),
         }
+    }
+}
+
+/// The decision of a tuner in words.
+fn tuned_in_words(tuned: &Tuned, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Tuned { verdict, before, now, .. } = tuned;
+    let numbers = |effort: &Effort| {
+        let noun = if effort.workers == 1 { "worker" } else { "workers" };
+        format!("{} {noun} and {} batches ahead", effort.workers, effort.ahead)
+    };
+    match verdict {
+        Verdict::Tried { waited_share } => write!(
+            f,
+            "tuning tries {} instead of {}: the consumer waits for {:.0} % of the time",
+            numbers(now),
+            numbers(before),
+            100.0 * waited_share
+        ),
+        Verdict::Kept { time_ratio } => write!(
+            f,
+            "tuning keeps {}: a batch takes {:.0} % of the time that it took before",
+            numbers(now),
+            100.0 * time_ratio
+        ),
+        Verdict::RolledBack { time_ratio } => write!(
+            f,
+            "tuning returns to {}: the change did not help (a batch took {:.0} % of the time that \
+             it took before)",
+            numbers(now),
+            100.0 * time_ratio
+        ),
+        Verdict::Refused => write!(f, "tuning stays at {}", numbers(now)),
     }
 }
 

@@ -41,7 +41,7 @@ mod worker;
 
 pub use accelerator::{Accelerator, Emulated, Null};
 pub use batch::Batch;
-pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
+pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind, Tune};
 pub use device_link::SharedDevice;
 pub use error::{ChoiceConflict, DeviceName, Error, ResumeConflict, ReuseConflict};
 pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile};

@@ -1,6 +1,6 @@
 //! How far both ends may work ahead in the memory that they were given.
 
-use crate::config::{LoaderConfig, SpoolConfig};
+use crate::config::{LoaderConfig, SpoolConfig, Tune};
 use crate::notice::Notice;
 use crate::ring::ring_slot_bytes;
 use crate::{Error, SpoolKind};
@@ -12,6 +12,9 @@ const RETAINED_BY_CONSUMER: u32 = 2;
 
 /// Batches read ahead from a spool file.
 const FETCH_AHEAD: u32 = 4;
+
+/// Batches ahead for each core that a tuner may use, as far as the memory budget holds them.
+const TUNED_AHEAD_PER_CORE: u32 = 16;
 
 /// Batches that a device has queued: the one it works on and the next.
 pub(crate) const DEVICE_AHEAD: u32 = 2;
@@ -25,6 +28,8 @@ pub(crate) struct Limits {
     pub(crate) places: u64,
     /// Most host batches claimed and not consumed.
     pub(crate) host_ahead: u32,
+    /// The same after a tuner has raised it as far as it may; equal where nothing is tuned.
+    pub(crate) host_ahead_max: u32,
     /// Most device batches being fetched or in host memory.
     pub(crate) fetch_ahead: u32,
     /// The spool of each device; empty without one.
@@ -61,7 +66,7 @@ impl Limits {
         let per_place = ring_slot_bytes(place_payload);
         let shares = u64::from(config.shares);
         let places = config.memory_budget_bytes / shares / per_place;
-        let host_asked = match config.workers {
+        let host_asked = match config.workers_at_start() {
             0 => 1,
             workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
         };
@@ -88,6 +93,11 @@ impl Limits {
         if fetches > 0 {
             fetch_places += more(FETCH_AHEAD - fetch_places.min(FETCH_AHEAD));
         }
+        let tuned_most = config.cores_to_use().saturating_mul(TUNED_AHEAD_PER_CORE);
+        let host_ahead_max = match config.tune {
+            Tune::Off => host_ahead,
+            Tune::Auto => host_ahead + more(tuned_most.saturating_sub(host_ahead)),
+        };
         let notices = (host_ahead < host_asked)
             .then(|| Notice::PreparedAhead {
                 memory_budget_bytes: config.memory_budget_bytes / shares,
@@ -105,7 +115,7 @@ impl Limits {
         };
         let fetch_ahead = fetch_ahead.max(1);
         let places = u64::from(kept) + u64::from(fetch_places) + u64::from(host_ahead);
-        Ok(Self { place_payload, places, host_ahead, fetch_ahead, spools, notices })
+        Ok(Self { place_payload, places, host_ahead, host_ahead_max, fetch_ahead, spools, notices })
     }
 }
 

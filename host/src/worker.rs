@@ -237,7 +237,7 @@ pub(crate) fn start(
             // They were tried when the loader was opened; a core may have gone since.
             let _ = cores::bind(&cores);
         }
-        while let Some(task) = driver.next_for_host() {
+        while let Some(task) = driver.next_for_host(number) {
             let alarm = Alarm { driver: &driver, serial: task.serial };
             preparer.work(task, &driver, &mut || {});
             drop(alarm);

@@ -60,6 +60,7 @@ pub(crate) fn read_plan(
         "strategy": job.strategy.as_str(),
         "workers": job.workers,
         "prefetch": job.prefetch,
+        "tune": job.tune.as_str(),
         "cache": job.cache.as_ref().map(|cache| cache.bytes),
         "cache_after": job.cache.as_ref().and_then(|cache| cache.operations),
         "devices": devices,

@@ -7,7 +7,7 @@ use crate::{errors, recipe, sampler};
 use meetpoint_diagnose::known;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
-use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind};
+use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind, Tune};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
     Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Takes, Value,
@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     window: Option<u32>,
     workers: u32,
     prefetch: u32,
+    /// `auto` or `off`.
+    tune: String,
     memory_budget: u64,
     /// Bytes of the cache of prepared samples; `None` without one.
     cache: Option<u64>,
@@ -66,6 +68,15 @@ pub(crate) struct Settings {
     on_error: Py<PyAny>,
     max_errors: Option<u64>,
     quarantine: Option<PathBuf>,
+}
+
+fn tune(py: Python<'_>, word: &str) -> PyResult<Tune> {
+    let found = Tune::ALL.into_iter().find(|tune| tune.as_str() == word);
+    found.ok_or_else(|| {
+        let names = Tune::ALL.map(|tune| format!("{:?}", tune.as_str())).join(" or ");
+        let message = format!("tune is {word:?}");
+        errors::plain(py, "SettingError", (message, format!("give {names}")))
+    })
 }
 
 /// Ranks that come to the same without asking each other.
@@ -138,6 +149,7 @@ impl Settings {
             strategy,
             workers: self.workers,
             prefetch: self.prefetch,
+            tune: tune(py, &self.tune)?,
             memory_budget_bytes: self.memory_budget,
             cache: self.cache.map(|bytes| CacheSettings { bytes, operations: self.cache_after }),
             devices: sockets.chain(spawned).collect(),

@@ -46,6 +46,7 @@ pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch
             .displacement
             .map(|moved| Displacement { mean_batches: moved.mean, max_batches: moved.max }),
         cache: stats.cache,
+        tuning: stats.tuning,
         wait: quantiles(&stats.wait),
         prepare: quantiles(&stats.prepare),
         read: quantiles(&stats.read),

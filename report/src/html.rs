@@ -5,6 +5,7 @@ use super::grid::Grid;
 use super::svg::{COLOURS, PICTURES, Picture, escape};
 use super::{INVALID, Report, Run, plots, table};
 use crate::units;
+use meetpoint_host::Tune;
 use meetpoint_scheduler::{AnyStrategy, Value};
 
 const STYLE: &str = include_str!("page.css");
@@ -278,9 +279,13 @@ fn setting(report: &Report) -> String {
         (
             "host",
             format!(
-                "{}, {} ahead each",
+                "{}, {} ahead each{}",
                 units::count(job.workers.into(), "worker"),
-                units::count(job.prefetch.into(), "batch")
+                units::count(job.prefetch.into(), "batch"),
+                match job.tune {
+                    Tune::Auto => ", then tuned",
+                    Tune::Off => "",
+                }
             ),
         ),
         ("memory budget", units::bytes(job.memory_budget_bytes)),

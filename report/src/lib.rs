@@ -33,9 +33,9 @@ pub use predict::Form;
 pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Processor, Spool};
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
-use meetpoint_host::MemoryKind;
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::{CacheUse, DamageRecord, Event};
+use meetpoint_host::stats::{CacheUse, DamageRecord, Event, TuningUse};
+use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +141,9 @@ pub struct Job {
     pub workers: u32,
     /// Batches prepared ahead per worker.
     pub prefetch: u32,
+    /// Whether workers and batches ahead adapt, beginning with these numbers.
+    #[serde(default)]
+    pub tune: Tune,
     /// Most memory of the ring of batches.
     pub memory_budget_bytes: u64,
     /// The options of every strategy.
@@ -280,6 +283,9 @@ pub struct Epoch {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
+    /// What a tuner did; `None` without one.
+    #[serde(default)]
+    pub tuning: Option<TuningUse>,
     /// Time that the consumer waited for a batch (with no workers: preparation included).
     pub wait: Quantiles,
     /// Time of the host to prepare a batch.

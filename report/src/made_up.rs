@@ -1,11 +1,11 @@
 //! A report of an invented run, for the tests of tables, pages and plots.
 
 use super::*;
-use meetpoint_host::MemoryKind;
 use meetpoint_host::energy::NoMeters;
-use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining};
+use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining, TuningUse};
 use meetpoint_host::verify::Origin;
-use meetpoint_scheduler::StrategyOptions;
+use meetpoint_host::{MemoryKind, Tune};
+use meetpoint_scheduler::{Budget, Effort, StrategyOptions};
 
 const HOST: f64 = 0.060;
 const STEP: f64 = 0.020;
@@ -53,6 +53,7 @@ pub fn report(count: u32) -> Report {
             drop_last: true,
             workers: 0,
             prefetch: 2,
+            tune: Tune::Off,
             memory_budget_bytes: 512 << 20,
             strategies: StrategyOptions::default(),
             spool: Spool::Memory { quota_bytes: 256 << 20 },
@@ -294,6 +295,15 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
             t_s_seconds: vec![Some(DEVICE)],
         },
         cache: None,
+        tuning: Some(TuningUse {
+            start: Effort { workers: 1, ahead: 2 },
+            end: Effort { workers: 2, ahead: 4 },
+            budget: Budget { cores: 2, ahead_max: 32 },
+            tried: 3,
+            kept: 1,
+            rolled_back: 2,
+            refused: 0,
+        }),
         ahead_batches: 0,
         reused_batches: 0,
         displacement: None,

@@ -5,6 +5,7 @@ use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use meetpoint_diagnose::Surface;
 use meetpoint_host::explain::Explanation;
+use meetpoint_host::stats::TuningUse;
 
 /// What stands in place of a time or a verdict.
 const FAILED: &str = "FAILED";
@@ -172,8 +173,18 @@ fn decided(epoch: &Epoch) -> String {
         count(epoch.ahead_batches, "prepared before it began"),
         count(epoch.reused_batches, "kept from before"),
         displacement,
+        epoch.tuning.as_ref().map(tuned),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The numbers that a tuner ended an epoch with.
+fn tuned(tuning: &TuningUse) -> String {
+    let workers = units::count(tuning.end.workers.into(), "worker");
+    format!(
+        "tuned to {workers} and {} batches ahead ({} of {} changes kept)",
+        tuning.end.ahead, tuning.kept, tuning.tried
+    )
 }
 
 /// Verdicts, a row per strategy and a column per level.

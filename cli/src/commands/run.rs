@@ -11,7 +11,7 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
-use meetpoint_host::{JobFile, StrategyName};
+use meetpoint_host::{JobFile, StrategyName, Tune};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ use std::sync::Arc;
   meetpoint run job.toml
   meetpoint run --plan plan.toml
   meetpoint run job.toml --cache 2GiB
+  meetpoint run job.toml --tune
   meetpoint run job.toml --strategy all --epochs 2 --report out
   meetpoint run job.toml --strategy host-only,auto
   meetpoint run job.toml --dataset cats.set --dataset dogs.set --weights 2,1
@@ -43,6 +44,12 @@ pub(crate) struct Arguments {
     /// Memory for a cache of prepared samples, which later epochs use, such as 2GiB; 0 for none.
     #[arg(long, value_name = "SIZE", value_parser = cache)]
     cache: Option<u64>,
+    /// Adapt the numbers of workers and of batches ahead while running, as `tune = "auto"` does.
+    #[arg(long, overrides_with = "no_tune")]
+    tune: bool,
+    /// Keep them as the job says, even if it has `tune = "auto"`.
+    #[arg(long, overrides_with = "tune")]
+    no_tune: bool,
     /// Strategies to use instead of the job's, separated by commas. `all` compares all strategies,
     /// but skips device-only if it would take too long.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
@@ -140,6 +147,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         job.recipe = Arc::new(super::recipe::read(name, &arguments.set)?);
     }
     job.verify = job.verify && !arguments.no_verify;
+    if arguments.tune {
+        job.tune = Tune::Auto;
+    } else if arguments.no_tune {
+        job.tune = Tune::Off;
+    }
     if !arguments.dataset.is_empty() {
         job.replace_dataset(arguments.dataset.clone().into());
     }

@@ -30,6 +30,7 @@ pub(super) fn job(
         drop_last: file.drop_last,
         workers: file.workers,
         prefetch: file.prefetch,
+        tune: file.tune,
         memory_budget_bytes: file.memory_budget_bytes,
         strategies: file.options,
         spool: spool(file),

@@ -8,7 +8,7 @@ use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{
     Fact, LevelVerdict, RankRuns, Reference, Verdict as HostVerdict, verify_ranks,
 };
-use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile, SpoolKind};
+use meetpoint_host::{AcceleratorJob, DeviceKind, JobFile, SpoolKind, Tune};
 use meetpoint_report as report;
 use meetpoint_report::predict::Predicted;
 use meetpoint_report::{Form, Level, Run, Verdict, collect, energy, predict};
@@ -96,7 +96,7 @@ fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch, stats: &Epo
     let nanoseconds = |time: Option<f64>| time.map_or(0, |time| (time * 1e9).round() as u64);
     Inputs {
         batches: stats.batches,
-        background: job.workers > 0,
+        background: job.workers > 0 || job.tune == Tune::Auto,
         profile: Profile {
             host_ns: nanoseconds(epoch.profile.t_c_seconds),
             device_ns: nanoseconds(epoch.profile.t_s_seconds),

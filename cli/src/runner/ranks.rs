@@ -36,6 +36,13 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
         cache.hits += more.hits;
         cache.misses += more.misses;
     }
+    if let (Some(tuning), Some(more)) = (&mut epoch.tuning, &more.tuning) {
+        // Each rank tunes its own workers; the efforts are those of the first.
+        tuning.tried += more.tried;
+        tuning.kept += more.kept;
+        tuning.rolled_back += more.rolled_back;
+        tuning.refused += more.refused;
+    }
     for (device, more) in epoch.devices.iter_mut().zip(&more.devices) {
         add_device(device, more);
     }

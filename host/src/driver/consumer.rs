@@ -124,9 +124,13 @@ impl Driver {
     }
 
     /// How long the consumer waited for the batch that it just got.
-    pub(crate) fn note_wait(&self, since_ns: u64) {
+    pub(crate) fn note_wait(&self, since_ns: u64, source: Source) {
         if let Some(run) = &mut self.lock().run {
-            run.meters.wait.add(monotonic_ns().saturating_sub(since_ns));
+            let wait_ns = monotonic_ns().saturating_sub(since_ns);
+            run.meters.wait.add(wait_ns);
+            if source == Source::Host {
+                run.meters.host_wait_ns += wait_ns;
+            }
         }
     }
 

@@ -112,6 +112,10 @@ impl Labelled {
         self.scheduler.record()
     }
 
+    pub(crate) fn set_host_ahead(&mut self, host_ahead: u32) {
+        self.scheduler.set_host_ahead(host_ahead);
+    }
+
     pub(crate) fn is_at_work(&self) -> bool {
         self.scheduler.is_at_work()
     }

@@ -14,14 +14,15 @@ pub(crate) use labels::Labels;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
 use crate::device_link::Session;
+use crate::events::EventKind;
 use crate::ring::{Ring, RingSlot};
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
 use meetpoint_format::wire;
-use meetpoint_scheduler::{BatchIndex, DeviceId, HostDecision};
+use meetpoint_scheduler::{BatchIndex, DeviceId, Effort, HostDecision};
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(crate) struct Driver {
     work: Condvar,
     /// The consumer waits here for a batch.
     ready: Condvar,
+    /// Workers that a tuner has no use for wait here.
+    parked: Condvar,
     stop: StopHandle,
     /// Number of the run under way; 0 when there is none. Read without the lock, so that a
     /// thread deep in preparation notices that its batch is not wanted any more.
@@ -43,6 +46,10 @@ pub(crate) struct Driver {
     place_timeout: Duration,
     /// Devices begin only epochs with lower numbers ahead of the consumer.
     epochs_ahead: u32,
+    /// Workers with this number or a higher one are parked.
+    workers_active: AtomicU32,
+    /// Batches that workers may be ahead, as far as the scheduler's configuration allows.
+    host_ahead: AtomicU32,
     /// Each batch in the consumer's hands holds a clone.
     kept: Arc<()>,
 }
@@ -83,11 +90,14 @@ impl Driver {
             state: Mutex::new(state),
             work: Condvar::new(),
             ready: Condvar::new(),
+            parked: Condvar::new(),
             stop,
             current: AtomicU64::new(0),
             is_awaited: AtomicBool::new(false),
             place_timeout,
             epochs_ahead,
+            workers_active: AtomicU32::new(u32::MAX),
+            host_ahead: AtomicU32::new(u32::MAX),
             kept: Arc::new(()),
         }
     }
@@ -101,6 +111,7 @@ impl Driver {
             Some(run) => run,
             None => Run::new(serial, setup)?,
         };
+        run.scheduler.set_host_ahead(self.host_ahead.load(Ordering::SeqCst));
         run.begin();
         state.runs_begun = serial;
         state.run = Some(run);
@@ -108,6 +119,13 @@ impl Driver {
         drop(state);
         self.wake_all();
         Ok(serial)
+    }
+
+    /// Notes that something happened in the epoch under way.
+    pub(crate) fn note(&self, kind: EventKind) {
+        if let Some(run) = &mut self.lock().run {
+            run.note(kind);
+        }
     }
 
     /// Ends the epoch, finished or not. Work in progress for it is discarded.
@@ -136,7 +154,23 @@ impl Driver {
         state.ahead = None;
         drop(state);
         self.current.store(0, Ordering::SeqCst);
+        self.parked.notify_all();
         self.wake_all();
+    }
+
+    /// Changes how many workers prepare, and how many batches they may be ahead from now on.
+    /// Workers beyond that finish the batch that they are at.
+    pub(crate) fn set_effort(&self, effort: Effort) {
+        // Under the lock: a worker that is about to park would miss the notification otherwise.
+        let mut state = self.lock();
+        self.workers_active.store(effort.workers, Ordering::SeqCst);
+        self.host_ahead.store(effort.ahead, Ordering::SeqCst);
+        if let Some(run) = &mut state.run {
+            run.scheduler.set_host_ahead(effort.ahead);
+        }
+        drop(state);
+        self.parked.notify_all();
+        self.work.notify_all();
     }
 
     /// Whether what is done for a run is still wanted.
@@ -151,9 +185,10 @@ impl Driver {
 
     // What workers do.
 
-    /// Waits for a batch to prepare; `None` when the loader closes.
-    pub(crate) fn next_for_host(&self) -> Option<HostTask> {
-        self.wait_for_work(|run| match run.host() {
+    /// Waits for a batch that a worker is to prepare; `None` when the loader closes. A parked
+    /// worker gets none.
+    pub(crate) fn next_for_host(&self, worker: u32) -> Option<HostTask> {
+        self.wait_for_work(Some(worker), |run| match run.host() {
             HostDecision::Prepare(batch) => {
                 Some(HostTask { serial: run.serial, epoch: run.epoch, batch })
             }
@@ -219,7 +254,7 @@ impl Driver {
 
     /// Waits for a published slot that is to be fetched; `None` when the loader closes.
     pub(crate) fn next_fetch(&self) -> Option<FetchTask> {
-        self.wait_for_work(Run::fetch)
+        self.wait_for_work(None, Run::fetch)
     }
 
     /// A slot was fetched and checked, or refused for a reason.
@@ -309,11 +344,20 @@ impl Driver {
 
     // How they wait.
 
-    fn wait_for_work<T>(&self, mut ask: impl FnMut(&mut Run) -> Option<T>) -> Option<T> {
+    fn wait_for_work<T>(
+        &self,
+        worker: Option<u32>,
+        mut ask: impl FnMut(&mut Run) -> Option<T>,
+    ) -> Option<T> {
         let mut state = self.lock();
         loop {
             if state.is_closing {
                 return None;
+            }
+            if worker.is_some_and(|number| number >= self.workers_active.load(Ordering::SeqCst)) {
+                let waited = self.parked.wait_timeout(state, WAIT_SLICE);
+                state = waited.expect("no thread panics while it holds the driver").0;
+                continue;
             }
             let is_stopped = self.stop.is_stopped();
             if let Some(run) = state.run.as_mut().filter(|run| !run.has_failed() && !is_stopped)

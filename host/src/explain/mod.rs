@@ -8,7 +8,7 @@
 
 mod words;
 
-use crate::stats::{BatchRecord, CacheUse, EpochStats};
+use crate::stats::{BatchRecord, CacheUse, EpochStats, TuningUse};
 use serde::{Deserialize, Serialize};
 
 /// Waiting for less than this share of the time counts as none.
@@ -150,6 +150,8 @@ pub struct Explanation {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
+    /// What a tuner did; `None` without one.
+    pub tuning: Option<TuningUse>,
     /// The ceiling of each stage that was used.
     pub ceilings: Vec<Ceiling>,
 }
@@ -202,6 +204,9 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
     if stats.records.len() < 2 {
         return None;
     }
+    // A tuner changes the number of workers.
+    let workers = stats.tuning.map_or(around.workers, |tuning| tuning.end.workers);
+    let around = &Surroundings { workers, ..*around };
     let waits = Waits::of(&stats.records, around.transform_ns);
     let total = waits.loading() + waits.transform + waits.step;
     let waited_share = if total > 0.0 { waits.loading() / total } else { 0.0 };
@@ -238,6 +243,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
             Contention { step_seconds: step_ns / 1e9, replayed_step_seconds: replayed_ns / 1e9 }
         }),
         cache: stats.cache,
+        tuning: stats.tuning,
         ceilings,
     })
 }

@@ -109,6 +109,9 @@ impl Explanation {
         if let Some(cache) = &self.cache {
             sentences.push(cache.to_string());
         }
+        if let Some(tuning) = &self.tuning {
+            sentences.push(tuning.to_string());
+        }
         sentences.push(format!("The first batch was ready after {:.3} s.", self.startup_seconds));
         sentences
     }

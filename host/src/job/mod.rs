@@ -22,7 +22,7 @@ pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind};
 pub use error::JobError;
 pub use plan::{OfflinePlan, PLAN_VERSION, Plan, Predicted, operations_in_words};
 
-use crate::config::{DeviceSource, LoaderConfig, SpoolConfig};
+use crate::config::{DeviceSource, LoaderConfig, SpoolConfig, Tune};
 use crate::{Error, StopHandle};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{Collate, ColumnNames};
@@ -79,6 +79,8 @@ pub struct JobFile {
     pub workers: u32,
     /// Batches prepared ahead per worker. Default: 2.
     pub prefetch: u32,
+    /// Whether workers and batches ahead adapt. Default: off.
+    pub tune: Tune,
     /// Most memory of the ring of batches. Default: 512 MiB.
     pub memory_budget_bytes: u64,
     /// Prepared samples in memory. Default: none.
@@ -206,6 +208,7 @@ impl JobFile {
             strategy: self.strategy(strategy),
             workers: self.workers,
             prefetch: self.prefetch,
+            tune: self.tune,
             memory_budget_bytes: self.memory_budget_bytes,
             cache: self.cache.clone(),
             engine: self.engine,

@@ -6,7 +6,7 @@ use super::values::{BYTES, TIME, positive_time, required};
 use super::{
     AcceleratorJob, Choice, JobError, JobFile, collate, devices, plan, recipe, sampler, strategy,
 };
-use crate::config::{LoaderConfig, SpoolConfig, SpoolKind};
+use crate::config::{LoaderConfig, SpoolConfig, SpoolKind, Tune};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bytes, parse_duration};
@@ -25,7 +25,7 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 36] = [
+const KEYS: [&str; 37] = [
     "dataset",
     "recipe",
     "columns",
@@ -44,6 +44,7 @@ const KEYS: [&str; 36] = [
     "choice",
     "workers",
     "prefetch",
+    "tune",
     "memory_budget",
     "cache",
     "cache_after",
@@ -105,6 +106,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
         choice: table.word("choice", &choices)?.unwrap_or(Choice::Tail),
         workers: table.small("workers", 0..=1024, 0)?,
         prefetch: table.small("prefetch", 1..=1024, 2)?,
+        tune: table.word("tune", &Tune::ALL.map(|tune| (tune.as_str(), tune)))?.unwrap_or_default(),
         memory_budget_bytes: table
             .quantity("memory_budget", parse_bytes, BYTES)?
             .unwrap_or(LoaderConfig::MEMORY_BUDGET_BYTES),

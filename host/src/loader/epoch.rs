@@ -1,6 +1,7 @@
 //! One pass over the dataset.
 
 use super::Loader;
+use super::tuning::Tuning;
 use crate::Error;
 use crate::batch::Batch;
 use crate::clock::{self, monotonic_ns};
@@ -48,7 +49,11 @@ impl<'l> Epoch<'l> {
         stats::reset_peak_resident();
         let cpu_before_ns = clock::process_cpu_ns();
         let epoch = setup.epoch;
+        let batches = setup.config.batches;
         let serial = loader.driver.begin(setup)?;
+        if let Some(tuning) = &mut loader.tuning {
+            tuning.epoch_began(batches);
+        }
         let signs = Signs::new(&loader.config);
         Ok(Self {
             loader,
@@ -82,7 +87,8 @@ impl<'l> Epoch<'l> {
                         continue;
                     }
                     let batch = self.loader.hand_over(self.epoch, batch, source, *ready);
-                    driver.note_wait(since_ns);
+                    driver.note_wait(since_ns, source);
+                    self.loader.tune();
                     return Ok(Some(batch));
                 }
                 Step::Prepare(batch) => {
@@ -317,6 +323,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         reused_batches: run.reused_batches,
         displacement: run.displacement(),
         cache: cache_use(&run, loader),
+        tuning: loader.tuning.as_ref().map(Tuning::used),
         events,
         damage: run.damage.take(),
         records: run.records,

@@ -2,13 +2,15 @@
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
 //! dataset), `resume` (the rest of one), `schedule` (the scheduler's configuration), `saving` (the
-//! choice of batches for devices), `settings` (validation before anything is opened).
+//! choice of batches for devices), `tuning` (workers that adapt), `settings` (validation before
+//! anything is opened).
 
 mod epoch;
 mod resume;
 mod saving;
 mod schedule;
 mod settings;
+mod tuning;
 
 pub use epoch::Epoch;
 pub(crate) use schedule::holders;
@@ -36,6 +38,7 @@ use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, 
 use saving::Saving;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use tuning::Tuning;
 
 /// Most threads that fetch from spools.
 const FETCHERS_MAX: usize = 8;
@@ -78,6 +81,8 @@ pub struct Loader {
     limits: Limits,
     ring: Ring,
     driver: Arc<Driver>,
+    /// For decoding large pictures, shared by all threads.
+    decode_memory: Arc<DecodeMemory>,
     threads: Vec<JoinHandle<()>>,
     /// With no workers: the consumer's own.
     own: Option<HostPreparer>,
@@ -99,6 +104,8 @@ pub struct Loader {
     quarantine: Option<Quarantine>,
     /// Prepared samples in memory.
     cache: Option<Arc<SampleCache>>,
+    /// Where the numbers of workers and of batches ahead adapt.
+    tuning: Option<Tuning>,
 }
 
 impl Loader {
@@ -134,8 +141,10 @@ impl Loader {
             held,
             ring,
             driver,
+            decode_memory: DecodeMemory::new(budget_bytes),
             threads: Vec::new(),
             own: None,
+            tuning: Tuning::new(&config, &limits),
             links: Vec::new(),
             devices: Vec::new(),
             lost_at_start: Vec::new(),
@@ -188,20 +197,12 @@ impl Loader {
             // Tried once here, so that a wrong core is an error before anything runs.
             drop(Bound::new(cores)?);
         }
-        let shares = u64::from(self.config.shares);
-        let memory = DecodeMemory::new(self.config.memory_budget_bytes / shares);
-        for number in 0..self.config.workers.max(1) {
-            let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
-            let cache = self.cache.as_ref();
-            let (preparer, notes) = HostPreparer::open(of_loader, &memory, cache)?;
-            let notices = notes.into_iter().map(|reason| Notice::Storage { device: None, reason });
-            notices.for_each(|notice| self.notice(notice));
-            if self.config.workers == 0 {
-                self.own = Some(preparer);
-            } else {
-                let cores = self.config.host_cores.clone();
-                self.threads.push(worker::start(number, preparer, &self.driver, cores)?);
-            }
+        if let Some(tuning) = &self.tuning {
+            self.driver.set_effort(tuning.effort());
+        }
+        match self.config.workers_at_start() {
+            0 => self.own = Some(self.open_preparer()?),
+            workers => (0..workers).try_for_each(|number| self.start_worker(number))?,
         }
         // A thread that waits for a hanging spool does not block those of other devices.
         for number in 0..self.limits.spools.len().min(FETCHERS_MAX) {
@@ -210,6 +211,22 @@ impl Loader {
             self.threads.push(fetcher.start(number, &self.driver, cores)?);
         }
         Ok(())
+    }
+
+    fn start_worker(&mut self, number: u32) -> Result<(), Error> {
+        let preparer = self.open_preparer()?;
+        let cores = self.config.host_cores.clone();
+        self.threads.push(worker::start(number, preparer, &self.driver, cores)?);
+        Ok(())
+    }
+
+    fn open_preparer(&mut self) -> Result<HostPreparer, Error> {
+        let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
+        let (preparer, notes) =
+            HostPreparer::open(of_loader, &self.decode_memory, self.cache.as_ref())?;
+        let notices = notes.into_iter().map(|reason| Notice::Storage { device: None, reason });
+        notices.for_each(|notice| self.notice(notice));
+        Ok(preparer)
     }
 
     fn open_link(&mut self, number: usize) -> Result<(), Error> {

@@ -32,7 +32,7 @@ impl Loader {
         Config {
             batches: self.batches,
             strategy: self.config.strategy,
-            host_ahead: self.limits.host_ahead,
+            host_ahead: self.limits.host_ahead_max,
             fetch_ahead: self.limits.fetch_ahead,
             devices: devices.collect(),
             holders: holders(&self.job.batching, self.limits.spools.len()),

@@ -1,6 +1,6 @@
 //! Validates a configuration before anything is started, and derives the job from it.
 
-use crate::config::LoaderConfig;
+use crate::config::{LoaderConfig, WORKERS_MAX};
 use crate::{ChoiceConflict, Error, ReuseConflict};
 use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
@@ -19,7 +19,7 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     if config.batch_size == 0 {
         return refuse("batch_size", 0, "at least 1");
     }
-    if config.workers > 1024 {
+    if config.workers > WORKERS_MAX {
         return refuse("workers", config.workers.into(), "at most 1024");
     }
     if config.prefetch == 0 {

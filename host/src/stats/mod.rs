@@ -12,7 +12,9 @@ pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 use meetpoint_format::units::show_bytes;
 use meetpoint_format::wire;
 use meetpoint_prepare::MemoryKind;
-use meetpoint_scheduler::{DeviceId, Epoch as Scheduler, Learned, Record, Selection, Source};
+use meetpoint_scheduler::{
+    Budget, DeviceId, Effort, Epoch as Scheduler, Learned, Record, Selection, Source,
+};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
 
@@ -80,6 +82,8 @@ pub struct EpochStats {
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     pub cache: Option<CacheUse>,
+    /// What a tuner did; `None` without one.
+    pub tuning: Option<TuningUse>,
     /// Faults and what was done about them.
     pub events: Vec<Event>,
     /// Damaged samples of batches that were consumed, and what was done about them.
@@ -140,6 +144,48 @@ impl Display for CacheUse {
             show_bytes(self.bytes),
             show_bytes(self.budget_bytes)
         )
+    }
+}
+
+/// What a tuner did in an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TuningUse {
+    /// Workers and batches ahead at the beginning of the epoch.
+    pub start: Effort,
+    /// The same at its end, with which the next epoch begins.
+    pub end: Effort,
+    /// What it may use.
+    pub budget: Budget,
+    /// Moves that were tried.
+    pub tried: u32,
+    /// Moves after which a batch took less time, and which were kept.
+    pub kept: u32,
+    /// Moves that were undone because they did not help.
+    pub rolled_back: u32,
+    /// Moves that could not be carried out.
+    pub refused: u32,
+}
+
+impl TuningUse {
+    pub(crate) fn new(start: Effort, budget: Budget) -> Self {
+        Self { start, end: start, budget, tried: 0, kept: 0, rolled_back: 0, refused: 0 }
+    }
+}
+
+impl Display for TuningUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { start, end, budget, tried, kept, .. } = self;
+        let most = budget.cores.max(start.workers);
+        write!(f, "Tuning ended with {} of at most {most} workers ", end.workers)?;
+        write!(f, "and {} of at most {} batches ahead", end.ahead, budget.ahead_max)?;
+        match tried {
+            0 => f.write_str(": nothing was tried."),
+            _ => write!(
+                f,
+                " (at first {} and {}): {tried} tried, {kept} kept.",
+                start.workers, start.ahead
+            ),
+        }
     }
 }
 

@@ -18,3 +18,4 @@ mod run_ahead;
 mod samplers;
 mod support;
 mod trace;
+mod tuning;

@@ -88,6 +88,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "window": window,
         "workers": _default_workers() if workers is None else workers,
         "prefetch": 2 if prefetch is None else prefetch,
+        "tune": text("tune", given["tune"]),
         "memory_budget": whole("memory_budget", given["memory_budget"], U64),
         "cache": _cache(given["cache"]),
         "cache_after": whole_or_none("cache_after", given["cache_after"], least=1),

@@ -93,6 +93,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param workers: threads that prepare batches; ``None`` for one less than the number of cores
         that the process may use. Torch's name ``num_workers`` is accepted too.
     :param prefetch: batches prepared ahead per worker; torch's ``prefetch_factor``.
+    :param tune: ``"auto"`` adapts the numbers of workers and of batches ahead while epochs run,
+        within the cores that the process may use and ``memory_budget``; ``"off"`` keeps them.
+        Batches and their order do not change. :meth:`explain` states the result.
     :param memory_budget: maximum bytes of all batches that are prepared ahead or in use. To decode
         large pictures, all workers together use at most the same amount again.
     :param cache: maximum bytes of memory for samples as the first operations of the recipe give
@@ -353,6 +356,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         device: Devices = None,
         workers: Optional[int] = None,
         prefetch: Optional[int] = None,
+        tune: str = "off",
         memory_budget: int = 512 << 20,
         cache: Union[int, str, None] = None,
         cache_after: Optional[int] = None,

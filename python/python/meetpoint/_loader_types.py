@@ -46,6 +46,7 @@ class Options(TypedDict, total=False):
     device: Devices
     workers: Optional[int]
     prefetch: Optional[int]
+    tune: str
     memory_budget: int
     cache: Union[int, str, None]
     cache_after: Optional[int]

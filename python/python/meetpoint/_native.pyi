@@ -76,6 +76,7 @@ class Settings(TypedDict):
     window: Optional[int]
     workers: int
     prefetch: int
+    tune: str
     memory_budget: int
     """Bytes."""
     cache: Optional[int]

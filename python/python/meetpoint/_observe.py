@@ -78,6 +78,9 @@ class Explanation(NamedTuple):
     steps down."""
     cache: Optional[Dict[str, int]]
     """``hits``, ``misses``, ``bytes``, ``budget_bytes`` and more of the cache; ``None`` without."""
+    tuning: Optional[Dict[str, Any]]
+    """``start``, ``end`` (each ``workers`` and ``ahead``), ``budget``, ``tried``, ``kept``,
+    ``rolled_back`` and ``refused`` of ``tune="auto"``; ``None`` without."""
     ceilings: List[Ceiling]
     sentences: List[str]
     """All of this in sentences."""

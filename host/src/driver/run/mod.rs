@@ -107,6 +107,10 @@ pub(crate) struct RunMeters {
     pub(crate) fetch: Meter,
     pub(crate) bring: Meter,
     pub(crate) verify_ns: u64,
+    /// Time in which threads of the host prepared batches, summed over the threads.
+    pub(crate) busy_ns: u64,
+    /// Time that the consumer waited for batches that the host prepared.
+    pub(crate) host_wait_ns: u64,
     pub(crate) counters: Counters,
     /// Damaged samples of batches of the host, filled in because the recipe is lenient.
     pub(crate) filled_in: u64,
@@ -197,6 +201,8 @@ impl Run {
                 fetch,
                 bring,
                 verify_ns: 0,
+                busy_ns: 0,
+                host_wait_ns: 0,
                 counters: Counters::default(),
                 filled_in: 0,
                 oversized: (0, 0),
@@ -285,7 +291,9 @@ impl Run {
 
     pub(super) fn host_finished(&mut self, batch: BatchIndex, prepared: Prepared) {
         let now = self.now();
-        self.meters.prepare.add(prepared.end_ns.saturating_sub(prepared.start_ns));
+        let prepare_ns = prepared.end_ns.saturating_sub(prepared.start_ns);
+        self.meters.prepare.add(prepare_ns);
+        self.meters.busy_ns += prepare_ns;
         if let Some(stats) = prepared.stats {
             self.meters.read.add(stats.read_wait_ns);
             self.meters.filled_in += u64::from(stats.filled_in);
