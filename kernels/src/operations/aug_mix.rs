@@ -5,6 +5,7 @@ use super::policy::{Space, Step, Style, is_negative};
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::random::dirichlet;
+use crate::warp::packed_bytes;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::AugMix;
 
@@ -42,6 +43,10 @@ impl PixelOperation for AugMix {
     /// The picture as it was, one that replaces it, and the sum in float32.
     fn copies(&self) -> u64 {
         1 + 1 + 4
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(self.interpolation, size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

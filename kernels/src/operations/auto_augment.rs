@@ -8,6 +8,7 @@ use super::policy::Step::{
 use super::policy::{Space, Style, is_negative};
 use crate::Error;
 use crate::pixels::Pixels;
+use crate::warp::packed_bytes;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{AugmentPolicy, AutoAugment};
 
@@ -24,6 +25,10 @@ impl PixelOperation for AutoAugment {
 
     fn needs_copy(&self) -> bool {
         true
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(self.interpolation, size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

@@ -154,6 +154,12 @@ pub(crate) trait PictureOperation: Debug + Send + Sync {
     /// Replaces the picture by one of that size. `draws` is at its beginning again.
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;
 
+    /// Upper bound of the bytes allocated besides the picture of `size` (columns, rows) and its
+    /// result. Buffers of a few rows are not counted.
+    fn buffer_bytes(&self, _size: (u32, u32)) -> u64 {
+        0
+    }
+
     /// Whether it mixes pixels of a picture of a size, in Pillow with their alpha.
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
         false

@@ -5,7 +5,7 @@ use super::{PixelOperation, random_rotation};
 use crate::Error;
 use crate::colour::Change;
 use crate::pixels::Pixels;
-use crate::warp::{Map, Warp};
+use crate::warp::{Map, Warp, packed_bytes};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{
     Fill, RandAugment, RandomRotation, TrivialAugmentWide, WarpInterpolation,
@@ -231,6 +231,10 @@ impl PixelOperation for RandAugment {
         true
     }
 
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(self.interpolation, size)
+    }
+
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let style = Style { interpolation: self.interpolation, fill: self.fill };
         for _ in 0..self.num_ops {
@@ -251,6 +255,10 @@ impl PixelOperation for TrivialAugmentWide {
 
     fn needs_copy(&self) -> bool {
         true
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(self.interpolation, size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::points::Points;
-use crate::warp::{Map, Warp};
+use crate::warp::{Map, Warp, packed_bytes};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomAffine, WarpInterpolation};
 
@@ -96,6 +96,10 @@ impl PictureOperation for RandomAffine {
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let Drawn { warp, samples } = drawn(self, pixels.size(), draws);
         warp.apply_sampled(samples, pixels)
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(self.interpolation, size)
     }
 
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {

@@ -4,7 +4,7 @@ use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::points::Points;
-use crate::warp::{Map, Warp};
+use crate::warp::{Map, Warp, packed_bytes};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomPerspective, WarpInterpolation};
 
@@ -81,6 +81,10 @@ impl PictureOperation for RandomPerspective {
         let Some(map) = map(self, size, draws) else { return Ok(()) };
         let &Self { interpolation, fill, .. } = self;
         Warp { size, map: Map::Perspective(map), interpolation, fill: fill.rgba() }.apply(pixels)
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(self.interpolation, size)
     }
 
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {

@@ -4,7 +4,7 @@ use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::points::Points;
-use crate::warp::{Map, Warp};
+use crate::warp::{Map, Warp, packed_bytes};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomRotation, WarpInterpolation};
 use std::io::Write;
@@ -91,6 +91,10 @@ impl PictureOperation for RandomRotation {
             Some(warp) => warp.apply(pixels),
             None => Ok(()),
         }
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(self.interpolation, size)
     }
 
     fn mixes_pixels(&self, size: (u32, u32), draws: &mut Draws) -> bool {

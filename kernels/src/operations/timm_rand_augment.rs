@@ -6,6 +6,7 @@ use crate::Error;
 use crate::colour::Change;
 use crate::pixels::Pixels;
 use crate::random::normal;
+use crate::warp::packed_bytes;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{TimmInterpolation, TimmRandAugment, WarpInterpolation};
 
@@ -64,6 +65,10 @@ impl PixelOperation for TimmRandAugment {
 
     fn needs_copy(&self) -> bool {
         true
+    }
+
+    fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
+        packed_bytes(WarpInterpolation::Bicubic, size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

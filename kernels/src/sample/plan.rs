@@ -190,7 +190,8 @@ fn follow(
                     Unfit { number, key, picture: (size.1, size.0), why }
                 })?;
                 let result = Geometry::upright(width, height);
-                bytes_max = bytes_max.max(picture.bytes() + result.bytes());
+                let held = picture.bytes() + result.bytes() + operation.buffer_bytes(size);
+                bytes_max = bytes_max.max(held);
                 picture = result;
             }
         }

@@ -1,7 +1,8 @@
 //! Bilinear and bicubic: pixels around a position, weighted in float64 and truncated.
 //!
-//! A row is computed in blocks: first the positions, then the pixels around them, then the
-//! weights, so that the compiler makes vectors of the arithmetic.
+//! This is the meaning of both, and what the portable instruction set runs. A row is computed in
+//! blocks: first the positions, then the pixels around them, then the weights, so that the compiler
+//! makes vectors of the arithmetic.
 
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
@@ -10,14 +11,14 @@ use crate::vector::{BLOCK, Kernel, gather, run, whole};
 use std::marker::PhantomData;
 
 /// The positions of a block.
-struct Block {
+pub(super) struct Block {
     /// First of the two inner columns and rows around a position; -1 before the picture.
-    columns: [i32; BLOCK],
-    rows: [i32; BLOCK],
+    pub(super) columns: [i32; BLOCK],
+    pub(super) rows: [i32; BLOCK],
     /// How far the position lies behind the middle of the first of the two inner ones.
-    across: [f64; BLOCK],
-    down: [f64; BLOCK],
-    is_inside: [bool; BLOCK],
+    pub(super) across: [f64; BLOCK],
+    pub(super) down: [f64; BLOCK],
+    pub(super) is_inside: [bool; BLOCK],
 }
 
 /// The next lower whole number of a position that is not below -1.
@@ -30,7 +31,7 @@ impl Block {
     /// Finds the positions of columns of the result from `first` on. One outside of the picture is
     /// the middle of its first pixel.
     #[inline(always)]
-    fn of(map: &RowOfMap, first: usize, (width, height): (usize, usize)) -> Self {
+    pub(super) fn of(map: &RowOfMap, first: usize, (width, height): (usize, usize)) -> Self {
         let mut block = Self {
             columns: [0; BLOCK],
             rows: [0; BLOCK],
@@ -172,13 +173,19 @@ impl Interpolation for Bilinear {
 fn line(pair: [u8; 2], across: f64) -> f64 {
     let pair = u16::from_le_bytes(pair);
     let (left, right) = (f64::from(i32::from(pair & 0xff)), f64::from(i32::from(pair >> 8)));
-    left + (right - left) * across
+    between(left, right, across)
+}
+
+/// The value between two numbers.
+#[inline(always)]
+pub(super) fn between(left: f64, right: f64, at: f64) -> f64 {
+    left + (right - left) * at
 }
 
 /// The cubic through four values, between the second and the third, with the operations in
 /// Pillow's order.
 #[inline(always)]
-fn cubic([v1, v2, v3, v4]: [f64; 4], at: f64) -> f64 {
+pub(super) fn cubic([v1, v2, v3, v4]: [f64; 4], at: f64) -> f64 {
     let p2 = -v1 + v3;
     let p3 = 2.0 * (v1 - v2) + v3 - v4;
     let p4 = -v1 + v2 - v3 + v4;

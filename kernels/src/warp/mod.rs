@@ -1,20 +1,28 @@
 //! Warps of a whole picture: each pixel of the result comes from a position of the source, bit for
 //! bit as in Pillow's `Image.transform`.
 //!
-//! In reading order: [`Warp`], `nearest` and `interpolate` (the arithmetic). The source is
-//! `Geometry.c` of Pillow's libImaging. All of it is float64 unless it says otherwise, and no
-//! product is fused with a sum.
+//! In reading order: [`Warp`], `nearest` and `interpolate` (the arithmetic of Pillow), and for the
+//! same bits with less of it `taps` (float32 where it cannot differ), `slide` (along one axis) and
+//! `scatter` (any map) with `packed`. The source is `Geometry.c` of Pillow's libImaging. All of it
+//! is float64 unless it says otherwise, and no product is fused with a sum.
 
 mod interpolate;
 mod nearest;
+mod packed;
+mod scatter;
+mod slide;
+mod taps;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use packed::packed_bytes;
 
 use crate::pixels::Pixels;
 use crate::planes::Planes;
 use crate::points::Points;
 use crate::{Cpu, Error};
 use meetpoint_format::recipe::WarpInterpolation;
+use taps::Taps;
 
 /// Where the centre of a pixel of the result, (x + 1/2, y + 1/2), lies in the source.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -141,8 +149,23 @@ impl Warp {
         match (self.interpolation, self.map) {
             (WarpInterpolation::Nearest, Map::Affine(map)) => nearest::affine(self, map, cpu),
             (WarpInterpolation::Nearest, Map::Perspective(_)) => nearest::perspective(self, cpu),
-            (WarpInterpolation::Bilinear, _) => interpolate::bilinear(self, cpu),
-            (WarpInterpolation::Bicubic, _) => interpolate::bicubic(self, cpu),
+            (WarpInterpolation::Bilinear, _) => {
+                self.mixed(Taps::Two, cpu, interpolate::bilinear(self, cpu))
+            }
+            (WarpInterpolation::Bicubic, _) => {
+                self.mixed(Taps::Four, cpu, interpolate::bicubic(self, cpu))
+            }
+        }
+    }
+
+    /// The writer of rows that are mixed of pixels, which `exact` writes by Pillow's arithmetic.
+    fn mixed<'a>(&'a self, taps: Taps, cpu: Cpu, exact: RowWriter<'a>) -> RowWriter<'a> {
+        match self.map {
+            _ if cpu == Cpu::Portable => exact,
+            Map::Affine([a0, _, _, a3, ..]) if a0 == 1.0 && a3 == 0.0 => {
+                slide::slide(self, taps, cpu, exact)
+            }
+            Map::Affine(_) | Map::Perspective(_) => scatter::scatter(self, taps, cpu, exact),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::pixels::Pixels;
 use crate::planes::Planes;
 use crate::{Cpu, Error, Interrupt, golden};
 use meetpoint_format::recipe::WarpInterpolation;
+use proptest::prelude::*;
 
 fn planes(kind: &str, seed: u32, width: u32, height: u32) -> Planes {
     let picture = golden::picture(kind, seed, width, height);
@@ -100,5 +101,85 @@ fn a_position_that_is_no_number_is_outside() {
         let mut pixels = Pixels::new(&mut picture, &mut next, cpu, &interrupt, &mut pause);
         warp.apply(&mut pixels).unwrap();
         assert_eq!(interleaved(&mut picture)[3..6], [1, 2, 3], "{interpolation:?}");
+    }
+}
+
+/// A number that is whole, almost whole, half, or anything.
+fn shift() -> impl Strategy<Value = f64> {
+    let near = prop_oneof![Just(0.0), Just(0.5), Just(1e-7), Just(-1e-7), Just(1e-16), -0.5..0.5];
+    (-40..40, near).prop_map(|(whole, part)| f64::from(whole) + part)
+}
+
+/// Maps that each way to write rows takes, and those between them.
+fn map() -> impl Strategy<Value = Map> {
+    let slope = || prop_oneof![Just(0.0), Just(0.25), -1.5..1.5];
+    let tilt = || prop_oneof![Just(0.0), -0.004..0.004];
+    prop_oneof![
+        (slope(), shift(), prop_oneof![Just(1.0), 0.3..2.0], shift())
+            .prop_map(|(a1, a2, a4, a5)| Map::Affine([1.0, a1, a2, 0.0, a4, a5])),
+        (shift(), slope(), shift())
+            .prop_map(|(a2, a3, a5)| { Map::Affine([1.0, 0.0, a2, a3, 1.0, a5]) }),
+        (slope(), slope(), shift(), slope(), slope(), shift())
+            .prop_map(|(a0, a1, a2, a3, a4, a5)| Map::Affine([a0, a1, a2, a3, a4, a5])),
+        (slope(), slope(), shift(), (slope(), slope(), shift()), tilt(), tilt()).prop_map(
+            |(a0, a1, a2, (a3, a4, a5), a6, a7)| {
+                Map::Perspective([a0, a1, a2, a3, a4, a5, a6, a7])
+            }
+        ),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// The portable instruction set runs Pillow's arithmetic for every value. Pictures of few
+    /// values have flat areas, in which a sum is a whole number.
+    #[test]
+    fn every_instruction_set_makes_what_pillows_arithmetic_makes(
+        map in map(),
+        size in (1..90u32, 1..50u32),
+        result in (1..110u32, 1..50u32),
+        seed in 0..1000u32,
+        mask in prop_oneof![Just(0xffu8), Just(0xc0), Just(0x80), Just(0)],
+        is_cubic: bool,
+    ) {
+        let interpolation =
+            if is_cubic { WarpInterpolation::Bicubic } else { WarpInterpolation::Bilinear };
+        let warp = Warp { size: result, map, interpolation, fill: [9, 250, 77, 0] };
+        let warped = |cpu: Cpu| {
+            let mut picture = planes("noise", seed, size.0, size.1);
+            for y in 0..size.1 as usize {
+                for plane in picture.pixels_mut(y) {
+                    plane.iter_mut().for_each(|value| *value = *value & mask | mask >> 4);
+                }
+            }
+            let (mut next, interrupt) = (Planes::default(), Interrupt::default());
+            let mut pause = || ();
+            let mut pixels = Pixels::new(&mut picture, &mut next, cpu, &interrupt, &mut pause);
+            warp.apply(&mut pixels).unwrap();
+            interleaved(&mut picture)
+        };
+        let expected = warped(Cpu::Portable);
+        for cpu in golden::instruction_sets() {
+            prop_assert_eq!(&warped(cpu), &expected, "{}", cpu.name());
+        }
+    }
+}
+
+#[test]
+fn the_weights_in_float32_are_near_enough() {
+    use super::interpolate::cubic;
+    use super::taps::Taps;
+    for step in 0..=1 << 20 {
+        let distance = f64::from(step) / f64::from(1 << 20);
+        let weights = Taps::Four.weights(distance as f32);
+        let mut difference = 0.0;
+        for (tap, weight) in weights.into_iter().enumerate() {
+            let mut numbers = [0.0; 4];
+            numbers[tap] = 1.0;
+            difference += (f64::from(weight) - cubic(numbers, distance)).abs();
+        }
+        assert!(difference < 3e-7, "{distance} {difference}");
+        assert!(weights.iter().map(|weight| weight.abs()).sum::<f32>() < 1.5001, "{distance}");
     }
 }

@@ -1,0 +1,220 @@
+//! Rows of a warp that keeps the distances between the columns of a picture and mixes along one
+//! axis: translations and shears along the rows.
+//!
+//! All columns of such a row lie at the same distance behind a column of the source, so that the
+//! pixels around them are rows of bytes beside one another, weighed by the same numbers.
+
+use super::taps::{Taps, bounds};
+use super::{RowOfMap, RowWriter, Warp};
+use crate::Cpu;
+use crate::planes::Planes;
+use crate::vector::{BLOCK, Kernel, run};
+
+/// Positions up to here have more than 20 bits behind the point that are exact.
+const POSITION_MAX: f64 = (1 << 20) as f64;
+
+/// Distances that differ by the rounding of positions, up to 2^-31 in one row, never leave their
+/// side of 0, 1/2 and 1 when they are further away from these.
+const NEAR: f64 = 1.0 / (1 << 20) as f64;
+
+/// The positions of a row of the result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Slide {
+    /// The column and row of the source in front of the first column of the result.
+    at: (i64, i64),
+    /// How far its position lies behind the middle of these.
+    distance: (f64, f64),
+    /// Columns of the result whose positions are inside: from, to.
+    inside: (i64, i64),
+}
+
+impl Slide {
+    /// The slide of a row of a map whose columns are one apart. `None`: it mixes along both axes,
+    /// or its positions are not all equally far behind a column.
+    fn of(map: &RowOfMap, columns: usize, (width, height): (usize, usize)) -> Option<Self> {
+        let (column, row) = map.affine(0);
+        let sides = [columns, width, height].map(|side| side as f64);
+        let is_near = column.abs() < POSITION_MAX && row.abs() < POSITION_MAX;
+        if !is_near || sides.into_iter().any(|side| side >= POSITION_MAX) {
+            return None;
+        }
+        let (x, y) = (column - 0.5, row - 0.5);
+        let distance = (x - x.floor(), y - y.floor());
+        let (_, part, shift) = map.across;
+        let is_whole = |number: f64| number.fract() == 0.0;
+        let is_even = if distance.0 == 0.0 {
+            is_whole(part) && is_whole(shift)
+        } else {
+            [0.0, 0.5, 1.0].iter().all(|border| (distance.0 - border).abs() > NEAR)
+        };
+        if !is_even || distance.0 > 0.0 && distance.1 > 0.0 {
+            return None;
+        }
+        let at = (x.floor() as i64, y.floor() as i64);
+        // The first position inside lies in the first half of the first pixel, or behind.
+        let first = -at.0 - i64::from(distance.0 > 0.5);
+        let (first, end) = match (0.0..height as f64).contains(&row) {
+            true => (first, first + width as i64),
+            false => (0, 0),
+        };
+        let inside = |column: i64| column.clamp(0, columns as i64);
+        Some(Self { at, distance, inside: (inside(first), inside(end)) })
+    }
+}
+
+/// Memory for the rows of a warp.
+#[derive(Debug, Default)]
+struct Buffers {
+    /// A row of the source with its ends repeated.
+    line: Vec<u8>,
+    /// Columns that are doubtful.
+    doubtful: Vec<usize>,
+}
+
+/// Rows of `warp`, whose map keeps the distances between columns; those that do not slide are left
+/// to `others`.
+pub(super) fn slide<'a>(
+    warp: &'a Warp,
+    taps: Taps,
+    cpu: Cpu,
+    mut others: RowWriter<'a>,
+) -> RowWriter<'a> {
+    let mut buffers = Buffers::default();
+    Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
+        let map = RowOfMap::new(warp.map, y);
+        match Slide::of(&map, out[0].len(), from.size()) {
+            Some(slide) => slide.write((warp, &map, taps, cpu), from, &mut buffers, out),
+            None => others(from, y, out),
+        }
+    })
+}
+
+/// Most pixels before and behind a column that are weighed.
+const BEFORE: usize = 1;
+const BEHIND: usize = 2;
+
+impl Slide {
+    /// Writes the row.
+    fn write(
+        &self,
+        (warp, map, taps, cpu): (&Warp, &RowOfMap, Taps, Cpu),
+        from: &Planes,
+        buffers: &mut Buffers,
+        out: [&mut [u8]; 3],
+    ) {
+        let height = from.size().1 as i64;
+        let (begin, end) = (self.inside.0 as usize, self.inside.1 as usize);
+        let count = end - begin;
+        // The column in front of the first one inside, at least -1.
+        let column = self.at.0 + self.inside.0;
+        let row = |row: i64| row.clamp(0, height - 1) as usize;
+        for ((plane, out), fill) in out.into_iter().enumerate().zip(warp.fill) {
+            out[..begin].fill(fill);
+            out[end..].fill(fill);
+            let out = &mut out[begin..end];
+            if count == 0 {
+                continue;
+            }
+            let lines: [&[u8]; 4] = if self.distance.1 > 0.0 {
+                std::array::from_fn(|tap| {
+                    let y = row(self.at.1 + tap as i64 - BEFORE as i64);
+                    &from.planes()[plane][y * from.stride() + column as usize..]
+                })
+            } else if self.distance.0 > 0.0 {
+                let source = from.row(plane, row(self.at.1));
+                pad(source, column, count, &mut buffers.line);
+                std::array::from_fn(|tap| &buffers.line[tap..])
+            } else {
+                let source = from.row(plane, row(self.at.1));
+                out.copy_from_slice(&source[column as usize..][..count]);
+                continue;
+            };
+            // One of the two is 0.
+            let (distance, doubtful) =
+                ((self.distance.0 + self.distance.1) as f32, &mut buffers.doubtful);
+            doubtful.clear();
+            let (weights, error) = (taps.weights(distance), taps.error());
+            match taps {
+                Taps::Two => {
+                    let (lines, weights) = ([lines[1], lines[2]], [weights[1], weights[2]]);
+                    run(cpu, Weigh { lines, weights, error, out, doubtful });
+                }
+                Taps::Four => run(cpu, Weigh { lines, weights, error, out, doubtful }),
+            }
+            for index in &buffers.doubtful {
+                let bytes = lines.map(|line| line[*index]);
+                let distance = match self.distance.1 > 0.0 {
+                    true => self.distance.1,
+                    false => {
+                        let x = map.affine(begin + index).0 - 0.5;
+                        x - x.floor()
+                    }
+                };
+                out[*index] = taps.exact(bytes, distance);
+            }
+        }
+    }
+}
+
+/// Bytes of a row from the one before a column on, as many as `count` columns and a block need.
+/// Beyond the ends of the row, the last ones.
+fn pad(row: &[u8], column: i64, count: usize, line: &mut Vec<u8>) {
+    line.clear();
+    let first = column - BEFORE as i64;
+    let before = (-first).max(0) as usize;
+    line.extend(std::iter::repeat_n(row[0], before));
+    let wanted = BEFORE + count + BEHIND;
+    let end = (first + wanted as i64).min(row.len() as i64) as usize;
+    line.extend_from_slice(&row[first.max(0) as usize..end]);
+    line.resize(wanted + BLOCK, row[row.len() - 1]);
+}
+
+/// Weighs as many bytes side by side as it has lines, each of which goes on for a block behind the
+/// end of the output.
+struct Weigh<'a, const TAPS: usize> {
+    lines: [&'a [u8]; TAPS],
+    weights: [f32; TAPS],
+    error: f32,
+    out: &'a mut [u8],
+    /// Gets the positions of values that are doubtful.
+    doubtful: &'a mut Vec<usize>,
+}
+
+impl<const TAPS: usize> Kernel for Weigh<'_, TAPS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { lines, weights, error, out, doubtful } = self;
+        for first in (0..out.len()).step_by(BLOCK) {
+            let count = BLOCK.min(out.len() - first);
+            let blocks: [&[u8; BLOCK]; TAPS] = lines.map(|line| {
+                line[first..].first_chunk().expect("a line goes on for a block behind its end")
+            });
+            let (mut least, mut most) = ([0; BLOCK], [0; BLOCK]);
+            for index in 0..BLOCK {
+                let mut sum = 0.0;
+                for tap in 0..TAPS {
+                    sum += weights[tap] * f32::from(blocks[tap][index]);
+                }
+                [least[index], most[index]] = bounds(sum, error);
+            }
+            // Equal bytes are their own weighted mean.
+            let mut doubts = [0; BLOCK];
+            for index in 0..BLOCK {
+                let byte = blocks[1 % TAPS][index];
+                let mut is_flat = true;
+                for block in &blocks {
+                    is_flat &= block[index] == byte;
+                }
+                doubts[index] = u8::from((least[index] != most[index]) & !is_flat);
+                least[index] = if is_flat { byte } else { least[index] };
+            }
+            out[first..][..count].copy_from_slice(&least[..count]);
+            if doubts[..count].contains(&1) {
+                let found = doubts[..count].iter().enumerate().filter(|(_, doubt)| **doubt == 1);
+                doubtful.extend(found.map(|(index, _)| first + index));
+            }
+        }
+    }
+}
