@@ -11,14 +11,14 @@ use crate::vector::{BLOCK, Kernel, gather, run, whole};
 use std::marker::PhantomData;
 
 /// The positions of a block.
-pub(super) struct Block {
+struct Block {
     /// First of the two inner columns and rows around a position; -1 before the picture.
-    pub(super) columns: [i32; BLOCK],
-    pub(super) rows: [i32; BLOCK],
+    columns: [i32; BLOCK],
+    rows: [i32; BLOCK],
     /// How far the position lies behind the middle of the first of the two inner ones.
-    pub(super) across: [f64; BLOCK],
-    pub(super) down: [f64; BLOCK],
-    pub(super) is_inside: [bool; BLOCK],
+    across: [f64; BLOCK],
+    down: [f64; BLOCK],
+    is_inside: [bool; BLOCK],
 }
 
 /// The next lower whole number of a position that is not below -1.
@@ -31,7 +31,7 @@ impl Block {
     /// Finds the positions of columns of the result from `first` on. One outside of the picture is
     /// the middle of its first pixel.
     #[inline(always)]
-    pub(super) fn of(map: &RowOfMap, first: usize, (width, height): (usize, usize)) -> Self {
+    fn of(map: &RowOfMap, first: usize, (width, height): (usize, usize)) -> Self {
         let mut block = Self {
             columns: [0; BLOCK],
             rows: [0; BLOCK],
@@ -54,16 +54,38 @@ impl Block {
 
     /// Puts a position, column and row of the source.
     #[inline(always)]
-    fn put(&mut self, index: usize, (column, row): (f64, f64), (width, height): (f64, f64)) {
+    fn put(&mut self, index: usize, position: (f64, f64), size: (f64, f64)) {
+        let Place { column, row, across, down, is_inside } = Place::of(position, size);
+        self.columns[index] = column;
+        self.rows[index] = row;
+        self.across[index] = across;
+        self.down[index] = down;
+        self.is_inside[index] = is_inside;
+    }
+}
+
+/// Where a position lies among the pixels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// As in [`Block`].
+    pub(super) column: i32,
+    pub(super) row: i32,
+    pub(super) across: f64,
+    pub(super) down: f64,
+    pub(super) is_inside: bool,
+}
+
+impl Place {
+    /// The place of a position, column and row, in a picture of a width and height. One outside is
+    /// the middle of the first pixel.
+    #[inline(always)]
+    pub(super) fn of((column, row): (f64, f64), (width, height): (f64, f64)) -> Self {
         // NaN is not inside.
         let is_inside = (column >= 0.0) & (column < width) & (row >= 0.0) & (row < height);
-        let (column, row) = if is_inside { (column - 0.5, row - 0.5) } else { (0.0, 0.0) };
-        let (x, y) = (floor(column), floor(row));
-        self.columns[index] = x;
-        self.rows[index] = y;
-        self.across[index] = column - f64::from(x);
-        self.down[index] = row - f64::from(y);
-        self.is_inside[index] = is_inside;
+        let (x, y) = if is_inside { (column - 0.5, row - 0.5) } else { (0.0, 0.0) };
+        let (column, row) = (floor(x), floor(y));
+        let (across, down) = (x - f64::from(column), y - f64::from(row));
+        Self { column, row, across, down, is_inside }
     }
 }
 

@@ -1,22 +1,22 @@
 //! Rows of any warp that mixes pixels, from a packed picture: each pixel of the result loads the
 //! pixels around its position, all channels at once.
 //!
-//! In reading order: the positions of a row, the sums in float32 (`sums`, `portable` and `avx2`),
-//! the bytes, and the values that are doubtful.
+//! In reading order: the positions of a row, the sums in float32 and their bytes (`sums`, with
+//! `portable` and `avx2`), and the values that are doubtful.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
 mod sums;
 
-use super::interpolate::Block;
+use super::interpolate::Place;
 use super::packed::{PIXEL_BYTES, Packed};
-use super::taps::{Taps, bounds};
+use super::taps::Taps;
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::{BLOCK, Kernel, run};
-use sums::Row;
+use sums::{Pixels, Row};
 
 /// Rows of `warp`, whose picture is packed when the first is written; those of a picture that is
 /// too large are left to `others`.
@@ -36,11 +36,19 @@ pub(super) fn scatter<'a>(
         let size = from.size();
         row.set_length(out[0].len());
         run(cpu, Locate { map: &map, size, stride: packed.stride() as u32, taps, row: &mut row });
-        if row.is_inside.contains(&true) {
-            sums::compute(cpu, packed, taps, &mut row);
+        if !row.is_inside {
+            out.into_iter().zip(warp.fill).for_each(|(out, fill)| out.fill(fill));
+            return;
         }
+        sums::compute(cpu, packed, taps, &mut row);
+        sums::make_pixels(cpu, &mut row, warp.fill, taps.error());
         let doubt = Doubt { map: &map, size, packed, taps };
-        run(cpu, Finish { row: &row, out, fill: warp.fill, error: taps.error(), doubt });
+        for (number, block) in row.blocks.iter_mut().enumerate() {
+            if block.is_doubtful {
+                doubt.settle_block(number * BLOCK, block);
+            }
+        }
+        sums::separate(cpu, &row, out);
     })
 }
 
@@ -59,93 +67,53 @@ impl Kernel for Locate<'_> {
     #[inline(always)]
     fn compute(self) {
         let Self { map, size, stride, taps, row } = self;
-        let [mut is_across, mut is_down] = [false; 2];
-        for first in (0..row.offsets.len()).step_by(BLOCK) {
-            let block = Block::of(map, first, size);
-            let offsets: &mut [u32; BLOCK] =
-                row.offsets[first..].first_chunk_mut().expect("a row has whole blocks");
-            for index in 0..BLOCK {
-                offsets[index] = Packed::offset(stride, block.columns[index], block.rows[index]);
-            }
-            row.is_inside[first..][..BLOCK].copy_from_slice(&block.is_inside);
-            for (weights, distances, is_mixed) in [
-                (&mut row.across, &block.across, &mut is_across),
-                (&mut row.down, &block.down, &mut is_down),
-            ] {
-                let [first_taps, second, third, fourth] = weights;
-                let [first_taps, second, third, fourth] =
-                    [first_taps, second, third, fourth].map(|weights| {
-                        let block: &mut [f32; BLOCK] =
-                            weights[first..].first_chunk_mut().expect("a row has whole blocks");
-                        block
-                    });
+        let sides = (size.0 as f64, size.1 as f64);
+        for (number, pixels) in row.blocks.iter_mut().enumerate() {
+            let first = number * BLOCK;
+            // Affine maps and perspectives in loops of their own.
+            if map.divisor.is_none() {
                 for index in 0..BLOCK {
-                    let distance = distances[index] as f32;
-                    *is_mixed |= distances[index] != 0.0;
-                    let weights = taps.weights(distance);
-                    [first_taps[index], second[index], third[index], fourth[index]] = weights;
+                    let place = Place::of(map.affine(first + index), sides);
+                    put(pixels, index, stride, place);
+                }
+            } else {
+                for index in 0..BLOCK {
+                    put(pixels, index, stride, Place::of(map.at(first + index), sides));
                 }
             }
         }
-        (row.is_across, row.is_down) = (is_across, is_down);
+        let (mut is_inside, mut is_across) = (0, false);
+        for pixels in &mut row.blocks {
+            for index in 0..BLOCK {
+                is_inside |= pixels.inside[index];
+            }
+            let [across, down] = &pixels.distances;
+            for index in 0..BLOCK {
+                is_across |= across[index] != 0.0;
+            }
+            weigh(taps, across, &mut pixels.across);
+            weigh(taps, down, &mut pixels.down);
+        }
+        (row.is_inside, row.is_across) = (is_inside != 0, is_across);
     }
 }
 
-/// Makes bytes of the sums of a row.
-struct Finish<'a> {
-    row: &'a Row,
-    out: [&'a mut [u8]; 3],
-    fill: [u8; 4],
-    error: f32,
-    doubt: Doubt<'a>,
+/// Puts a place.
+#[inline(always)]
+fn put(pixels: &mut Pixels, index: usize, stride: u32, place: Place) {
+    pixels.offsets[index] = Packed::offset(stride, place.column, place.row);
+    pixels.inside[index] = if place.is_inside { u32::MAX } else { 0 };
+    // A distance above 0 stays above 0.
+    pixels.distances[0][index] = place.across as f32;
+    pixels.distances[1][index] = place.down as f32;
 }
 
-/// Bytes of a block.
-const BYTES: usize = BLOCK * PIXEL_BYTES;
-
-impl Kernel for Finish<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn compute(self) {
-        let Self { row, out: [red, green, blue], fill, error, doubt } = self;
-        let fill = u32::from_le_bytes(fill);
-        for first in (0..red.len()).step_by(BLOCK) {
-            let sums: &[f32; BYTES] =
-                row.sums.as_flattened()[PIXEL_BYTES * first..].first_chunk().expect("whole blocks");
-            let (mut least, mut most) = ([0; BYTES], [0; BYTES]);
-            for index in 0..BYTES {
-                [least[index], most[index]] = bounds(sums[index], error);
-            }
-            let is_inside: &[bool; BLOCK] =
-                row.is_inside[first..].first_chunk().expect("whole blocks");
-            let (pixels, others) = (least.as_chunks::<4>().0, most.as_chunks::<4>().0);
-            let mut values = [0; BLOCK];
-            let mut doubts = [0; BLOCK];
-            for index in 0..BLOCK {
-                let [value, other] = [pixels, others].map(|it| u32::from_le_bytes(it[index]));
-                values[index] = if is_inside[index] { value } else { fill };
-                doubts[index] = if is_inside[index] { value ^ other } else { 0 };
-            }
-            let mut doubtful = 0;
-            for doubt in &doubts {
-                doubtful |= doubt;
-            }
-            if doubtful != 0 {
-                for (index, differs) in doubts.iter().enumerate().filter(|(_, it)| **it != 0) {
-                    let offset = row.offsets[first + index];
-                    values[index] = doubt.settle(first + index, offset, values[index], *differs);
-                }
-            }
-            let count = BLOCK.min(red.len() - first);
-            for (plane, shift) in [(&mut *red, 0), (&mut *green, 8), (&mut *blue, 16)] {
-                let mut bytes = [0; BLOCK];
-                for index in 0..BLOCK {
-                    bytes[index] = (values[index] >> shift) as u8;
-                }
-                plane[first..][..count].copy_from_slice(&bytes[..count]);
-            }
-        }
+/// The weights for distances.
+#[inline(always)]
+fn weigh(taps: Taps, distances: &[f32; BLOCK], weights: &mut [[f32; BLOCK]; 4]) {
+    let [first, second, third, fourth] = weights;
+    for index in 0..BLOCK {
+        [first[index], second[index], third[index], fourth[index]] = taps.weights(distances[index]);
     }
 }
 
@@ -158,9 +126,17 @@ struct Doubt<'a> {
 }
 
 impl Doubt<'_> {
+    /// Settles the doubtful pixels of a block that begins at a column.
+    fn settle_block(&self, first: usize, pixels: &mut Pixels) {
+        let doubts = pixels.doubts.iter().enumerate().filter(|(_, differs)| **differs != 0);
+        for (index, differs) in doubts {
+            let (offset, value) = (pixels.offsets[index], &mut pixels.values[index]);
+            *value = self.settle(first + index, offset, *value, *differs);
+        }
+    }
+
     /// The pixel of a column as Pillow computes it, where it differs from a pixel that is right in
     /// all other channels.
-    #[inline(never)]
     fn settle(&self, column: usize, offset: u32, pixel: u32, differs: u32) -> u32 {
         let (bytes, stride) = (self.packed.bytes(), self.packed.stride());
         // The pixels around, row by row: those that are weighed.
@@ -206,7 +182,8 @@ impl Doubt<'_> {
 
     /// How far the position of a column lies behind the pixel in front of it, across and down.
     fn distances(&self, column: usize) -> (f64, f64) {
-        let block = Block::of(self.map, column, self.size);
-        (block.across[0], block.down[0])
+        let sides = (self.size.0 as f64, self.size.1 as f64);
+        let place = Place::of(self.map.at(column), sides);
+        (place.across, place.down)
     }
 }

@@ -4,11 +4,17 @@
 //! All columns of such a row lie at the same distance behind a column of the source, so that the
 //! pixels around them are rows of bytes beside one another, weighed by the same numbers.
 
-use super::taps::{Taps, bounds};
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod portable;
+mod weigh;
+
+use super::taps::Taps;
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
-use crate::vector::{BLOCK, Kernel, run};
+use crate::vector::BLOCK;
+use weigh::{Weighed, weigh};
 
 /// Positions up to here have more than 20 bits behind the point that are exact.
 const POSITION_MAX: f64 = (1 << 20) as f64;
@@ -130,16 +136,16 @@ impl Slide {
                 continue;
             };
             // One of the two is 0.
-            let (distance, doubtful) =
-                ((self.distance.0 + self.distance.1) as f32, &mut buffers.doubtful);
-            doubtful.clear();
+            let distance = (self.distance.0 + self.distance.1) as f32;
             let (weights, error) = (taps.weights(distance), taps.error());
+            buffers.doubtful.clear();
+            let doubtful = &mut buffers.doubtful;
             match taps {
                 Taps::Two => {
                     let (lines, weights) = ([lines[1], lines[2]], [weights[1], weights[2]]);
-                    run(cpu, Weigh { lines, weights, error, out, doubtful });
+                    weigh(cpu, Weighed { lines, weights, error, out, doubtful });
                 }
-                Taps::Four => run(cpu, Weigh { lines, weights, error, out, doubtful }),
+                Taps::Four => weigh(cpu, Weighed { lines, weights, error, out, doubtful }),
             }
             for index in &buffers.doubtful {
                 let bytes = lines.map(|line| line[*index]);
@@ -167,54 +173,4 @@ fn pad(row: &[u8], column: i64, count: usize, line: &mut Vec<u8>) {
     let end = (first + wanted as i64).min(row.len() as i64) as usize;
     line.extend_from_slice(&row[first.max(0) as usize..end]);
     line.resize(wanted + BLOCK, row[row.len() - 1]);
-}
-
-/// Weighs as many bytes side by side as it has lines, each of which goes on for a block behind the
-/// end of the output.
-struct Weigh<'a, const TAPS: usize> {
-    lines: [&'a [u8]; TAPS],
-    weights: [f32; TAPS],
-    error: f32,
-    out: &'a mut [u8],
-    /// Gets the positions of values that are doubtful.
-    doubtful: &'a mut Vec<usize>,
-}
-
-impl<const TAPS: usize> Kernel for Weigh<'_, TAPS> {
-    type Output = ();
-
-    #[inline(always)]
-    fn compute(self) {
-        let Self { lines, weights, error, out, doubtful } = self;
-        for first in (0..out.len()).step_by(BLOCK) {
-            let count = BLOCK.min(out.len() - first);
-            let blocks: [&[u8; BLOCK]; TAPS] = lines.map(|line| {
-                line[first..].first_chunk().expect("a line goes on for a block behind its end")
-            });
-            let (mut least, mut most) = ([0; BLOCK], [0; BLOCK]);
-            for index in 0..BLOCK {
-                let mut sum = 0.0;
-                for tap in 0..TAPS {
-                    sum += weights[tap] * f32::from(blocks[tap][index]);
-                }
-                [least[index], most[index]] = bounds(sum, error);
-            }
-            // Equal bytes are their own weighted mean.
-            let mut doubts = [0; BLOCK];
-            for index in 0..BLOCK {
-                let byte = blocks[1 % TAPS][index];
-                let mut is_flat = true;
-                for block in &blocks {
-                    is_flat &= block[index] == byte;
-                }
-                doubts[index] = u8::from((least[index] != most[index]) & !is_flat);
-                least[index] = if is_flat { byte } else { least[index] };
-            }
-            out[first..][..count].copy_from_slice(&least[..count]);
-            if doubts[..count].contains(&1) {
-                let found = doubts[..count].iter().enumerate().filter(|(_, doubt)| **doubt == 1);
-                doubtful.extend(found.map(|(index, _)| first + index));
-            }
-        }
-    }
 }
