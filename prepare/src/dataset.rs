@@ -357,18 +357,16 @@ impl Dataset {
     }
 
     /// Bytes of the longest value of each of these columns in this dataset, those of padding
-    /// included, where pictures have at most the height and width of `limit`, and `limit` is `None`
-    /// where all have the same.
+    /// included, where the pictures of each column of [`Recipe::images`] have at most these heights
+    /// and widths; `limits` is empty where all have the same.
     ///
     /// Reads all of the columns whose length varies, and nothing for the others.
     pub fn value_bytes_max(
         &self,
         columns: &BatchColumns,
-        (recipe, limit): (&Recipe, Option<(u32, u32)>),
+        (recipe, limits): (&Recipe, &[(u32, u32)]),
         interrupt: &Interrupt,
     ) -> Result<Vec<u64>, Error> {
-        let (height, width) = limit.unwrap_or((1, 1));
-        let pixels = u64::from(height).saturating_mul(u64::from(width));
         let mut longest = vec![0; columns.len()];
         for (column, longest) in columns.as_slice().iter().zip(&mut longest) {
             let row_bytes = column.kind.row_bytes().expect("columns were checked");
@@ -377,7 +375,20 @@ impl Dataset {
                 continue;
             }
             let has_sizes = column.kind.is_padded() || column.kind.rank_of_shapes() > 0;
-            let is_image = column.source == ColumnSource::Image;
+            let (is_image, index) = match column.source {
+                ColumnSource::Image => (true, 0),
+                ColumnSource::View(index) => (true, index),
+                ColumnSource::PaddingMask(index) => (false, index),
+                // Targets are those of the only picture.
+                ColumnSource::Label
+                | ColumnSource::Key
+                | ColumnSource::Sample
+                | ColumnSource::Further(_)
+                | ColumnSource::Target(_)
+                | ColumnSource::ImageSize(_) => (false, 0),
+            };
+            let (height, width) = limits.get(index).copied().unwrap_or((1, 1));
+            let pixels = u64::from(height).saturating_mul(u64::from(width));
             // Masks of objects, of which a sample has any number.
             let is_list = match &column.kind {
                 ColumnKind::PaddedRagged { .. } => true,
@@ -389,9 +400,10 @@ impl Dataset {
                 | ColumnKind::Padded { .. } => false,
             };
             if has_sizes && !is_list {
-                let channels = if is_image { recipe.images()[0].result.channels } else { 1 };
+                let images = &recipe.images()[index];
+                let channels = if is_image { images.result.channels } else { 1 };
                 let bytes = u64::from(channels) * column.kind.element().bytes();
-                *longest = pixels.saturating_mul(bytes);
+                *longest = pixels.saturating_mul(bytes).saturating_mul(images.pictures() as u64);
                 continue;
             }
             for record_batch in 0..self.record_batches() {
@@ -408,8 +420,8 @@ impl Dataset {
                     | ColumnSource::View(_)
                     | ColumnSource::Label
                     | ColumnSource::Sample
-                    | ColumnSource::ImageSize
-                    | ColumnSource::PaddingMask => 0,
+                    | ColumnSource::ImageSize(_)
+                    | ColumnSource::PaddingMask(_) => 0,
                 };
                 *longest = bytes.max(*longest);
             }

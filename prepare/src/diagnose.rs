@@ -121,9 +121,9 @@ impl Diagnose for Error {
                     .or_set(Setting::Collate, Change::To("pad".to_owned()))
                     .or_set(Setting::Collate, Change::To("list".to_owned())),
             ),
-            Self::CollateViews { .. } => Some(
-                Remedy::set(Setting::Collate, Change::To("stack".to_owned()))
-                    .or("use a recipe without views and without several crops"),
+            Self::CollateViews { column, .. } => Some(
+                Remedy::set(Setting::Collate, Change::To("pad".to_owned()))
+                    .or(format!("use a view with `count = 1` for each picture of {column:?}")),
             ),
             Self::CollateOnBatches { operation, .. } => Some(
                 Remedy::advice(format!("remove `{operation}`"))
@@ -140,7 +140,10 @@ impl Diagnose for Error {
                     .or("use the dataset that it was prepared from")
                     .or("set `max_size` of `collate`"),
             ),
-            Self::ViewShape { .. } => Some("end the view with a crop or an exact resize".into()),
+            Self::ViewShape { .. } => Some(
+                Remedy::advice("end the view with a crop or an exact resize")
+                    .or_set(Setting::Collate, Change::To("pad".to_owned())),
+            ),
             // Nothing is wrong, or no user's input leads here.
             Self::Interrupted | Self::NoSuchBatch { .. } | Self::OutputTooSmall { .. } => None,
         }

@@ -337,21 +337,26 @@ pub enum Error {
     /// The recipe's output depends on the picture, so no batch can be made.
     #[error("the recipe's result has no fixed shape")]
     NoFixedShape,
-    /// Several pictures of a sample, of which not each can have a size of its own.
-    #[error("`collate` is \"{mode}\", but the recipe gives several pictures of each sample")]
+    /// Several pictures of a sample in one column, of which not each can have a shape of its own.
+    #[error(
+        "`collate` is \"{mode}\", but the recipe gives several pictures of each sample in the \
+         column {column:?}"
+    )]
     CollateViews {
         /// Mode of `collate`.
         mode: &'static str,
+        /// The column.
+        column: String,
     },
     /// An operation on batches, which takes pictures of one size.
     #[error(
-        "`collate` is \"{mode}\", but `{operation}` of the recipe takes batches of pictures of one \
-         size"
+        "`collate` is \"{mode}\", but `{operation}` of the recipe mixes the pictures of a batch, \
+         which takes pictures of one size"
     )]
     CollateOnBatches {
         /// Mode of `collate`.
         mode: &'static str,
-        /// The first operation on batches.
+        /// The first operation that mixes pictures.
         operation: &'static str,
     },
     /// Options of `collate` that do not fit the recipe.
@@ -386,7 +391,7 @@ pub enum Error {
     NoLabels {
         /// Dataset folder.
         path: PathBuf,
-        /// The first operation on batches.
+        /// The first operation that mixes pictures.
         operation: &'static str,
     },
     /// A sample whose label is not one of the classes that the recipe names. The sample is sound.

@@ -36,10 +36,10 @@ impl Job {
         interrupt: &Interrupt,
     ) -> Result<Vec<u64>, Error> {
         let collate = self.columns.collate();
-        let limit = match collate.takes_sizes() {
-            true => Some(self.dataset.picture_limit(&self.recipe, collate, interrupt)?),
-            false => None,
+        let limits = match collate.takes_sizes() {
+            true => self.dataset.picture_limits(&self.recipe, collate, interrupt)?,
+            false => Vec::new(),
         };
-        self.dataset.value_bytes_max(columns, (&self.recipe, limit), interrupt)
+        self.dataset.value_bytes_max(columns, (&self.recipe, &limits), interrupt)
     }
 }

@@ -3,7 +3,7 @@
 use crate::sizes::PictureSizes;
 use crate::{Dataset, Error};
 use meetpoint_format::column::Collate;
-use meetpoint_format::recipe::Recipe;
+use meetpoint_format::recipe::{Images, Recipe};
 use meetpoint_kernels::{Interrupt, probe};
 use std::sync::Arc;
 
@@ -58,24 +58,27 @@ impl Dataset {
         Ok(None)
     }
 
-    /// Height and width that no picture of a recipe exceeds in a batch that `collate` makes: as its
-    /// `max_size` says, or as follows from the operations, or from these and the sizes of all
-    /// pictures of the dataset, which are read for it.
-    pub(crate) fn picture_limit(
+    /// Height and width that no picture of each column of [`Recipe::images`] exceeds in a batch
+    /// that `collate` makes: as its `max_size` says, or as follows from the operations, or from
+    /// these and the sizes of all pictures of the dataset, which are read for it.
+    pub(crate) fn picture_limits(
         &self,
         recipe: &Recipe,
         collate: Collate,
         interrupt: &Interrupt,
-    ) -> Result<(u32, u32), Error> {
-        if let Some(size) = collate.max_size().or_else(|| recipe.sizes(None).limit()) {
-            return Ok(collate.rounded(size));
-        }
-        let sizes = self.picture_sizes(&mut |_, _| interrupt.check().is_ok())?;
-        let mut most = (1, 1);
-        for size in sizes.all().flatten() {
-            let (height, width) = recipe.sizes(Some(size)).most;
-            most = (most.0.max(height), most.1.max(width));
-        }
-        Ok(collate.rounded(most))
+    ) -> Result<Vec<(u32, u32)>, Error> {
+        let limit = |images: &Images| {
+            if let Some(size) = collate.max_size().or_else(|| images.sizes(None).limit()) {
+                return Ok(collate.rounded(size));
+            }
+            let sizes = self.picture_sizes(&mut |_, _| interrupt.check().is_ok())?;
+            let mut most = (1, 1);
+            for size in sizes.all().flatten() {
+                let (height, width) = images.sizes(Some(size)).most;
+                most = (most.0.max(height), most.1.max(width));
+            }
+            Ok(collate.rounded(most))
+        };
+        recipe.images().iter().map(limit).collect()
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use meetpoint_format::column::{Collate, VARIES};
-use meetpoint_format::recipe::{Recipe, TensorSpec};
+use meetpoint_format::recipe::{Operation, Recipe, TensorSpec};
 
 /// Shape, type and layout of each picture of a recipe; of its first view, where it has views. An
 /// error where one of them has no fixed shape.
@@ -28,15 +28,17 @@ pub fn collated_shape(recipe: &Recipe, collate: Collate) -> Result<TensorSpec, E
     if !collate.takes_sizes() {
         return fixed_shape(recipe);
     }
-    if !recipe.gives_one_picture() {
-        return Err(Error::CollateViews { mode: collate.mode() });
+    let of_several = recipe.images().iter().find(|images| images.pictures() > 1);
+    if let (Collate::List(_), Some(images)) = (collate, of_several) {
+        return Err(Error::CollateViews { mode: collate.mode(), column: images.column.clone() });
     }
     let (_, on_batches) = recipe.split();
-    if let Some(operation) = on_batches.first() {
+    if let Some(operation) = on_batches.iter().find_map(Operation::mixer_of_tensors) {
         let (mode, operation) = (collate.mode(), operation.name());
         return Err(Error::CollateOnBatches { mode, operation });
     }
-    let result = recipe.images()[0].result;
-    collate.check(result)?;
-    Ok(result.tensor((VARIES, VARIES)))
+    for images in recipe.images() {
+        collate.check(images.result)?;
+    }
+    Ok(recipe.images()[0].result.tensor((VARIES, VARIES)))
 }

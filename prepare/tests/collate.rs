@@ -17,6 +17,7 @@ use meetpoint_format::dataset::{
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_kernels::{Cpu, Error as PictureError, Interrupt, SampleId, TargetProblem, Tensor};
+use meetpoint_prepare::cache::{CacheSettings, CacheSlot};
 use meetpoint_prepare::{
     Action, BatchMemory, CpuPreparer, Dataset, Error, Job, MemoryKind, OnError, OnePreparer,
     Preparer,
@@ -50,6 +51,13 @@ const TARGETS: &str = "
     fill = 255
 ";
 
+/// A PNG for each object.
+const OBJECTS: &str = "
+    [targets.objects]
+    kind = 'mask'
+    fill = 255
+";
+
 const MASKS: &str = "
     [targets.masks]
     kind = 'mask'
@@ -65,6 +73,8 @@ struct Made {
     damaged: Option<u64>,
     /// A target of sample 4 that does not fit its picture.
     misfit: Option<Misfit>,
+    /// Whether samples have labels.
+    labels: bool,
 }
 
 /// What does not fit a picture.
@@ -74,6 +84,10 @@ enum Misfit {
     Box,
     /// A mask of another size.
     Mask,
+    /// A mask of an object with another size.
+    Object,
+    /// A mask that is null.
+    Null,
 }
 
 impl Made {
@@ -83,7 +97,7 @@ impl Made {
 
     fn empty() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, is_uniform: false, damaged: None, misfit: None }
+        Self { folder, is_uniform: false, damaged: None, misfit: None, labels: false }
     }
 
     fn written(self) -> (Self, Arc<Dataset>) {
@@ -105,13 +119,26 @@ impl Made {
 
     /// A grey PNG.
     fn png(&self, sample: u64) -> Vec<u8> {
+        self.png_of(sample, &self.mask(sample))
+    }
+
+    fn png_of(&self, sample: u64, elements: &[u8]) -> Vec<u8> {
         let (height, width) = self.size(sample);
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, width, height);
         encoder.set_color(png::ColorType::Grayscale);
         encoder.set_depth(png::BitDepth::Eight);
-        encoder.write_header().unwrap().write_image_data(&self.mask(sample)).unwrap();
+        encoder.write_header().unwrap().write_image_data(elements).unwrap();
         bytes
+    }
+
+    /// A PNG of the mask of an object: that of the picture, with 20 more for each object before.
+    fn object(&self, sample: u64, at: u64) -> Vec<u8> {
+        let elements: Vec<u8> =
+            self.mask(sample).iter().map(|element| element + 20 * at as u8).collect();
+        // That of another sample has another size.
+        let of = if self.misfit == Some(Misfit::Object) && sample == 4 { 5 } else { sample };
+        if of != sample { self.png(of) } else { self.png_of(sample, &elements) }
     }
 
     /// The further columns of all samples.
@@ -121,6 +148,7 @@ impl Made {
         // The mask of another sample has another size.
         let mask = |sample| self.png(if of(sample, Misfit::Mask) { 5 } else { sample });
         let pngs: Vec<Vec<u8>> = all().map(mask).collect();
+        let masks = all().zip(&pngs).map(|(it, png)| (!of(it, Misfit::Null)).then_some(png));
         let corners = all().flat_map(|sample| {
             let count = sample % 3;
             let left = if of(sample, Misfit::Box) { 100.0 } else { 0.0 };
@@ -131,9 +159,11 @@ impl Made {
         let labels = all().map(|it| Some((0..it % 3).map(|at| Some(at.cast_signed()))));
         let mut columns: Vec<(&str, ArrayRef)> = vec![
             ("boxes", boxes),
-            ("mask", Arc::new(BinaryArray::from_iter_values(&pngs))),
+            ("mask", Arc::new(BinaryArray::from_iter(masks))),
             ("labels", Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(labels))),
         ];
+        let objects = all().map(|sample| (0..sample % 3).map(move |at| self.object(sample, at)));
+        columns.push(("objects", files(objects.map(Iterator::collect))));
         if self.is_uniform {
             let (height, width) = self.size(0);
             let objects =
@@ -159,7 +189,8 @@ impl Made {
             longest = longest.max(image.len() as u64);
             let extra = Some((Arc::clone(&further), sample as usize));
             let key = format!("{sample}.png");
-            encoder.push(Row { key, image, label: None, entry_points: None, extra }).unwrap();
+            let label = self.labels.then_some((sample % 3) as i32);
+            encoder.push(Row { key, image, label, entry_points: None, extra }).unwrap();
         }
         let made = encoder.finish().unwrap();
         let folder = self.folder.path();
@@ -182,6 +213,11 @@ impl Made {
             samples: SAMPLES,
             image_bytes: SAMPLES * longest,
             image_bytes_max: longest,
+            labels: ["a", "b", "c"]
+                .into_iter()
+                .take(3 * usize::from(self.labels))
+                .map(str::to_owned)
+                .collect(),
             parts: vec![part],
             stored: Some(Stored::default()),
             ..Manifest::new(&columns, provenance)
@@ -196,6 +232,13 @@ fn lists(values: ArrayRef, lengths: impl Iterator<Item = u64>) -> ArrayRef {
     let item = Field::new("item", values.data_type().clone(), true);
     let lengths = OffsetBuffer::from_lengths(lengths.map(|it| it as usize));
     Arc::new(ListArray::new(Arc::new(item), lengths, values, None))
+}
+
+/// A list of files for each sample.
+fn files(samples: impl Iterator<Item = Vec<Vec<u8>>>) -> ArrayRef {
+    let samples: Vec<Vec<Vec<u8>>> = samples.collect();
+    let all: ArrayRef = Arc::new(BinaryArray::from_iter_values(samples.iter().flatten()));
+    lists(all, samples.iter().map(|files| files.len() as u64))
 }
 
 /// Values of `length` inner ones each.
@@ -398,6 +441,194 @@ fn masks_of_pictures_of_different_sizes_are_stored_as_png() {
     assert_eq!(first.column("mask").value(0).unwrap().len(), axes[0] * axes[1]);
 }
 
+#[test]
+fn a_file_for_each_object_moves_with_pictures_of_any_size() {
+    let (_made, dataset) = Made::new(false, None);
+    let recipe = format!("{OPERATIONS}{TARGETS}{OBJECTS}");
+    let names = ["image", "mask", "objects"];
+    let of = |collate| First::of(job(&dataset, &recipe, &names, collate));
+    let (padded_batch, listed) = (of(pad(4, 0.0)), of(Collate::List(List::default())));
+    let axes = lengths(&padded_batch.axes("objects"));
+    assert_eq!(axes, lengths(&padded_batch.axes("mask")));
+    for (at, &sample) in listed.samples.iter().enumerate() {
+        let mask = listed.column("mask").value(at).unwrap();
+        let sides = listed.column("mask").shape(at).unwrap();
+        let count = (sample % 3).cast_signed();
+        let shape = [&[count], &sides[..]].concat();
+        assert_eq!(listed.column("objects").shape(at).unwrap(), shape);
+        let objects = (0..count).flat_map(|n| mask.iter().map(move |it| it + 20 * n as u8));
+        let objects: Vec<u8> = objects.collect();
+        assert_eq!(listed.column("objects").value(at).unwrap(), objects);
+        let from: Vec<usize> = sides.iter().map(|side| *side as usize).collect();
+        let each = objects.chunks_exact(mask.len());
+        let all: Vec<u8> = each.flat_map(|own| padded(own, &from, &axes, &[255])).collect();
+        assert_eq!(padded_batch.column("objects").value(at).unwrap(), all);
+    }
+    // Pictures of one size need neither.
+    let crop = format!(
+        "[[operation]]\nname = 'decode'\n[[operation]]\nname = 'center_crop'\nsize = 6\n\
+         {TARGETS}{OBJECTS}"
+    );
+    let stacked = First::of(job(&dataset, &crop, &names, Collate::Stack));
+    for (at, sample) in stacked.samples.iter().enumerate() {
+        let value = stacked.column("objects").value(at).unwrap();
+        assert_eq!(value.len() as u64, sample % 3 * 36);
+        let first = value.get(..36).unwrap_or(&[]);
+        assert_eq!(first, &stacked.column("mask").value(at).unwrap()[..first.len()]);
+    }
+    // As an ordinary column, byte strings in lists have no form.
+    let error = job(&dataset, OPERATIONS, &["image", "objects"], pad(1, 0.0)).batch_columns();
+    let Err(Error::Columns { source, .. }) = error else { panic!("{error:?}") };
+    assert_eq!(source.column(), Some("objects"));
+}
+
+/// Views of sizes of their own, one of which has two pictures.
+const VIEWS: &str = "
+    operation = [{ name = 'decode' }]
+    [[views]]
+    column = 'large'
+    operations = [{ name = 'random_shortest_size', min_size = [10, 13, 17] }]
+    [[views]]
+    column = 'small'
+    count = 2
+    operations = [
+        { name = 'random_shortest_size', min_size = [4, 6, 7, 9] },
+        { name = 'to_dtype', dtype = 'float32' },
+        { name = 'layout', layout = 'NCHW' },
+    ]
+";
+
+#[test]
+fn each_view_is_padded_to_its_own_largest_size() {
+    let (_made, dataset) = Made::new(false, None);
+    let names =
+        ["large", "large_size", "small", "small_size", "small_padding_mask", "large_padding_mask"];
+    let first = First::of(job(&dataset, VIEWS, &names, pad(4, 9.0)));
+    let Job { dataset, recipe, .. } = &first.job;
+    let mut one = OnePreparer::new(dataset, recipe, Cpu::detect()).unwrap();
+    let id = |sample| SampleId { seed: SEED, epoch: 0, sample };
+    let alone: Vec<Vec<Vec<Tensor>>> =
+        first.samples.iter().map(|&sample| one.prepare_all(sample, id(sample)).unwrap()).collect();
+    let nine = 9.0_f32.to_le_bytes();
+    for (index, name, fill) in [(0, "large", &[9][..]), (1, "small", &nine[..])] {
+        let all = || alone.iter().flat_map(|views| &views[index]);
+        let most = |side: fn(&Tensor) -> u32| all().map(side).max().unwrap().next_multiple_of(4);
+        let (height, width) = (most(|it| it.spec.height), most(|it| it.spec.width));
+        let of_one = if index == 0 { vec![height, width, 3] } else { vec![3, height, width] };
+        let outer = if index == 0 { vec![] } else { vec![2] };
+        assert_eq!(first.axes(name), [outer.clone(), of_one.clone()].concat());
+        let mask = format!("{name}_padding_mask");
+        assert_eq!(first.axes(&mask), [outer, vec![height, width]].concat());
+        let sizes: std::collections::HashSet<_> =
+            all().map(|it| (it.spec.height, it.spec.width)).collect();
+        assert!(sizes.len() > 3, "{sizes:?}");
+        for (at, views) in alone.iter().enumerate() {
+            let (mut pixels, mut padding, mut sides) = (Vec::new(), Vec::new(), Vec::new());
+            for tensor in &views[index] {
+                let from = lengths(&tensor.spec.axes());
+                pixels.extend(padded(&tensor.data, &from, &lengths(&of_one), fill));
+                let (high, wide) = (tensor.spec.height, tensor.spec.width);
+                let inside = vec![0; (high * wide) as usize];
+                let to = lengths(&[height, width]);
+                padding.extend(padded(&inside, &lengths(&[high, wide]), &to, &[1]));
+                sides.extend([high, wide].map(|side| i64::from(side).to_le_bytes()).concat());
+            }
+            assert_eq!(first.column(name).value(at).unwrap(), pixels, "{name} {at}");
+            assert_eq!(first.column(&mask).value(at).unwrap(), padding, "{name} {at}");
+            let size = format!("{name}_size");
+            assert_eq!(first.column(&size).value(at).unwrap(), sides, "{name} {at}");
+        }
+    }
+    // A list has the shapes of views with one picture each.
+    let list = Collate::List(List::default());
+    let single = VIEWS.replace("count = 2", "count = 1");
+    let listed = First::of(job(dataset, &single, &["small", "large"], list));
+    for (at, views) in alone.iter().enumerate() {
+        for (name, tensor) in [("large", &views[0][0]), ("small", &views[1][0])] {
+            let shape: Vec<i64> = tensor.spec.axes().into_iter().map(i64::from).collect();
+            assert_eq!(listed.column(name).shape(at).unwrap(), shape);
+            assert_eq!(listed.column(name).value(at).unwrap(), tensor.data);
+        }
+    }
+    let refused = |columns: &[&str], collate| {
+        job(dataset, VIEWS, columns, collate).batch_columns().unwrap_err()
+    };
+    let several = refused(&["large"], list);
+    let Error::CollateViews { mode: "list", column } = several else { panic!("{several}") };
+    assert_eq!(column, "small");
+    let without = refused(&["large", "small_size"], pad(1, 0.0));
+    let Error::Columns { source, .. } = without else { panic!("{without}") };
+    let (name, image) = ("small_size".to_owned(), "small".to_owned());
+    assert_eq!(source, ColumnError::SizeWithoutImage { name, image });
+}
+
+#[test]
+fn labels_become_rows_beside_pictures_of_different_sizes() {
+    let (_made, dataset) = Made { labels: true, ..Made::empty() }.written();
+    let one_hot = "[[operation]]\nname = 'one_hot'\nnum_classes = 3\nlabel_smoothing = 0.3\n";
+    let sometimes = "[[operation]]\nname = 'random_apply'\np = 0.5\n\
+                     operations = [{ name = 'one_hot', num_classes = 3, label_smoothing = 0.3 }]\n";
+    for on_batches in [one_hot, sometimes] {
+        for collate in [pad(1, 0.0), Collate::List(List::default())] {
+            let recipe = format!("{OPERATIONS}{on_batches}");
+            let first = First::of(job(&dataset, &recipe, &["image", "label"], collate));
+            let plain = First::of(job(&dataset, OPERATIONS, &["image"], collate));
+            for (at, sample) in first.samples.iter().enumerate() {
+                let (off, on) = (0.3_f32 / 3.0, 1.0 - 0.3_f32 + 0.3 / 3.0);
+                let row = (0..3).map(|class| if class == sample % 3 { on } else { off });
+                let values = first.column("label").value(at).unwrap().chunks_exact(4);
+                for (value, expected) in values.zip(row) {
+                    let value = f32::from_le_bytes(value.try_into().unwrap());
+                    assert!((value - expected).abs() < 1e-6, "{value} {expected}");
+                }
+                assert_eq!(first.column("image").value(at), plain.column("image").value(at));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cache_holds_pictures_of_different_sizes() {
+    let (_made, dataset) = Made::new(false, None);
+    let recipe = format!("{OPERATIONS}{TARGETS}{OBJECTS}");
+    let names = ["image", "mask", "objects", "boxes"];
+    for (recipe, names) in [(&recipe[..], &names[..]), (OPERATIONS, &["image", "key"])] {
+        for collate in [pad(4, 3.0), Collate::List(List::default())] {
+            let job = job(&dataset, recipe, names, collate);
+            let settings = CacheSettings { bytes: 4 << 20, operations: None };
+            let cache = CacheSlot::default().open(&job, &settings, 0, false).unwrap();
+            let (mut plain, mut caching) = (preparer(&job).unwrap(), preparer(&job).unwrap());
+            caching.set_cache(cache);
+            for epoch in 0..3 {
+                let (mut expected, mut got) = (memory(&job), memory(&job));
+                let of = plain.prepare(epoch, 0, &mut expected, &mut |_| true).unwrap();
+                let prepared = caching.prepare(epoch, 0, &mut got, &mut |_| true).unwrap();
+                let bytes = of.layout.bytes() as usize;
+                assert_eq!(prepared.layout, of.layout);
+                assert!(got[..bytes] == expected[..bytes], "epoch {epoch}");
+                let hits = if epoch == 0 { 0 } else { SAMPLES as u32 };
+                assert_eq!(prepared.stats.cached, hits);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sample_without_a_target_leaves_the_pictures_before_it_as_they_are() {
+    let (_made, dataset) = Made { misfit: Some(Misfit::Null), ..Made::empty() }.written();
+    let recipe = format!("{OPERATIONS}{TARGETS}");
+    let job = job(&dataset, &recipe, &["image", "mask", "sample"], pad(1, 0.0));
+    let skipping = Job { on_error: OnError::Always(Action::Skip), ..job };
+    let first = First::of(skipping);
+    assert_eq!(first.samples.len() as u64, SAMPLES - 1);
+    let alone = first.alone();
+    let axes = lengths(&first.axes("image"));
+    for (at, tensor) in alone.iter().enumerate() {
+        let expected = padded(&tensor.data, &lengths(&tensor.spec.axes()), &axes, &[0]);
+        assert_eq!(first.column("image").value(at).unwrap(), expected);
+    }
+}
+
 /// Memory that keeps its size, such as a slot.
 struct Fixed(Vec<u8>);
 
@@ -462,13 +693,18 @@ fn recipes_and_columns_that_have_no_such_form_are_refused_by_name() {
     assert!(matches!(error, Error::NoFixedShape));
     let remedy = error.remedy().unwrap().spelled(meetpoint_diagnose::Surface::Python);
     assert!(remedy.contains("set collate to pad"), "{remedy}");
+    let list = Collate::List(List::default());
     let crops = format!("{OPERATIONS}[[operation]]\nname = 'five_crop'\nsize = 4\n");
-    let error = refused(&crops, &["image"], pad(1, 0.0));
-    assert!(matches!(error, Error::CollateViews { mode: "pad" }));
+    let error = refused(&crops, &["image"], list);
+    assert!(matches!(error, Error::CollateViews { mode: "list", .. }));
     let mixed = "[[operation]]\nname = 'decode'\n[[operation]]\nname = 'center_crop'\nsize = 4\n\
                  [[operation]]\nname = 'mix_up'\nnum_classes = 3\n";
     let error = refused(mixed, &["image"], pad(1, 0.0));
     assert!(matches!(error, Error::CollateOnBatches { operation: "mix_up", .. }));
+    let inner = "[[operation]]\nname = 'random_choice'\noperations = [\
+                 { name = 'one_hot', num_classes = 3 }, { name = 'cut_mix', num_classes = 3 }]\n";
+    let error = refused(&format!("{OPERATIONS}{inner}"), &["image"], list);
+    assert!(matches!(error, Error::CollateOnBatches { operation: "cut_mix", .. }), "{error}");
     let error = refused(OPERATIONS, &["image"], pad(1, 300.0));
     assert!(matches!(error, Error::Collate(_)), "{error}");
     let column = |error| match error {
@@ -476,9 +712,9 @@ fn recipes_and_columns_that_have_no_such_form_are_refused_by_name() {
         other => panic!("{other}"),
     };
     let without = column(refused(OPERATIONS, &["image_size"], pad(1, 0.0)));
-    assert_eq!(without, ColumnError::WithoutImage { name: "image_size".to_owned() });
+    let (name, image) = ("image_size".to_owned(), "image".to_owned());
+    assert_eq!(without, ColumnError::SizeWithoutImage { name, image });
     // Nothing is padded in a list, and every picture has one size otherwise.
-    let list = Collate::List(List::default());
     assert_eq!(
         column(refused(OPERATIONS, &["image", "padding_mask"], list)).column(),
         Some("padding_mask")
@@ -487,10 +723,12 @@ fn recipes_and_columns_that_have_no_such_form_are_refused_by_name() {
 
 #[test]
 fn targets_that_do_not_fit_their_picture_name_sample_column_and_remedy() {
-    let recipe = format!("{OPERATIONS}{TARGETS}");
-    for (misfit, wanted) in [(Misfit::Box, "boxes"), (Misfit::Mask, "mask")] {
+    let recipe = format!("{OPERATIONS}{TARGETS}{OBJECTS}");
+    let misfits = [(Misfit::Box, "boxes"), (Misfit::Mask, "mask"), (Misfit::Object, "objects")];
+    for (misfit, wanted) in misfits {
         let (_made, dataset) = Made { misfit: Some(misfit), ..Made::empty() }.written();
-        let job = job(&dataset, &recipe, &["image", "boxes", "mask"], pad(1, 0.0));
+        let names = ["image", "boxes", "mask", "objects"];
+        let job = job(&dataset, &recipe, &names, pad(1, 0.0));
         let outcome = preparer(&job).unwrap().prepare(0, 0, &mut memory(&job), &mut |_| true);
         let error = outcome.unwrap_err();
         assert!(error.is_damage() && error.remedy().is_some());
@@ -500,7 +738,7 @@ fn targets_that_do_not_fit_their_picture_name_sample_column_and_remedy() {
         assert_eq!(column, wanted);
         match (misfit, *problem) {
             (Misfit::Box, TargetProblem::BoxOutside { index: 0, .. })
-            | (Misfit::Mask, TargetProblem::MaskSize { .. }) => {}
+            | (Misfit::Mask | Misfit::Object, TargetProblem::MaskSize { .. }) => {}
             (_, problem) => panic!("{problem}"),
         }
         // One damaged sample, which may be left out.

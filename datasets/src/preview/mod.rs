@@ -87,7 +87,7 @@ pub fn preview(
     let columns = Arc::clone(preparer.columns());
     let mut memory = Vec::new();
     if !is_variable(recipe) {
-        let longest = dataset.value_bytes_max(&columns, (recipe, None), &Interrupt::default())?;
+        let longest = dataset.value_bytes_max(&columns, (recipe, &[]), &Interrupt::default())?;
         let count = u32::try_from(chosen.len()).expect("at most SAMPLES_MAX");
         let bytes = BatchLayout::bytes_max(&columns, count, &longest);
         memory.resize(usize::try_from(bytes).map_err(|_| PreviewError::TooLarge)?, 0_u8);

@@ -256,10 +256,10 @@ pub enum ColumnSource {
     Further(usize),
     /// Such a column that the recipe moves with the image.
     Target(usize),
-    /// Height and width of the picture.
-    ImageSize,
-    /// Which elements of a padded picture are padding.
-    PaddingMask,
+    /// Height and width of the pictures of a column, by its index in [`Recipe::images`].
+    ImageSize(usize),
+    /// Which elements of the padded pictures of a column are padding.
+    PaddingMask(usize),
 }
 
 impl ColumnSource {
@@ -272,8 +272,8 @@ impl ColumnSource {
             | Self::Sample
             | Self::Further(_)
             | Self::Target(_)
-            | Self::ImageSize
-            | Self::PaddingMask => false,
+            | Self::ImageSize(_)
+            | Self::PaddingMask(_) => false,
         }
     }
 }
@@ -298,11 +298,6 @@ impl Column {
     pub const KEY: &'static str = OWN_COLUMNS[1];
     /// Name of the column with the numbers of the samples.
     pub const SAMPLE: &'static str = OWN_COLUMNS[2];
-
-    /// Name of the column with the heights and widths of the images.
-    pub const IMAGE_SIZE: &'static str = "image_size";
-    /// Name of the column that says which elements of padded images are padding.
-    pub const PADDING_MASK: &'static str = "padding_mask";
 
     /// The images of a recipe that makes one picture of each sample.
     pub fn image(spec: &TensorSpec) -> Self {
@@ -335,16 +330,20 @@ impl Column {
         Self { name, kind, source: ColumnSource::Key }
     }
 
-    /// Height and width of each image, without padding: int64 of shape `[2]`.
-    pub fn image_size() -> Self {
-        let kind = ColumnKind::Tensor { element: ElementType::Int64, shape: vec![2] };
-        Self { name: Self::IMAGE_SIZE.to_owned(), kind, source: ColumnSource::ImageSize }
+    /// Height and width of each picture of a column of [`Recipe::images`], without padding: int64
+    /// of shape `[2]`, behind the axes of several pictures.
+    pub fn size_of(index: usize, images: &Images) -> Self {
+        let shape = [&images.outer_axes()[..], &[2]].concat();
+        let kind = ColumnKind::Tensor { element: ElementType::Int64, shape };
+        Self { name: images.size_column(), kind, source: ColumnSource::ImageSize(index) }
     }
 
-    /// For each pixel of a padded image whether it is padding: bool [height, width].
-    pub fn padding_mask() -> Self {
-        let kind = ColumnKind::Padded { element: ElementType::Bool, axes: vec![VARIES; 2] };
-        Self { name: Self::PADDING_MASK.to_owned(), kind, source: ColumnSource::PaddingMask }
+    /// For each pixel of each padded picture of a column whether it is padding: bool
+    /// [height, width], behind the axes of several pictures.
+    pub fn padding_of(index: usize, images: &Images) -> Self {
+        let axes = [&images.outer_axes()[..], &[VARIES; 2]].concat();
+        let kind = ColumnKind::Padded { element: ElementType::Bool, axes };
+        Self { name: images.padding_column(), kind, source: ColumnSource::PaddingMask(index) }
     }
 
     /// Numbers of the samples in the dataset: int64.
@@ -381,7 +380,8 @@ impl ColumnNames {
         let mut names = Self::of(recipe).to_vec();
         if matches!(collate, Collate::Pad(_)) {
             let behind_images = names.len() - 1;
-            names.insert(behind_images, Column::IMAGE_SIZE.to_owned());
+            let sizes = recipe.images().iter().map(Images::size_column);
+            names.splice(behind_images..behind_images, sizes);
         }
         Self::from(names).collated(collate)
     }

@@ -43,6 +43,38 @@ pub fn append_value(
     }
 }
 
+/// Bytes of the length before each file of [`append_files`].
+const LENGTH_BYTES: usize = 8;
+
+/// Appends the byte strings of a list in a row, each behind its length (u64, little-endian).
+pub fn append_files(array: &ArrayRef, row: usize, into: &mut Vec<u8>) -> Result<(), NullValue> {
+    let array = array.as_ref();
+    if array.is_null(row) {
+        return Err(NullValue);
+    }
+    let (files, range) = list(array, row);
+    if range.clone().any(|at| files.is_null(at)) {
+        return Err(NullValue);
+    }
+    for at in range {
+        let file = text(files, at);
+        into.extend_from_slice(&(file.len() as u64).to_le_bytes());
+        into.extend_from_slice(file);
+    }
+    Ok(())
+}
+
+/// The byte strings that [`append_files`] has written one after another.
+pub fn files_of(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (file, rest) = rest.split_at_checked(length)?;
+        bytes = rest;
+        Some(file)
+    })
+}
+
 /// Bytes of the longest value of a further column in an array. Axes that are padded count as 1.
 pub fn value_bytes_max(column: &Column, array: &ArrayRef) -> u64 {
     let row_bytes = column.kind.row_bytes().unwrap_or(u64::MAX);

@@ -61,6 +61,14 @@ pub enum ColumnError {
         /// As named.
         name: String,
     },
+    /// What `collate` gives for the pictures of a column that is not selected.
+    #[error("column {name:?} says something about {image:?}, which is not among the columns")]
+    SizeWithoutImage {
+        /// As named.
+        name: String,
+        /// The column with the pictures.
+        image: String,
+    },
     /// The image of a sample, where the recipe gives views.
     #[error("there is no column {name:?}: the recipe gives the views {}", views.join(", "))]
     Views {
@@ -129,6 +137,7 @@ impl ColumnError {
             | Self::Ambiguous { name }
             | Self::ViewAmbiguous { name }
             | Self::SizeAmbiguous { name }
+            | Self::SizeWithoutImage { name, .. }
             | Self::Views { name, .. }
             | Self::Type { name, .. }
             | Self::Target { name, .. }
@@ -152,6 +161,7 @@ impl Diagnose for ColumnError {
             Self::Type { .. } => "column_type",
             Self::Target { .. } => "target_type",
             Self::NotFiltered { .. } => "column_not_filtered",
+            Self::SizeWithoutImage { .. } => "size_without_image",
             Self::WithoutImage { .. } => "target_without_image",
         }
     }
@@ -177,6 +187,9 @@ impl Diagnose for ColumnError {
                 .or("convert the column and pack again"),
             Self::NotFiltered { name, .. } => {
                 format!("remove {name:?} from `filters` of the target in the recipe").into()
+            }
+            Self::SizeWithoutImage { image, .. } => {
+                Remedy::advice(format!("add {image:?} to the columns")).or("leave this column out")
             }
             Self::WithoutImage { .. } => {
                 Remedy::advice("add \"image\" to the columns").or("leave this column out")

@@ -31,7 +31,7 @@ pub use collate::{COLLATE_SIDE_MAX, Collate, CollateError, List, Pad};
 pub use declaration::{BatchColumns, Column, ColumnKind, ColumnNames, ColumnSource};
 pub use element::ElementType;
 #[cfg(feature = "dataset")]
-pub use encode::{NullValue, append_value, value_bytes_max};
+pub use encode::{NullValue, append_files, append_value, files_of, value_bytes_max};
 pub use error::ColumnError;
 pub use layout::{BatchLayout, COLUMN_ALIGNMENT, Extent};
 pub use limits::{AXES_MAX, COLUMNS_MAX, VARIES};

@@ -1,13 +1,13 @@
 //! The columns of a batch from their names and the schema of a dataset.
 
 use super::collate::Collate;
-use super::limits::AXES_MAX;
-use super::target::{TargetColumn, needed, prepared};
+use super::limits::{AXES_MAX, VARIES};
+use super::target::{StoredTarget, TargetColumn, needed, prepared};
 use super::{
     BatchColumns, COLUMNS_MAX, Column, ColumnError, ColumnKind, ColumnSource, ElementType,
 };
 use crate::dataset::Columns;
-use crate::recipe::{Recipe, TensorSpec};
+use crate::recipe::{Recipe, TargetKind, TensorSpec};
 use arrow_schema::{DataType, Field};
 use meetpoint_diagnose::nearest;
 
@@ -22,7 +22,7 @@ impl BatchColumns {
     ///
     /// Where `collate` takes pictures of different sizes, height and width of `spec` are
     /// [`super::VARIES`], and pictures and masks have the form that it gives them; `image_size`
-    /// and, of padded pictures, `padding_mask` are columns then.
+    /// and, of padded pictures, `padding_mask` are columns then, those of views behind their names.
     ///
     /// # Panics
     ///
@@ -39,17 +39,26 @@ impl BatchColumns {
         if names.len() > COLUMNS_MAX {
             return Err(ColumnError::TooMany { count: names.len() });
         }
-        let columns = names.iter().map(|name| match of_pictures(name, dataset, collate)? {
+        let columns = names.iter().map(|name| match of_pictures(name, dataset, recipe, collate)? {
             Some(column) => Ok(column),
             None => column(name, dataset, (recipe, spec), collate),
         });
         let columns = Self::new(columns.collect::<Result<_, _>>()?)?;
-        let has_images = columns.pictures().next().is_some();
-        let of_images = [ColumnSource::ImageSize, ColumnSource::PaddingMask];
-        let beside = of_images.into_iter().find_map(|source| columns.position_of(source));
-        if let Some(index) = beside.filter(|_| !has_images) {
-            let name = columns.as_slice()[index].name.clone();
-            return Err(ColumnError::WithoutImage { name });
+        for Column { name, source, .. } in columns.as_slice() {
+            let index = match *source {
+                ColumnSource::ImageSize(index) | ColumnSource::PaddingMask(index) => index,
+                ColumnSource::Image
+                | ColumnSource::View(_)
+                | ColumnSource::Label
+                | ColumnSource::Key
+                | ColumnSource::Sample
+                | ColumnSource::Further(_)
+                | ColumnSource::Target(_) => continue,
+            };
+            if columns.position_of(of_recipe(recipe, index)).is_none() {
+                let (name, image) = (name.clone(), recipe.images()[index].column.clone());
+                return Err(ColumnError::SizeWithoutImage { name, image });
+            }
         }
         columns.targets(dataset, (recipe, spec), collate)?;
         Ok(columns)
@@ -62,9 +71,9 @@ impl BatchColumns {
         (recipe, spec): (&Recipe, &TensorSpec),
         collate: Collate,
     ) -> Result<Vec<TargetColumn>, ColumnError> {
-        needed(self, recipe, (spec, collate), |name| {
+        needed(self, recipe, (spec, collate), |name, kind| {
             let index = further(name, dataset, recipe)?;
-            Ok((index, kind_of(&dataset.extra.fields()[index])?))
+            Ok((index, stored_of(&dataset.extra.fields()[index], kind)?))
         })
     }
 }
@@ -87,7 +96,7 @@ fn column(
     collate: Collate,
 ) -> Result<Column, ColumnError> {
     let fields = dataset.extra.fields();
-    if let Some(column) = images(name, dataset, (recipe, spec))? {
+    if let Some(column) = images(name, dataset, (recipe, spec), collate)? {
         return Ok(Column { kind: column.kind.collated(collate), ..column });
     }
     match name {
@@ -100,28 +109,46 @@ fn column(
         _ => {}
     }
     let index = further(name, dataset, recipe)?;
-    let stored = kind_of(&fields[index])?;
     let name = name.to_owned();
     match recipe.targets().iter().find(|target| target.column == name) {
         Some(target) => {
+            let stored = stored_of(&fields[index], &target.kind)?;
             let kind = prepared(&name, &target.kind, &stored, (spec, collate))?;
             Ok(Column { name, kind, source: ColumnSource::Target(index) })
         }
-        None => Ok(Column { name, kind: stored, source: ColumnSource::Further(index) }),
+        None => {
+            let kind = kind_of(&fields[index])?;
+            Ok(Column { name, kind, source: ColumnSource::Further(index) })
+        }
     }
+}
+
+/// The source of the column of [`Recipe::images`] with an index.
+fn of_recipe(recipe: &Recipe, index: usize) -> ColumnSource {
+    if recipe.views().is_empty() { ColumnSource::Image } else { ColumnSource::View(index) }
 }
 
 /// The column with what is known of the size of each picture, if it has this name.
 fn of_pictures(
     name: &str,
     dataset: &Columns,
+    recipe: &Recipe,
     collate: Collate,
 ) -> Result<Option<Column>, ColumnError> {
-    let column = match (name, collate) {
-        (Column::IMAGE_SIZE, Collate::Pad(_) | Collate::List(_)) => Column::image_size(),
-        (Column::PADDING_MASK, Collate::Pad(_)) => Column::padding_mask(),
-        _ => return Ok(None),
-    };
+    if recipe.images().iter().any(|images| images.column == name) {
+        return Ok(None);
+    }
+    let mut all = recipe.images().iter().enumerate();
+    let column = all.find_map(|(index, images)| match collate {
+        Collate::Stack => None,
+        Collate::Pad(_) if images.padding_column() == name => {
+            Some(Column::padding_of(index, images))
+        }
+        Collate::Pad(_) | Collate::List(_) => {
+            (images.size_column() == name).then(|| Column::size_of(index, images))
+        }
+    });
+    let Some(column) = column else { return Ok(None) };
     if dataset.extra.fields().iter().any(|field| field.name() == name) {
         return Err(ColumnError::SizeAmbiguous { name: name.to_owned() });
     }
@@ -133,6 +160,7 @@ fn images(
     name: &str,
     dataset: &Columns,
     (recipe, spec): (&Recipe, &TensorSpec),
+    collate: Collate,
 ) -> Result<Option<Column>, ColumnError> {
     let is_content = name == Column::IMAGE || name == dataset.content_name();
     if recipe.views().is_empty() {
@@ -150,7 +178,12 @@ fn images(
         return Err(ColumnError::ViewAmbiguous { name: name.to_owned() });
     }
     let images = &recipe.images()[index];
-    let spec = images.spec().expect("who selects has checked that views have a fixed shape");
+    let spec = match collate {
+        Collate::Stack => {
+            images.spec().expect("who selects has checked that views have a fixed shape")
+        }
+        Collate::Pad(_) | Collate::List(_) => images.result.tensor((VARIES, VARIES)),
+    };
     Ok(Some(Column::images(images, &spec, ColumnSource::View(index))))
 }
 
@@ -163,6 +196,26 @@ fn further(name: &str, dataset: &Columns, recipe: &Recipe) -> Result<usize, Colu
         let nearest = nearest(name, &known).map(str::to_owned);
         ColumnError::Unknown { name: name.to_owned(), nearest, available }
     })
+}
+
+/// What a column of a dataset holds of a target. Masks and saliency maps may be files, one for each
+/// object.
+fn stored_of(field: &Field, target: &TargetKind) -> Result<StoredTarget, ColumnError> {
+    let is_file_per_object = match (target, field.data_type()) {
+        (
+            TargetKind::Mask(_) | TargetKind::Saliency(_),
+            DataType::List(child) | DataType::LargeList(child),
+        ) => matches!(child.data_type(), DataType::Binary | DataType::LargeBinary),
+        (
+            TargetKind::Mask(_)
+            | TargetKind::Saliency(_)
+            | TargetKind::Boxes(_)
+            | TargetKind::Keypoints(_),
+            _,
+        ) => false,
+    };
+    let kind = if is_file_per_object { ColumnKind::Bytes } else { kind_of(field)? };
+    Ok(StoredTarget { kind, is_file_per_object })
 }
 
 /// The form that a column of a dataset has in a batch.

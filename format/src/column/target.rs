@@ -14,8 +14,10 @@ pub struct TargetColumn {
     pub target: TargetKind,
     /// Index among the further columns of the dataset.
     pub further: usize,
-    /// What the dataset holds for a sample.
+    /// What the dataset holds for a sample, or for each object.
     pub stored: ColumnKind,
+    /// Whether the dataset holds a file for each object, as [`super::append_files`] writes them.
+    pub is_file_per_object: bool,
     /// What a batch holds for a sample.
     pub prepared: ColumnKind,
     /// Indices of the columns of the batch that lose the rows of boxes that are left out, its own
@@ -28,13 +30,20 @@ pub(super) fn needs_boxes(operations: &[Operation]) -> bool {
     operations.iter().any(|it| it.needs_boxes() || needs_boxes(it.content()))
 }
 
-/// The targets of a recipe that batches with these columns need. `find` gives the index and the
-/// kind of a further column.
+/// What a dataset holds of a target for a sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredTarget {
+    pub(super) kind: ColumnKind,
+    pub(super) is_file_per_object: bool,
+}
+
+/// The targets of a recipe that batches with these columns need. `find` gives the index of a
+/// further column, and what it holds of a target.
 pub(super) fn needed(
     columns: &BatchColumns,
     recipe: &Recipe,
     (spec, collate): (&TensorSpec, Collate),
-    find: impl Fn(&str) -> Result<(usize, ColumnKind), ColumnError>,
+    find: impl Fn(&str, &TargetKind) -> Result<(usize, StoredTarget), ColumnError>,
 ) -> Result<Vec<TargetColumn>, ColumnError> {
     let mut found = Vec::new();
     for target in recipe.targets() {
@@ -67,10 +76,19 @@ pub(super) fn needed(
             let column = &columns.as_slice()[index];
             check_filtered(column, name)?;
         }
-        let (further, stored) = find(name)?;
+        let (further, stored) = find(name, &target.kind)?;
         let prepared = prepared(name, &target.kind, &stored, (spec, collate))?;
         let (name, target) = (name.clone(), target.kind.clone());
-        found.push(TargetColumn { name, target, further, stored, prepared, filtered });
+        let StoredTarget { kind: stored, is_file_per_object } = stored;
+        found.push(TargetColumn {
+            name,
+            target,
+            further,
+            stored,
+            is_file_per_object,
+            prepared,
+            filtered,
+        });
     }
     Ok(found)
 }
@@ -98,7 +116,7 @@ fn check_filtered(column: &Column, boxes: &str) -> Result<(), ColumnError> {
 pub(super) fn prepared(
     name: &str,
     target: &TargetKind,
-    stored: &ColumnKind,
+    stored: &StoredTarget,
     (spec, collate): (&TensorSpec, Collate),
 ) -> Result<ColumnKind, ColumnError> {
     let in_form = |kind: Result<ColumnKind, _>| kind.map(|kind| kind.collated(collate));
@@ -116,26 +134,29 @@ pub(super) fn prepared(
                 _ => Err("the weights of a saliency map are uint8"),
             }))
         }
-        TargetKind::Boxes(boxes) => boxes_kind(stored, boxes.is_sanitized()),
-        TargetKind::Keypoints(points) => points_kind(stored, points),
+        TargetKind::Boxes(boxes) => boxes_kind(&stored.kind, boxes.is_sanitized()),
+        TargetKind::Keypoints(points) => points_kind(&stored.kind, points),
     };
     result.map_err(|why| {
-        let (name, found) = (name.to_owned(), stored.to_string());
+        let (name, found) = (name.to_owned(), stored.kind.to_string());
         ColumnError::Target { name, target: target.name(), found, why }
     })
 }
 
 fn mask_kind(
-    stored: &ColumnKind,
+    stored: &StoredTarget,
     png: ElementType,
     spec: &TensorSpec,
     check: &dyn Fn(ElementType) -> Result<(), &'static str>,
 ) -> Result<ColumnKind, &'static str> {
     let shape = vec![spec.height, spec.width];
-    match stored {
+    match &stored.kind {
         ColumnKind::Bytes => {
             check(png)?;
-            Ok(ColumnKind::Tensor { element: png, shape })
+            Ok(match stored.is_file_per_object {
+                true => ColumnKind::Ragged { element: png, inner: shape },
+                false => ColumnKind::Tensor { element: png, shape },
+            })
         }
         ColumnKind::Tensor { element, shape: axes } if axes.len() == 2 => {
             check(*element)?;
@@ -151,7 +172,7 @@ fn mask_kind(
         | ColumnKind::Padded { .. }
         | ColumnKind::PaddedRagged { .. }
         | ColumnKind::Shaped { .. } => {
-            Err("it holds the bytes of a PNG, a tensor [height, width], or a list of such tensors")
+            Err("it holds the bytes of a PNG, a tensor [height, width], or a list of these")
         }
     }
 }

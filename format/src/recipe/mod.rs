@@ -234,8 +234,7 @@ impl Recipe {
     /// width of the picture in its file, where they are known. Of the first view, where there are
     /// views.
     pub fn sizes(&self, source: Option<(u32, u32)>) -> SizeRange {
-        let from = source.map_or(SizeRange::ANY, SizeRange::exact);
-        self.images()[0].operations.iter().fold(from, |sizes, operation| operation.sizes(sizes))
+        self.images()[0].sizes(source)
     }
 
     /// Type of a sample after the operations; where there are views, before those.

@@ -2,11 +2,15 @@
 
 use super::error::{Fault, Problem};
 use super::sample_type::{SampleType, TensorSpec};
+use super::sizes::SizeRange;
 use super::{Operation, Target, validate};
 use crate::recipe::declaration::{Phase, Takes};
 
 /// Name of the column with the pictures of a recipe without views.
 pub const IMAGE_COLUMN: &str = "image";
+
+/// Name of the column that says which elements of padded pictures are padding.
+const PADDING_MASK: &str = "padding_mask";
 
 /// Names of the columns that batches have of themselves: label, key and sample number.
 pub const OWN_COLUMNS: [&str; 3] = ["label", "key", "sample"];
@@ -66,11 +70,37 @@ impl Images {
         self.pictures() * spec.bytes()
     }
 
-    /// The axes of one sample, outermost first: the number of views and that of crops, each where
-    /// it is not 1, then those of a picture.
+    /// The axes of one sample, outermost first: [`Self::outer_axes`], then those of a picture.
     pub fn axes(&self, spec: &TensorSpec) -> Vec<u32> {
+        [self.outer_axes(), spec.axes()].concat()
+    }
+
+    /// The axes of several pictures: the number of views and that of crops, each where it is not 1.
+    pub fn outer_axes(&self) -> Vec<u32> {
         let outer = [self.count, self.result.pictures];
-        outer.into_iter().filter(|length| *length != 1).chain(spec.axes()).collect()
+        outer.into_iter().filter(|length| *length != 1).collect()
+    }
+
+    /// Name of the column with the heights and widths of the pictures, where these may have
+    /// different sizes.
+    pub fn size_column(&self) -> String {
+        format!("{}_size", self.column)
+    }
+
+    /// Name of the column that says which elements of padded pictures are padding: `padding_mask`,
+    /// behind the name of a view.
+    pub fn padding_column(&self) -> String {
+        match &self.column[..] {
+            IMAGE_COLUMN => PADDING_MASK.to_owned(),
+            view => format!("{view}_{PADDING_MASK}"),
+        }
+    }
+
+    /// The sizes that a picture can have; `source`: height and width of the picture in its file,
+    /// where they are known.
+    pub fn sizes(&self, source: Option<(u32, u32)>) -> SizeRange {
+        let from = source.map_or(SizeRange::ANY, SizeRange::exact);
+        self.operations.iter().fold(from, |sizes, operation| operation.sizes(sizes))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::column::{
     ElementType, Extent, VARIES,
 };
 use crate::golden;
-use crate::recipe::{Dtype, Layout, RecipeHash, TensorSpec};
+use crate::recipe::{Dtype, Layout, Recipe, RecipeHash, TensorSpec};
 use proptest::prelude::*;
 
 /// The columns of tests/golden/formats.py.
@@ -93,7 +93,9 @@ fn padded() -> (BatchColumns, SlotHeader) {
         source: ColumnSource::Target(0),
     };
     let image = Column { kind: ColumnKind::Padded { element, axes }, ..Column::image(&spec) };
-    let columns = vec![image, Column::image_size(), Column::padding_mask(), masks];
+    let recipe = Recipe::from_toml("operation = [{name = 'decode'}]").unwrap();
+    let images = &recipe.images()[0];
+    let columns = vec![image, Column::size_of(0, images), Column::padding_of(0, images), masks];
     let columns = BatchColumns::new(columns).unwrap();
     let axes = |index: usize| match index {
         0 => [10, 9, 3, 0, 0, 0],
@@ -163,7 +165,7 @@ fn lengths_of_padded_axes_are_those_of_the_slot_and_of_other_axes_those_of_the_j
 fn shapes_that_do_not_fit_their_elements_are_refused_though_the_checksums_are_right() {
     let column = Column {
         kind: ColumnKind::Shaped { element: ElementType::Uint8, axes: vec![VARIES, VARIES, 3] },
-        ..Column::image_size()
+        ..Column::sample()
     };
     let columns = BatchColumns::new(vec![column]).unwrap();
     let layout = BatchLayout::new(&columns, 2, |_| 18).unwrap();

@@ -160,19 +160,25 @@ impl SamplePreparer {
         id: Streams,
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        let target = &self.targets[index];
         let picture = (self.source.width, self.source.height);
-        let layers = Layers::of(target, stored, picture).map_err(|it| of(target, it))?;
-        let Some(layers) = layers else { return Ok(()) };
+        if self.targets[index].kind.has_points() {
+            return Ok(());
+        }
         let pixels = spec.height as usize * spec.width as usize;
         let mut bytes = std::mem::take(&mut self.prepared[index].bytes);
         let mut result = std::mem::take(&mut self.masks.result);
-        self.masks.begin(&layers);
-        for layer in layers.each() {
-            layers.put(layer, &mut self.picture);
-            result.resize(pixels * layers.planes(), 0);
-            self.run_styled(Source::Picture, layer.style, id, &mut result, after_stage)?;
-            layers.take(layer, pixels, &result, &mut bytes);
+        for part in Layers::parts(self.targets[index].is_file_per_object, stored) {
+            let target = &self.targets[index];
+            let layers = Layers::of(target, part, picture).map_err(|it| of(target, it))?;
+            let Some(layers) = layers else { continue };
+            let before = bytes.len();
+            self.masks.begin(&layers);
+            for layer in layers.each() {
+                layers.put(layer, &mut self.picture);
+                result.resize(pixels * layers.planes(), 0);
+                self.run_styled(Source::Picture, layer.style, id, &mut result, after_stage)?;
+                layers.take(layer, (pixels, &result), (before, &mut bytes));
+            }
         }
         self.prepared[index].bytes = bytes;
         self.masks.result = result;

@@ -176,6 +176,17 @@ impl Views {
     }
 }
 
+/// The memory of each picture, where those of a column lie one after another in memory of its own.
+fn tensors_in<'a>(pictures: &[Picture], mut columns: Vec<&'a mut [u8]>) -> Vec<&'a mut [u8]> {
+    let mut own = |picture: &Picture| {
+        let column = std::mem::take(&mut columns[picture.out]);
+        let (own, rest) = column.split_at_mut(picture.spec.bytes());
+        columns[picture.out] = rest;
+        own
+    };
+    pictures.iter().map(&mut own).collect()
+}
+
 impl SamplePreparer {
     /// Prepares only some columns of the recipe from now on, by their indices in
     /// [`Recipe::images`], in this order. A recipe that makes one picture has one column.
@@ -214,15 +225,48 @@ impl SamplePreparer {
                     return Err(Error::OutputSize { got, expected });
                 }
             }
-            let mut outs: Vec<&mut [u8]> = outs.iter_mut().map(|out| &mut **out).collect();
-            let mut tensors: Vec<&mut [u8]> = Vec::with_capacity(views.pictures.len());
-            for picture in &views.pictures {
-                let (own, rest) =
-                    std::mem::take(&mut outs[picture.out]).split_at_mut(picture.spec.bytes());
-                outs[picture.out] = rest;
-                tensors.push(own);
-            }
+            let outs = outs.iter_mut().map(|out| &mut **out).collect();
+            let mut tensors = tensors_in(&views.pictures, outs);
             preparer.run_views(views, encoded, &mut tensors, after_stage)
+        })
+    }
+
+    /// As [`Self::prepare_columns`], where the shapes of pictures may depend on the sample: the
+    /// pictures of each column are appended to its memory, and their shapes returned. After an
+    /// error the memory is as long as it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::prepare_columns`].
+    pub fn append_columns(
+        &mut self,
+        encoded: Encoded<'_>,
+        stored: &[&[u8]],
+        id: SampleId,
+        outs: &mut [Vec<u8>],
+        after_stage: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<TensorSpec>>, Error> {
+        if self.views.is_none() {
+            let [out] = outs else { panic!("the recipe has one column, not {}", outs.len()) };
+            return Ok(vec![vec![self.prepare_appended(encoded, stored, id, out, after_stage)?]]);
+        }
+        self.with_views(|preparer, views| {
+            assert_eq!(outs.len(), views.wanted.len(), "memory for each column");
+            preparer.plan_views(views, encoded, id)?;
+            let starts: Vec<usize> = outs.iter().map(Vec::len).collect();
+            for picture in &views.pictures {
+                let out = &mut outs[picture.out];
+                out.resize(out.len() + picture.spec.bytes(), 0);
+            }
+            let appended = outs.iter_mut().zip(&starts).map(|(out, start)| &mut out[*start..]);
+            let mut tensors = tensors_in(&views.pictures, appended.collect());
+            let done = preparer.run_views(views, encoded, &mut tensors, after_stage);
+            if done.is_err() {
+                outs.iter_mut().zip(&starts).for_each(|(out, start)| out.truncate(*start));
+            }
+            let mut specs: Vec<Vec<TensorSpec>> = outs.iter().map(|_| Vec::new()).collect();
+            views.pictures.iter().for_each(|picture| specs[picture.out].push(picture.spec));
+            done.map(|()| specs)
         })
     }
 

@@ -10,7 +10,7 @@ use crate::contain_panic;
 use crate::pixels::Style;
 use crate::planes::Planes;
 use crate::tensor::{ElementTable, TensorWriter};
-use meetpoint_format::column::ColumnKind;
+use meetpoint_format::column::{ColumnKind, files_of};
 use meetpoint_format::recipe::{MaskType, TargetKind};
 use std::borrow::Cow;
 
@@ -70,7 +70,18 @@ pub(crate) struct Layer {
 }
 
 impl<'a> Layers<'a> {
-    /// The layers of a target of a sample; `None` for one of points.
+    /// What is stored of a target of a sample in parts, whose layers are put and taken one after
+    /// another: each object's file, or all of it.
+    pub(crate) fn parts(
+        is_file_per_object: bool,
+        stored: &'a [u8],
+    ) -> impl Iterator<Item = &'a [u8]> {
+        let whole = (!is_file_per_object).then_some(stored);
+        let files = is_file_per_object.then(|| files_of(stored));
+        whole.into_iter().chain(files.into_iter().flatten())
+    }
+
+    /// The layers of a part of a target of a sample; `None` for one of points.
     pub(crate) fn of(
         spec: &TargetSpec,
         stored: &'a [u8],
@@ -141,10 +152,16 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Stores the result of a layer, `pixels` pixels of one byte or of three.
-    pub(crate) fn take(&self, layer: Layer, pixels: usize, result: &[u8], into: &mut Vec<u8>) {
+    /// Stores the result of a layer, `pixels` pixels of one byte or of three, behind the `before`
+    /// bytes of other parts.
+    pub(crate) fn take(
+        &self,
+        layer: Layer,
+        (pixels, result): (usize, &[u8]),
+        (before, into): (usize, &mut Vec<u8>),
+    ) {
         let bytes = pixels * self.element_bytes;
-        let start = layer.object * bytes;
+        let start = before + layer.object * bytes;
         into.resize(start + bytes, 0);
         if self.element_bytes == 1 {
             into[start..].copy_from_slice(result);

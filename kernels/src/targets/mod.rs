@@ -27,8 +27,11 @@ pub struct TargetSpec {
     pub column: String,
     /// Kind and options.
     pub kind: TargetKind,
-    /// What the dataset holds for a sample.
+    /// What the dataset holds for a sample, or for each object.
     pub stored: ColumnKind,
+    /// Whether the dataset holds a file for each object, as
+    /// [`meetpoint_format::column::append_files`] writes them.
+    pub is_file_per_object: bool,
     /// What a batch holds for a sample.
     pub prepared: ColumnKind,
 }

@@ -34,7 +34,7 @@ fn mask(fill: f64) -> TargetKind {
 
 fn target(column: &str, kind: TargetKind, stored: ColumnKind) -> TargetSpec {
     let prepared = ColumnKind::Tensor { element: stored.element(), shape: vec![] };
-    TargetSpec { column: column.to_owned(), kind, stored, prepared }
+    TargetSpec { column: column.to_owned(), kind, stored, is_file_per_object: false, prepared }
 }
 
 /// The bytes of numbers in float64, in which targets are stored here.

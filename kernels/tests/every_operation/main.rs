@@ -93,7 +93,13 @@ fn targets(
 ) -> Vec<(TargetSpec, Vec<u8>)> {
     let spec = |target: Target, stored: ColumnKind| {
         let prepared = ColumnKind::Tensor { element: stored.element(), shape: vec![] };
-        TargetSpec { column: target.column, kind: target.kind, stored, prepared }
+        TargetSpec {
+            column: target.column,
+            kind: target.kind,
+            stored,
+            is_file_per_object: false,
+            prepared,
+        }
     };
     let mut all = Vec::new();
     for target in recipe.targets() {

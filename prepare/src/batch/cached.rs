@@ -1,6 +1,6 @@
 //! One thread's use of an application cache: what it takes from it, and what it adds.
 
-use super::{CpuPreparer, InHand, nanoseconds};
+use super::{CpuPreparer, InHand, nanoseconds, of_one};
 use crate::Error;
 use crate::cache::{SampleCache, Use};
 use crate::codec::raw_bytes;
@@ -83,10 +83,10 @@ impl CachedSamples {
         CachedSample { spec, data }: &CachedSample,
         targets: &[&[u8]],
         id: SampleId,
-        into: (&mut [u8], &mut dyn FnMut()),
-    ) -> Result<(), Unprepared> {
+        into: (OnePicture<'_>, &mut dyn FnMut()),
+    ) -> Result<Option<TensorSpec>, Unprepared> {
         let data = &self.content[data.clone()];
-        Ok(preparer.resume_with(self.first, (spec, data), targets, id, into)?)
+        into_memory(preparer, self.first, (spec, data), targets, id, into)
     }
 
     /// Whether a sample that is stored so would be added.
@@ -116,8 +116,8 @@ impl CachedSamples {
         encoded: Encoded<'_>,
         targets: &[&[u8]],
         (id, of): (SampleId, Use),
-        into: (&mut [u8], &mut dyn FnMut()),
-    ) -> Result<(), Unprepared> {
+        into: (OnePicture<'_>, &mut dyn FnMut()),
+    ) -> Result<Option<TensorSpec>, Unprepared> {
         self.is_filled_in = false;
         let Tensor { spec, data } = match resumer {
             None => {
@@ -139,7 +139,36 @@ impl CachedSamples {
         if !self.is_filled_in {
             self.cache.put(of, &encode_sample(&spec, &data));
         }
-        Ok(preparer.resume_with(self.first, (&spec, &data), targets, id, into)?)
+        into_memory(preparer, self.first, (&spec, &data), targets, id, into)
+    }
+}
+
+/// Memory for the only picture of a sample.
+pub(super) enum OnePicture<'a> {
+    /// As many bytes as it has.
+    Placed(&'a mut [u8]),
+    /// To which it is appended, where pictures may have different sizes.
+    Appended(&'a mut Vec<u8>),
+}
+
+/// Applies the rest of a recipe to what its first operations gave. Returns the shape of a picture
+/// that was appended.
+fn into_memory(
+    preparer: &mut SamplePreparer,
+    first: usize,
+    given: (&TensorSpec, &[u8]),
+    targets: &[&[u8]],
+    id: SampleId,
+    (memory, pause): (OnePicture<'_>, &mut dyn FnMut()),
+) -> Result<Option<TensorSpec>, Unprepared> {
+    match memory {
+        OnePicture::Placed(out) => {
+            preparer.resume_with(first, given, targets, id, (out, pause))?;
+            Ok(None)
+        }
+        OnePicture::Appended(out) => {
+            Ok(Some(preparer.resume_appended(first, given, targets, id, (out, pause))?))
+        }
     }
 }
 
@@ -173,16 +202,29 @@ impl CpuPreparer {
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
         let needed = self.preparer.resume_bytes(first, &found.spec, id).ok();
         let reserved = self.reserve(place, needed, hand)?;
-        let targets = self.table.stored_targets(place, &self.job.dataset)?;
+        self.table.read_targets(place, &self.job.dataset)?;
+        let mut staged = self.table.take_pictures();
+        let targets = self.table.stored_targets();
         let mut outs = self.pictures.of(position, self.samples.len(), hand.memory.bytes_mut());
+        // A recipe with views has no cache.
+        let memory = match &mut staged {
+            Some(staged) => OnePicture::Appended(&mut staged[0]),
+            None => OnePicture::Placed(&mut *outs[0]),
+        };
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
         let is_given_up = &mut hand.is_given_up;
         let pause = &mut || *is_given_up |= !pace(done);
         let (cached, preparer) = (self.cached.as_ref().expect("as above"), &mut self.preparer);
         let prepared =
-            contain_panic(|| cached.resume(preparer, &found, &targets, id, (&mut *outs[0], pause)));
-        self.prepared(place, prepared, reserved.is_some())?;
+            contain_panic(|| cached.resume(preparer, &found, &targets, id, (memory, pause)));
+        let prepared = self.prepared(place, prepared, reserved.is_some());
+        if let Some(staged) = staged {
+            let spec = prepared.as_ref().ok().copied().flatten();
+            self.table.put_pictures(position, staged, spec.map(of_one).as_deref());
+        }
+        prepared?;
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
+        self.table.check_room(hand.memory)?;
         hand.stats.samples += 1;
         hand.stats.cached += 1;
         hand.stats.compute_ns += nanoseconds(started.elapsed());

@@ -19,7 +19,7 @@ use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::resume::Resumer;
 use crate::shape::collated_shape;
 use crate::{BatchMemory, DecodeMemory, Error, NoMemory, Replacement, Reserved};
-use cached::{CachedSamples, use_of};
+use cached::{CachedSamples, OnePicture, use_of};
 use meetpoint_format::batching::Entry;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource, TargetColumn};
 use meetpoint_format::dataset::{ENTRY_POINTS_BYTES_MAX, SampleLocation};
@@ -164,7 +164,7 @@ impl CpuPreparer {
         let mut preparer = SamplePreparer::new(&job.recipe, cpu);
         preparer.set_columns(Pictures::of_recipe(&columns));
         preparer.set_targets(targets.iter().map(target_spec).collect());
-        let collated = collate.takes_sizes().then_some((collate, spec));
+        let collated = collate.takes_sizes().then_some((collate, &*job.recipe));
         let table = Table::new(Arc::new(columns), (targets, job.recipe.labels()), collated);
         let files = (0..job.dataset.manifest().parts.len())
             .map(|part| engine.open(&job.dataset.part_path(part), Access::Read))
@@ -490,18 +490,23 @@ impl CpuPreparer {
         let crc32c = Some(location.crc32c);
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
+        self.table.read_targets((sample, location), &self.job.dataset)?;
         let mut staged = self.table.take_pictures();
-        let targets = self.table.stored_targets((sample, location), &self.job.dataset)?;
+        let targets = self.table.stored_targets();
         let (preparer, resumer) = (&mut self.preparer, self.resumer.as_mut());
         let cached = self.cached.as_mut().filter(|_| is_added);
         let (pictures, samples) = (&self.pictures, self.samples.len());
         let memory = &mut *hand.memory;
         let prepared = contain_panic(|| match (cached, resumer, &mut staged) {
-            // Pictures of different sizes are not cached.
-            (Some(cached), resumer, _) => {
+            (Some(cached), resumer, Some(outs)) => {
+                let into = (OnePicture::Appended(&mut outs[0]), pause as _);
+                let spec = cached.fill((preparer, resumer), encoded, &targets, (id, of), into)?;
+                Ok(spec.map(of_one))
+            }
+            (Some(cached), resumer, None) => {
                 let mut outs = pictures.of(position, samples, memory.bytes_mut());
-                let (preparers, into) = ((preparer, resumer), (&mut *outs[0], pause as _));
-                cached.fill(preparers, encoded, &targets, (id, of), into)?;
+                let into = (OnePicture::Placed(&mut *outs[0]), pause as _);
+                cached.fill((preparer, resumer), encoded, &targets, (id, of), into)?;
                 Ok(None)
             }
             (None, None, None) => {
@@ -515,17 +520,20 @@ impl CpuPreparer {
                 resumer.prepare(preparer, stored, &targets, id, (out, pause))?;
                 Ok(None)
             }
-            (None, None, Some(out)) => {
-                Ok(Some(preparer.prepare_appended(encoded, &targets, id, out, pause)?))
+            (None, None, Some(outs)) => {
+                Ok(Some(preparer.append_columns(encoded, &targets, id, outs, pause)?))
             }
-            (None, Some(resumer), Some(out)) => {
-                resumer.prepare_appended(preparer, stored, &targets, id, (out, pause)).map(Some)
+            (None, Some(resumer), Some(outs)) => {
+                let into = (&mut outs[0], pause as _);
+                let spec = resumer.prepare_appended(preparer, stored, &targets, id, into)?;
+                Ok(Some(of_one(spec)))
             }
         });
         let place = (sample, location);
         let prepared = self.prepared(place, prepared, reserved.is_some());
         if let Some(staged) = staged {
-            self.table.put_pictures(position, staged, prepared.as_ref().ok().copied().flatten());
+            let specs = prepared.as_ref().ok().and_then(Option::as_deref);
+            self.table.put_pictures(position, staged, specs);
         }
         prepared?;
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
@@ -664,8 +672,14 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// The shapes of the pictures of a recipe that makes one.
+fn of_one(spec: TensorSpec) -> Vec<Vec<TensorSpec>> {
+    vec![vec![spec]]
+}
+
 /// What a preparer of samples has to know of a target.
 fn target_spec(target: &TargetColumn) -> TargetSpec {
-    let TargetColumn { name, target: kind, stored, prepared, .. } = target.clone();
-    TargetSpec { column: name, kind, stored, prepared }
+    let TargetColumn { name, target: kind, stored, is_file_per_object, prepared, .. } =
+        target.clone();
+    TargetSpec { column: name, kind, stored, is_file_per_object, prepared }
 }

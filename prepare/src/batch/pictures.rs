@@ -35,8 +35,8 @@ impl Pictures {
             | ColumnSource::Sample
             | ColumnSource::Further(_)
             | ColumnSource::Target(_)
-            | ColumnSource::ImageSize
-            | ColumnSource::PaddingMask => None,
+            | ColumnSource::ImageSize(_)
+            | ColumnSource::PaddingMask(_) => None,
         };
         columns.pictures().filter_map(image).collect()
     }

@@ -5,10 +5,10 @@ use super::collated::Collated;
 use crate::{BatchMemory, Dataset, Error};
 use meetpoint_format::column::{
     AXES_MAX, BatchColumns, BatchLayout, COLUMN_ALIGNMENT, Collate, Column, ColumnKind,
-    ColumnSource, TargetColumn, append_value,
+    ColumnSource, TargetColumn, append_files, append_value,
 };
 use meetpoint_format::dataset::SampleLocation;
-use meetpoint_format::recipe::{SoftLabels, TargetKind, TensorSpec};
+use meetpoint_format::recipe::{Recipe, SoftLabels, TargetKind, TensorSpec};
 use meetpoint_kernels::{BatchMixer, SamplePreparer};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub(super) struct Table {
 struct Target {
     /// The column as the dataset holds it.
     stored: Column,
+    /// Whether that is a file for each object.
+    is_file_per_object: bool,
     /// Index among the further columns of the dataset.
     further: usize,
     /// Index of its column of the batch, if it is one.
@@ -81,20 +83,21 @@ impl Staged {
 
 impl Table {
     /// A table of these columns, some of which need these targets; what labels become; and how
-    /// pictures of different sizes become one batch, with what is known of their shape.
+    /// pictures of different sizes of a recipe become one batch.
     pub(super) fn new(
         columns: Arc<BatchColumns>,
         (targets, soft_labels): (Vec<TargetColumn>, Option<SoftLabels>),
-        collated: Option<(Collate, TensorSpec)>,
+        collated: Option<(Collate, &Recipe)>,
     ) -> Self {
         let named = targets.iter().map(|it| (it.name.clone(), it.target.clone()));
         let named: Vec<(String, TargetKind)> = named.collect();
         let collated = collated.map(|how| Collated::new(&columns, &named, how));
         let targets = targets.into_iter().map(|target| {
-            let TargetColumn { name, further, stored: kind, filtered, .. } = target;
+            let TargetColumn { name, further, stored: kind, is_file_per_object, filtered, .. } =
+                target;
             let own = columns.position_of(ColumnSource::Target(further));
             let stored = Column { name, kind, source: ColumnSource::Further(further) };
-            Target { stored, further, own, filtered, value: Vec::new() }
+            Target { stored, is_file_per_object, further, own, filtered, value: Vec::new() }
         });
         let targets = targets.collect();
         let staged = columns.as_slice().iter().map(|_| Staged::default()).collect();
@@ -124,27 +127,32 @@ impl Table {
         }
     }
 
-    /// The memory to which pictures of different sizes are appended; `None` where all have the
-    /// same. It is to be given back by [`Self::put_pictures`].
-    pub(super) fn take_pictures(&mut self) -> Option<Vec<u8>> {
+    /// The memory to which pictures of different sizes are appended, by column with pictures;
+    /// `None` where all have the same. It is to be given back by [`Self::put_pictures`].
+    pub(super) fn take_pictures(&mut self) -> Option<Vec<Vec<u8>>> {
         self.collated.as_ref()?;
-        let image = self.columns.position_of(ColumnSource::Image)?;
-        Some(std::mem::take(&mut self.staged[image].bytes))
+        let staged = &mut self.staged;
+        Some(self.columns.pictures().map(|it| std::mem::take(&mut staged[it].bytes)).collect())
     }
 
-    /// Takes the memory back, and the picture of a position that was appended to it, if one was.
+    /// Takes the memory back, and the pictures of a position that were appended to it, if they
+    /// were.
     pub(super) fn put_pictures(
         &mut self,
         position: usize,
-        bytes: Vec<u8>,
-        picture: Option<TensorSpec>,
+        memory: Vec<Vec<u8>>,
+        pictures: Option<&[Vec<TensorSpec>]>,
     ) {
-        let image = self.columns.position_of(ColumnSource::Image).expect("there are pictures");
-        let end = bytes.len();
-        self.staged[image].bytes = bytes;
-        if let (Some(spec), Some(collated)) = (picture, &mut self.collated) {
-            self.staged[image].ranges[position] = end - spec.bytes()..end;
-            collated.set(position, spec);
+        for (at, (column, bytes)) in self.columns.pictures().zip(memory).enumerate() {
+            let end = bytes.len();
+            self.staged[column].bytes = bytes;
+            if let Some(specs) = pictures.map(|it| &it[at]) {
+                let appended: usize = specs.iter().map(TensorSpec::bytes).sum();
+                self.staged[column].ranges[position] = end - appended..end;
+            }
+        }
+        if let (Some(specs), Some(collated)) = (pictures, &mut self.collated) {
+            collated.set(position, specs);
         }
     }
 
@@ -153,24 +161,32 @@ impl Table {
         if self.collated.is_none() || memory.may_grow() {
             return Ok(());
         }
-        let image = self.columns.position_of(ColumnSource::Image).expect("there are pictures");
         let got = memory.bytes_mut().len();
         // Without padding, offsets and other columns.
-        let needed = held_ranges(&self.staged[image], &self.held_at).map(Range::len).sum();
+        let ranges =
+            self.columns.pictures().flat_map(|it| held_ranges(&self.staged[it], &self.held_at));
+        let needed = ranges.map(Range::len).sum();
         if needed > got { Err(Error::BatchTooLarge { needed, got }) } else { Ok(()) }
     }
 
-    /// Reads the stored values of the targets of a sample, in the order of the targets.
-    pub(super) fn stored_targets(
+    /// Reads the stored values of the targets of a sample.
+    pub(super) fn read_targets(
         &mut self,
         sample: (u64, &SampleLocation),
         dataset: &Dataset,
-    ) -> Result<Vec<&[u8]>, Error> {
-        for Target { stored, further, value, .. } in &mut self.targets {
+    ) -> Result<(), Error> {
+        for Target { stored, is_file_per_object, further, value, .. } in &mut self.targets {
             value.clear();
+            let stored = (&*stored, *is_file_per_object);
             read_further(stored, *further, sample, dataset, value)?;
         }
-        Ok(self.targets.iter().map(|target| &target.value[..]).collect())
+        Ok(())
+    }
+
+    /// The stored values of the targets of the sample that was read last, in the order of the
+    /// targets.
+    pub(super) fn stored_targets(&self) -> Vec<&[u8]> {
+        self.targets.iter().map(|target| &target.value[..]).collect()
     }
 
     /// Takes the targets of a sample for a position whose other values were taken last, and removes
@@ -194,7 +210,7 @@ impl Table {
             for &filtered in &target.filtered {
                 let column = &self.columns.as_slice()[filtered];
                 let row_bytes = match &self.collated {
-                    Some(collated) => collated.row_bytes(column, position),
+                    Some(collated) => collated.row_bytes((filtered, column), position),
                     None => {
                         let bytes = column.kind.row_bytes().expect("columns were checked");
                         usize::try_from(bytes).expect("its rows are in memory")
@@ -227,7 +243,7 @@ impl Table {
                 }
                 ColumnSource::Further(index) => {
                     let place = (sample, location);
-                    read_further(column, index, place, dataset, &mut staged.bytes)
+                    read_further((column, false), index, place, dataset, &mut staged.bytes)
                         .inspect_err(|_| staged.bytes.truncate(start))?;
                 }
                 ColumnSource::Label => {
@@ -240,8 +256,8 @@ impl Table {
                 | ColumnSource::View(_)
                 | ColumnSource::Sample
                 | ColumnSource::Target(_)
-                | ColumnSource::ImageSize
-                | ColumnSource::PaddingMask => continue,
+                | ColumnSource::ImageSize(_)
+                | ColumnSource::PaddingMask(_) => continue,
             }
             staged.ranges[position] = start..staged.bytes.len();
         }
@@ -261,8 +277,9 @@ impl Table {
         memory: &mut dyn BatchMemory,
     ) -> Result<(BatchLayout, Vec<u64>), Error> {
         let samples: Vec<u64> = self.held_at.iter().flatten().map(|held| held.sample).collect();
-        let size = self.collated.as_ref().map_or((0, 0), |it| it.batch_size(self.held()));
-        let layout = self.layout(samples.len(), size);
+        let held: Vec<usize> = self.held().collect();
+        let sizes = self.collated.as_ref().map(|it| it.batch_sizes(&held)).unwrap_or_default();
+        let layout = self.layout(samples.len(), &sizes);
         let got = memory.bytes_mut().len();
         let too_small = |needed| match &self.collated {
             Some(_) => Error::BatchTooLarge { needed, got },
@@ -281,7 +298,7 @@ impl Table {
             // What lies between two columns is part of no column, and never left as it was found.
             let padded = end.next_multiple_of(COLUMN_ALIGNMENT as usize).min(needed);
             out[end..padded].fill(0);
-            self.write((index, column), size, &mut out[start..end]);
+            self.write((index, column), &sizes, &mut out[start..end]);
         }
         Ok((layout, samples))
     }
@@ -292,34 +309,35 @@ impl Table {
         positions.filter(|(_, held)| held.is_some()).map(|(position, _)| position)
     }
 
-    /// Where the columns of a batch of this height and width lie.
-    fn layout(&self, samples: usize, size: (u32, u32)) -> Option<BatchLayout> {
+    /// Where the columns of a batch lie whose columns with pictures have these heights and widths.
+    fn layout(&self, samples: usize, sizes: &[(u32, u32)]) -> Option<BatchLayout> {
         let count = u32::try_from(samples).expect("a batch has less than 2^32 samples");
         let rows = |index: usize| {
             let (column, staged) = (&self.columns.as_slice()[index], &self.staged[index]);
-            let rows = self.held().map(|position| self.rows(column, staged, position));
+            let rows = self.held().map(|position| self.rows((index, column), staged, position));
             rows.sum::<u64>()
         };
         let axes = |index: usize| match &self.collated {
-            Some(collated) => collated.lengths(&self.columns.as_slice()[index], size),
+            Some(collated) => collated.lengths((index, &self.columns.as_slice()[index]), sizes),
             None => [0; AXES_MAX],
         };
         BatchLayout::with_axes(&self.columns, count, rows, axes)
     }
 
     /// Rows of the value of a position, in the unit of the offsets of its column.
-    fn rows(&self, column: &Column, staged: &Staged, position: usize) -> u64 {
+    fn rows(&self, (index, column): (usize, &Column), staged: &Staged, position: usize) -> u64 {
         let row_bytes = match (&column.kind, &self.collated) {
             (ColumnKind::PaddedRagged { .. }, Some(collated)) => {
-                collated.row_bytes(column, position) as u64
+                collated.row_bytes((index, column), position) as u64
             }
             _ => column.kind.row_bytes().expect("columns were checked"),
         };
         staged.ranges[position].len() as u64 / row_bytes.max(1)
     }
 
-    /// Writes a column of a batch of this height and width; pictures of one size lie there already.
-    fn write(&self, (index, column): (usize, &Column), size: (u32, u32), into: &mut [u8]) {
+    /// Writes a column of a batch with these heights and widths; pictures of one size lie there
+    /// already.
+    fn write(&self, (index, column): (usize, &Column), sizes: &[(u32, u32)], into: &mut [u8]) {
         let (staged, held) = (&self.staged[index], self.held_at.iter().flatten());
         match (column.source, &self.collated) {
             (ColumnSource::Image | ColumnSource::View(_), None) => {}
@@ -331,14 +349,17 @@ impl Table {
                 }
             }
             (ColumnSource::Sample, _) => numbers(into, held.map(|it| it.sample.cast_signed())),
-            (ColumnSource::ImageSize, Some(collated)) => {
-                let sizes = self.held().zip(into.chunks_exact_mut(16));
-                sizes.for_each(|(position, into)| collated.write_size(position, into));
+            (ColumnSource::ImageSize(_), Some(collated)) => {
+                let bytes = 2 * OFFSET_BYTES * collated.count(index);
+                let own = self.held().zip(into.chunks_exact_mut(bytes));
+                own.for_each(|(position, into)| collated.write_sizes(index, position, into));
             }
-            (ColumnSource::PaddingMask, Some(collated)) => {
-                let pixels = size.0 as usize * size.1 as usize;
-                let masks = self.held().zip(into.chunks_exact_mut(pixels.max(1)));
-                masks.for_each(|(position, into)| collated.mark_padding(position, size, into));
+            (ColumnSource::PaddingMask(_), Some(collated)) => {
+                let bytes = into.len() / self.held().count().max(1);
+                let own = self.held().zip(into.chunks_exact_mut(bytes.max(1)));
+                own.for_each(|(position, into)| {
+                    collated.mark_padding(index, position, sizes, into);
+                });
             }
             (
                 ColumnSource::Image
@@ -346,10 +367,10 @@ impl Table {
                 | ColumnSource::Key
                 | ColumnSource::Further(_)
                 | ColumnSource::Target(_)
-                | ColumnSource::ImageSize
-                | ColumnSource::PaddingMask,
+                | ColumnSource::ImageSize(_)
+                | ColumnSource::PaddingMask(_),
                 _,
-            ) => self.write_staged((index, column), staged, size, into),
+            ) => self.write_staged((index, column), staged, sizes, into),
         }
     }
 
@@ -358,7 +379,7 @@ impl Table {
         &self,
         (index, column): (usize, &Column),
         staged: &Staged,
-        size: (u32, u32),
+        sizes: &[(u32, u32)],
         into: &mut [u8],
     ) {
         let count = self.held().count();
@@ -369,7 +390,7 @@ impl Table {
         if column.kind.has_offsets() {
             let mut rows = 0;
             let after = self.held().map(|position| {
-                rows += self.rows(column, staged, position).cast_signed();
+                rows += self.rows((index, column), staged, position).cast_signed();
                 rows
             });
             numbers(offsets, std::iter::once(0).chain(after));
@@ -378,7 +399,7 @@ impl Table {
             let shapes = self.held().zip(shapes.chunks_exact_mut(OFFSET_BYTES * rank));
             for (position, into) in shapes {
                 let bytes = staged.ranges[position].len();
-                let shape = collated.shape(column, position, bytes);
+                let shape = collated.shape((index, column), position, bytes);
                 numbers(into, shape.into_iter().map(i64::from));
             }
         }
@@ -390,9 +411,9 @@ impl Table {
                 end += value.len();
                 continue;
             };
-            let bytes = collated.padded_bytes(column, position, size, value.len());
+            let bytes = collated.padded_bytes((index, column), position, sizes, value.len());
             let into = &mut values[end..end + bytes];
-            collated.pad((index, column), position, size, (value, into));
+            collated.pad((index, column), position, sizes, (value, into));
             end += bytes;
         }
     }
@@ -438,7 +459,7 @@ fn soft_rows(into: &mut [u8], soft: SoftLabels, labels: impl Iterator<Item = i32
 }
 
 fn read_further(
-    column: &Column,
+    (column, is_file_per_object): (&Column, bool),
     index: usize,
     (sample, location): (u64, &SampleLocation),
     dataset: &Dataset,
@@ -454,7 +475,11 @@ fn read_further(
         let (part, row, key, column) = place();
         Error::Column { part, row, key, column, source: Box::new(source) }
     })?;
-    append_value(column, &array, row, into).map_err(|_| {
+    let appended = match is_file_per_object {
+        true => append_files(&array, row, into),
+        false => append_value(column, &array, row, into),
+    };
+    appended.map_err(|_| {
         let (part, row, key, column) = place();
         Error::NullValue { part, row, key, column }
     })

@@ -55,12 +55,6 @@ pub enum CacheError {
         /// Why the recipe cannot be cut after its first operation.
         because: Option<CutRefusal>,
     },
-    /// Pictures of different sizes, of which a cache has no room that is known in advance.
-    #[error("samples cannot be cached if `collate` is \"{mode}\"")]
-    Collate {
-        /// Mode of `collate`.
-        mode: &'static str,
-    },
     /// A number of operations outside of the recipe.
     #[error("samples are cached after {least} to {most} operations of this recipe, not {asked}")]
     Operations {
@@ -119,7 +113,6 @@ impl Diagnose for CacheError {
             Self::TooSmall { .. } => "cache_too_small",
             Self::TooManySamples { .. } => "cache_index",
             Self::NothingToCache { .. } => "nothing_to_cache",
-            Self::Collate { .. } => "cache_collate",
             Self::Operations { .. } | Self::Refused { .. } => "cache_operations",
             Self::Io { .. } => "cache_memory",
             Self::NotPrivate { .. } => "cache_not_private",
@@ -138,7 +131,6 @@ impl Diagnose for CacheError {
                 format!("raise cache to {least} or more, or leave it out").into()
             }
             Self::TooManySamples { .. } | Self::NothingToCache { .. } => "leave cache out".into(),
-            Self::Collate { .. } => "leave cache out, or set collate to \"stack\"".into(),
             Self::Operations { least, most, .. } => {
                 format!("set cache_after to {least} to {most}, or leave it out").into()
             }

@@ -52,10 +52,6 @@ impl CacheSettings {
 
     /// Operations of the recipe that are executed before a sample is cached.
     pub fn operations_of(&self, job: &Job) -> Result<usize, CacheError> {
-        let collate = job.columns.collate();
-        if collate.takes_sizes() {
-            return Err(CacheError::Collate { mode: collate.mode() });
-        }
         let recipe = &job.recipe;
         let all = recipe.operations().len();
         let done = job.dataset.manifest().prepared().map_or(0, |it| it.operations as usize);

@@ -105,12 +105,11 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "max_errors": whole_or_none("max_errors", given["max_errors"], U64),
         "quarantine": path_or_none("quarantine", given["quarantine"]),
     }
-    if columns is None and recipe.views:
-        columns = [*recipe.views, "label"]
-        settings["columns"] = columns
-    elif columns is None and not isinstance(collate, _collate.Stack):
-        sizes = ["image_size"] if isinstance(collate, _collate.Pad) else []
-        columns = ["image", *sizes, "label"]
+    if columns is None and (recipe.views or not isinstance(collate, _collate.Stack)):
+        pictures = [*recipe.views] or ["image"]
+        is_padded = isinstance(collate, _collate.Pad)
+        sizes = [f"{column}_size" for column in pictures] if is_padded else []
+        columns = [*pictures, *sizes, "label"]
         settings["columns"] = columns
     delivery = Delivery(convert, columns, ranges, transform)
     return Checked(

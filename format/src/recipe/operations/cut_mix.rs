@@ -75,6 +75,10 @@ impl Data for CutMix {
         ]
     }
 
+    fn mixes_tensors(&self) -> bool {
+        true
+    }
+
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
         mixing::check_pairs(self.mode, self.partner)?;
         mixing::follow(self.labels, sample)

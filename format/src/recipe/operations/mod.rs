@@ -190,6 +190,11 @@ trait Data: Sized {
         false
     }
 
+    /// Whether it mixes the tensors of the samples of a batch, which must have one shape then.
+    fn mixes_tensors(&self) -> bool {
+        false
+    }
+
     /// Pictures that it makes of one.
     fn pictures(&self) -> u32 {
         1
@@ -276,6 +281,14 @@ macro_rules! operations {
             pub fn needs_boxes(&self) -> bool {
                 match self {
                     $(Self::$type(it) => it.needs_boxes()),+
+                }
+            }
+
+            /// Whether it mixes the tensors of the samples of a batch by itself, which must have
+            /// one shape then.
+            fn mixes_tensors(&self) -> bool {
+                match self {
+                    $(Self::$type(it) => it.mixes_tensors()),+
                 }
             }
 
@@ -405,6 +418,15 @@ impl Operation {
     pub fn is_on_batches(&self) -> bool {
         let of_content = || self.content().iter().any(Self::is_on_batches);
         self.declaration().phase == Phase::Batch || of_content()
+    }
+
+    /// The operation that mixes the tensors of the samples of a batch, which must have one shape
+    /// then: this one, or one that it contains.
+    pub fn mixer_of_tensors(&self) -> Option<&Self> {
+        match self.mixes_tensors() {
+            true => Some(self),
+            false => self.content().iter().find_map(Self::mixer_of_tensors),
+        }
     }
 
     /// The name in a recipe file.

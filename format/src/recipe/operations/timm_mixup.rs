@@ -160,6 +160,10 @@ impl Data for TimmMixup {
         ]
     }
 
+    fn mixes_tensors(&self) -> bool {
+        true
+    }
+
     /// One kind must be active, and some rectangle must lie between the bounds.
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
         let Self { mixup_alpha, cutmix_alpha, cutmix_minmax, .. } = *self;
