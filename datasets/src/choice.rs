@@ -1,4 +1,4 @@
-//! What the values of an option have in common.
+//! The common interface of option values.
 
 /// A closed set of values of an option, each with a name.
 pub trait Choice: Copy + PartialEq + 'static {

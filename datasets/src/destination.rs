@@ -1,11 +1,11 @@
-//! A place beside the destination to write in, and the rename that makes the result appear.
+//! A working folder next to the destination, and the rename that makes the result appear.
 //!
-//! The place is a folder `NAME.partial-PID-N` whose descriptor is locked for as long as its
-//! process lives. One that nobody has locked is what a killed process left, and the next one
-//! removes or resumes it. A resumable one is called
-//! `NAME.partial-0-0` in every process, so that two processes cannot both begin. A dataset is
-//! written right into it. Files of any name are written into a folder inside, beside a mark, so
-//! that remains are known as such whatever the files are called.
+//! The working folder is `NAME.partial-PID-N`; its descriptor is locked while its process lives. An
+//! unlocked one was left by a killed process, and the next process removes or resumes it. A
+//! resumable one is called `NAME.partial-0-0` in every process, so that two processes cannot both
+//! begin. A dataset is written directly into it. Files with arbitrary names are written into a
+//! folder inside, next to a mark, so that leftovers are recognised whatever the names of the files
+//! are.
 
 use crate::Error;
 use crate::source::refuse_destination;
@@ -35,16 +35,16 @@ const FILES: &str = "files";
 
 /// What may be replaced at a destination.
 pub(crate) enum Replace<'a> {
-    /// A dataset, when that is asked for.
+    /// A dataset, if `force` is set.
     Dataset {
         /// Whether it is.
         force: bool,
     },
-    /// An empty folder; and, when that is asked for, one without anything foreign in it.
+    /// An empty folder; if `force` is set, also one without foreign files.
     Files {
         /// Whether it is.
         force: bool,
-        /// Names something in the folder that may not go.
+        /// Returns a file in the folder that must not be removed.
         foreign: &'a dyn Fn(&Path) -> std::io::Result<Option<String>>,
     },
 }
@@ -54,7 +54,7 @@ pub(crate) enum Replace<'a> {
 pub(crate) struct Destination {
     /// Absolute, links resolved.
     path: PathBuf,
-    /// Whether something is there, to be replaced.
+    /// Whether the destination exists and is to be replaced.
     exists: bool,
     /// Remains that were removed.
     pub(crate) cleaned: Vec<PathBuf>,
@@ -179,13 +179,13 @@ fn is_empty_folder(path: &Path) -> std::io::Result<bool> {
 #[derive(Debug)]
 pub(crate) struct Staging {
     path: PathBuf,
-    /// What is renamed to the destination: the folder itself, or one inside.
+    /// The folder that is renamed to the destination: the working folder, or one inside it.
     content: PathBuf,
     folder: File,
     /// A descriptor that is closed before the folder is removed, which takes one.
     spare: Option<File>,
     is_committed: bool,
-    /// It stays when it is dropped, for another process to resume.
+    /// Whether it remains after being dropped, so that another process can resume.
     is_retained: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is in a dataset: counts, labels, parts, formats and dimensions.
+//! Summarises a dataset: counts, labels, parts, formats and dimensions.
 
 use crate::Error;
 use crate::jpeg::form_of;
@@ -10,17 +10,17 @@ use meetpoint_prepare::{Dataset, KeyLookup};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Most images whose headers are read: enough for percentages, and a second's work.
+/// Maximum number of images whose headers are read: enough for percentages, in about a second.
 pub const PROBED_MAX: u64 = 2000;
 
-/// What is in a dataset.
+/// The summary of a dataset.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Inspection {
     /// The folder.
     pub path: PathBuf,
     /// Version of the conventions.
     pub version: u32,
-    /// What the content of samples is.
+    /// The content of samples.
     pub content: ContentEntry,
     /// The further columns.
     pub columns: Vec<ColumnEntry>,
@@ -40,15 +40,15 @@ pub struct Inspection {
     pub unlabelled: u64,
     /// The parts, as the manifest lists them.
     pub parts: Vec<PartEntry>,
-    /// In which form the images are.
+    /// The form of the images.
     pub stored: Option<Stored>,
-    /// Where it came from.
+    /// Its provenance.
     pub provenance: Provenance,
-    /// What the headers of images say.
+    /// Statistics from the headers of images.
     pub images: ImageStatistics,
     /// How a sample is found by its key.
     pub keys: KeyLookup,
-    /// The folder that the content stays in, where it is not in the parts.
+    /// The folder that contains the content, if it is not in the parts.
     pub content_root: Option<PathBuf>,
 }
 
@@ -61,7 +61,8 @@ pub struct LabelCount {
     pub samples: u64,
 }
 
-/// What the headers of images say: of all, or of [`PROBED_MAX`] spread evenly over the dataset.
+/// Statistics from the headers of images: of all, or of [`PROBED_MAX`] that are spread evenly over
+/// the dataset.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 pub struct ImageStatistics {
     /// Images whose headers were read.

@@ -1,5 +1,4 @@
-//! What a pack does to a JPEG, in words of the dataset format, and how the kernels are asked for
-//! it.
+//! How packing rewrites a JPEG, in terms of the dataset format and of the kernels.
 
 use crate::choice::Choice;
 use meetpoint_diagnose::{Setting, Surface};
@@ -16,36 +15,36 @@ pub enum Progressive {
     /// Re-write them as baseline: other bytes, the same coefficients and pixels.
     #[default]
     Transcode,
-    /// Leave them as they are.
+    /// Do not change them.
     Keep,
 }
 
 /// What to do with restart markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RestartMarkers {
-    /// Leave them as they are.
+    /// Do not change them.
     #[default]
     Keep,
     /// Remove them.
     Remove,
     /// One after each row of MCUs.
     EveryMcuRow,
-    /// One after so many MCUs, at least 1.
+    /// One after this number of MCUs, at least 1.
     EveryMcus(u16),
 }
 
-/// In which form JPEGs are stored.
+/// The form in which JPEGs are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JpegOptions {
     /// As files or in a coefficient form.
     pub form: Form,
-    /// How far entry points lie apart; `None` for no entry points.
+    /// The spacing of entry points; `None` for no entry points.
     pub entry_points: Option<EntryPointSpacing>,
     /// What to do with progressive ones.
     pub progressive: Progressive,
     /// What to do with restart markers.
     pub restarts: RestartMarkers,
-    /// Whether to give each file the Huffman tables that suit it best.
+    /// Whether to give each file optimal Huffman tables.
     pub optimise_huffman: bool,
 }
 
@@ -134,7 +133,7 @@ pub(crate) struct Converted {
     pub(crate) fate: Fate,
 }
 
-/// The caller asked to stop.
+/// The caller requested a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 

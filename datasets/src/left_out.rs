@@ -4,7 +4,7 @@ use crate::message::Message;
 use crate::printable::printable;
 use meetpoint_diagnose::Surface;
 
-/// Something of a source that is not in the dataset.
+/// A sample or file of a source that is not in the dataset.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LeftOut {
     /// Path relative to the source, `/`-separated, or another name that identifies it.
@@ -19,7 +19,8 @@ impl LeftOut {
         format!("{}: {}", printable(&self.path), printable(&self.reason.in_full(surface)))
     }
 
-    /// Replaces the options in the reasons by how they are spelled, so that they are serialised so.
+    /// Replaces the options in the reasons by their spelling for a surface, so that this is
+    /// serialised.
     pub fn spell(all: &mut [Self], surface: Surface) {
         for left_out in all {
             left_out.reason = left_out.reason.in_full(surface).into();

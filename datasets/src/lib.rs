@@ -3,9 +3,9 @@
 //! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
 //! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
 //! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
-//! (whether every bit is as it was packed, and where not), [`preview()`] (a contact sheet of what a
-//! recipe makes of samples), [`Writer`] (rows into a dataset),
-//! [`options`] (the words of their options), [`Error`].
+//! (whether every bit is unchanged, and the location of damage), [`preview()`] (a contact sheet of
+//! a recipe's results), [`Writer`] (rows into a dataset),
+//! [`options`] (the values of their options), [`Error`].
 //!
 //! ```
 //! use meetpoint_datasets::{PackOptions, UnpackOptions, pack, unpack, verify};

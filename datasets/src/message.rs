@@ -1,5 +1,4 @@
-//! Text that names options, which the command line and Python spell in their own way, and what
-//! helps.
+//! Text that names options, which the command line and Python spell differently, with a remedy.
 
 use meetpoint_diagnose::{Remedy, Setting, Surface};
 use std::fmt;
@@ -60,7 +59,7 @@ impl Message {
         self.remedy.as_ref()
     }
 
-    /// Adds what helps.
+    /// Adds a remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<Remedy>) -> Self {
         self.remedy = Some(remedy.into());

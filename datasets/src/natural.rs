@@ -1,4 +1,4 @@
-//! The order of files: as people count, `file2` before `file10`.
+//! The natural order of files: `file2` before `file10`.
 
 use std::cmp::Ordering;
 

@@ -29,7 +29,7 @@ pub enum OverBudget {
 }
 
 impl OverBudget {
-    /// What it needs, and what to do.
+    /// The message, with its remedy.
     pub fn message(&self) -> Message {
         match self {
             Self::Memory { wanted, limit } => {

@@ -1,6 +1,6 @@
-//! Goes through all samples of a dataset on several threads, a record batch at a time.
+//! Iterates over all samples of a dataset on several threads, one record batch at a time.
 //!
-//! Each thread holds one sample; what comes of them arrives in any order on the calling thread.
+//! Each thread holds one sample; results arrive in any order on the calling thread.
 
 use crate::Error;
 use crate::threads::start_thread;

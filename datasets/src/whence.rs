@@ -9,7 +9,7 @@ pub struct Whence {
     pub file: String,
     /// Member of an archive, row of a table: `member 00012.jpg`, `row 17`.
     pub member: Option<String>,
-    /// First byte in the file, where that means something.
+    /// First byte in the file, if that applies.
     pub offset: Option<u64>,
 }
 

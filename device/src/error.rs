@@ -13,7 +13,7 @@ pub enum Error {
     /// No host, or too many.
     #[error("the number of hosts is {given}")]
     Hosts {
-        /// As given.
+        /// The given value.
         given: u32,
     },
     /// No folder was named.
@@ -36,7 +36,7 @@ pub enum Error {
     /// A core that this process may not use.
     #[error("core {core} is not among those that this process may use ({usable})")]
     Core {
-        /// As given.
+        /// The given value.
         core: usize,
         /// Those it may.
         usable: String,

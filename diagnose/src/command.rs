@@ -4,7 +4,7 @@ use crate::Surface;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a user can run.
+/// A command of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
@@ -22,7 +22,7 @@ pub enum Command {
     Verify,
     /// Checks that every sample decodes.
     VerifyDeep,
-    /// Rebuilds a dataset from what is sound.
+    /// Rebuilds a dataset from its intact samples.
     Repair,
     /// Copies samples of a dataset to another.
     Select,
@@ -30,25 +30,25 @@ pub enum Command {
     Merge,
     /// Writes a source in another format.
     Convert,
-    /// Shows what a dataset holds.
+    /// Summarises a dataset.
     Inspect,
     /// Lists the samples of a dataset.
     Cat,
     /// Starts a device.
     ServeDevice {
-        /// Where it listens; `None` for a path that the user chooses.
+        /// The socket path; `None` for a path that the user chooses.
         socket: Option<PathBuf>,
     },
     /// Asks a device for its state.
     ProbeDevice {
-        /// Where it listens.
+        /// The socket path.
         socket: PathBuf,
     },
-    /// Stores what the first operations of a recipe give.
+    /// Stores the results of the first operations of a recipe.
     Prepare,
     /// Measures forms of a dataset and writes the results to a file.
     ProfileResults,
-    /// Reports what this machine permits.
+    /// Reports the features of this machine.
     Doctor,
 }
 

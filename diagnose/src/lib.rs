@@ -23,7 +23,7 @@ pub use nearest::{known, nearest};
 pub use remedy::{Change, Remedy, Step};
 pub use setting::Setting;
 
-/// Where a remedy is read.
+/// The surface on which a remedy is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
     /// Options are `--force`, settings are keys of a job file, commands are `meetpoint verify`.

@@ -1,8 +1,8 @@
-//! Guesses which of the known words was meant.
+//! Finds the known word that was probably meant.
 
-/// The known word nearest to `word`, if one is near enough to be a slip of the pen.
+/// The known word nearest to `word`, if one is near enough to be a typing error.
 ///
-/// Case and separators don't count, so `RandomResizedCrop` finds `random_resized_crop`.
+/// Case and separators are ignored, so `RandomResizedCrop` finds `random_resized_crop`.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = plain(word);
     // Nobody means a word of this length, and the distance takes the product of the lengths.

@@ -1,10 +1,10 @@
-//! What a user can do about an error: one step, or several of which any helps.
+//! The remedy of an error: one step, or several alternatives.
 
 use crate::{Command, Setting, Surface};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Steps of which any helps, the best first. There is at least one.
+/// Alternative steps, the best first; at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Remedy {
@@ -17,18 +17,18 @@ pub struct Remedy {
 pub enum Step {
     /// Change a setting.
     Set {
-        /// Which.
+        /// The setting.
         setting: Setting,
         /// How.
         #[serde(flatten)]
         change: Change,
-        /// What the change does, as `replace it`; `None` where its name says it.
+        /// The effect of the change, such as `replace it`; `None` if its name is sufficient.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         purpose: Option<Cow<'static, str>>,
     },
     /// Run a command, or call the function that does the same.
     Run(Command),
-    /// Something that neither a setting nor a command of this program does.
+    /// An instruction that no setting and no command of this program covers.
     Advice {
         /// An instruction, as `restore the file from its source`.
         text: Cow<'static, str>,
@@ -58,7 +58,7 @@ pub enum Change {
 }
 
 impl Remedy {
-    /// Something that no setting and no command does.
+    /// An instruction that no setting and no command covers.
     pub fn advice(text: impl Into<Cow<'static, str>>) -> Self {
         Self { steps: vec![Step::Advice { text: text.into() }] }
     }
@@ -68,7 +68,7 @@ impl Remedy {
         Self { steps: vec![Step::Set { setting, change, purpose: None }] }
     }
 
-    /// What the change of a setting does, and that change: `replace it with --force`.
+    /// A change of a setting with its purpose: `replace it with --force`.
     pub fn by(purpose: impl Into<Cow<'static, str>>, setting: Setting, change: Change) -> Self {
         Self { steps: vec![Step::Set { setting, change, purpose: Some(purpose.into()) }] }
     }
@@ -90,7 +90,7 @@ impl Remedy {
         self.or_step(Step::Set { setting, change, purpose: None })
     }
 
-    /// Adds what the change of a setting does as an alternative.
+    /// Adds the change of a setting with its purpose as an alternative.
     #[must_use]
     pub fn or_by(
         self,

@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 pub enum Setting {
     /// Samples in a batch.
     BatchSize,
-    /// Most bytes of the batches that the host holds.
+    /// Maximum bytes of the batches that the host holds.
     MemoryBudget,
-    /// Most bytes of the batches that devices have ready.
+    /// Maximum bytes of the batches that devices have ready.
     SpoolQuota,
-    /// Who prepares what.
+    /// The strategy.
     Strategy,
-    /// Most damaged samples of an epoch.
+    /// Maximum number of damaged samples of an epoch.
     MaxErrors,
     /// Time that ranks wait for each other.
     RankTimeout,
     /// Whether every device has every part of the dataset.
     Shared,
-    /// Whether batches are kept for the next epoch.
+    /// Whether batches are reused in the next epoch.
     Reuse,
     /// Whether devices begin the next epoch early.
     RunAhead,
-    /// Whether every epoch has an order of its own.
+    /// Whether every epoch has a different order.
     Shuffle,
     /// How pictures of different sizes become one batch.
     Collate,
@@ -33,9 +33,9 @@ pub enum Setting {
     AllowShared,
     /// Folders that a device serves.
     DeviceRoot,
-    /// Hosts that a device works for at a time.
+    /// Number of hosts that a device serves at once.
     DeviceHosts,
-    /// Most memory of a device's worker.
+    /// Maximum memory of a device's worker.
     DeviceMemory,
     /// `on_error` of the operation that decodes.
     DecodeOnError,
@@ -55,9 +55,9 @@ pub enum Setting {
     LossyJpeg,
     /// Folder for temporary files.
     Temporary,
-    /// Most bytes that a profile may store.
+    /// Maximum bytes that a profile may store.
     StorageLimit,
-    /// Most memory for caches of a profile.
+    /// Maximum memory for caches of a profile.
     MemoryLimit,
     /// Confidence of a profile.
     Confidence,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Most ranks.
 pub const RANKS_MAX: u32 = 1 << 16;
 
-/// How the positions of an epoch are cut into batches.
+/// How the positions of an epoch are divided into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// Samples in a batch, at least 1.
@@ -30,7 +30,7 @@ pub struct Cut {
 /// One of several consumers that take the batches of an epoch in turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rank {
-    /// Which, from 0.
+    /// The rank, from 0.
     pub rank: u32,
     /// How many there are, at least 1.
     pub ranks: u32,
@@ -45,7 +45,7 @@ impl Rank {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchingError {
-    /// Batches of nothing.
+    /// The batch size is 0.
     #[error("a batch has at least one sample")]
     BatchSize,
     /// A rank that does not exist, or too many ranks.
@@ -80,7 +80,8 @@ pub struct Entry {
     pub key: u64,
 }
 
-/// How an epoch is cut into the batches of one rank; with (seed, epoch) it fixes their content.
+/// How an epoch is divided into the batches of one rank; together with (seed, epoch) it determines
+/// their content.
 ///
 /// Batch b of rank r is step b of it, and batch b·G + r among those of all ranks. Its content is a
 /// function of dataset, recipe, sampler, seed, epoch, ranks, holders and that number. Cheap to
@@ -168,12 +169,12 @@ impl Batching {
         Self::new(self.cut, Arc::clone(&self.sampling), rank, self.holders.clone())
     }
 
-    /// How the positions are cut.
+    /// How the positions are divided into batches.
     pub fn cut(&self) -> &Cut {
         &self.cut
     }
 
-    /// What is sampled.
+    /// The sampler on this dataset.
     pub fn sampling(&self) -> &Arc<Sampling> {
         &self.sampling
     }
@@ -183,7 +184,8 @@ impl Batching {
         self.sampling.samples()
     }
 
-    /// Positions of an epoch over all ranks: as many as samples, unless the sampler says otherwise.
+    /// Number of positions of an epoch over all ranks: that of the samples, unless the sampler
+    /// determines another.
     pub fn positions(&self) -> u64 {
         self.sampling.length()
     }
@@ -203,7 +205,7 @@ impl Batching {
         self.rank
     }
 
-    /// Who holds what.
+    /// The assignment of samples to devices.
     pub fn holders(&self) -> &Holders {
         &self.holders
     }
@@ -246,13 +248,13 @@ impl Batching {
         self.holders.devices()
     }
 
-    /// Batches of this rank that a device holds; 0 where there is no such device.
+    /// Batches of this rank that a device holds; 0 if the device does not exist.
     pub fn count(&self, device: u16) -> u64 {
         self.plan.shares.get(usize::from(device)).map_or(0, Share::len)
     }
 
-    /// Who holds a batch, and its ordinal among those that it holds for this rank.
-    /// Panics where there is no such batch.
+    /// The device that holds a batch, and the ordinal of the batch among its batches for this rank.
+    /// Panics if the batch does not exist.
     pub fn holder(&self, batch: u32) -> (u16, u32) {
         let batches = self.batches();
         assert!(u64::from(batch) < batches, "batch {batch} of an epoch of {batches}");
@@ -274,8 +276,8 @@ impl Batching {
         self.plan.positions.order(epoch)
     }
 
-    /// Number of samples in batch `batch`: only the last of a device may be short; 0 where there is
-    /// no such batch.
+    /// Number of samples in batch `batch`: only the last of a device may be short; 0 if the batch
+    /// does not exist.
     pub fn batch_len(&self, batch: u32) -> u32 {
         self.place(batch).map_or(0, |place| self.len_of(place))
     }
@@ -307,10 +309,10 @@ impl Batching {
         })
     }
 
-    /// Samples to take in place of a damaged one, in order; never the damaged one itself.
+    /// Candidates to replace a damaged sample, in order; never the damaged sample itself.
     ///
-    /// They are [`candidates`] of the whole dataset, or, where the sampler leaves samples out,
-    /// those at pseudo-random positions of the epoch.
+    /// They are [`candidates`] of the whole dataset, or, if the sampler leaves samples out, those
+    /// at pseudo-random positions of the epoch.
     pub fn replacements<'o>(
         &self,
         order: &'o EpochOrder,
@@ -339,7 +341,7 @@ impl Batching {
     }
 
     /// Number of a batch among those of all ranks and devices, which keys its random parameters; a
-    /// batch that is repeated has that of the one it repeats. Panics where there is no such batch.
+    /// repeated batch has the number of the original. Panics if the batch does not exist.
     pub fn number(&self, batch: u32) -> u64 {
         self.place(batch).expect("the epoch has the batch").number
     }

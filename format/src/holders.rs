@@ -3,7 +3,7 @@
 use crate::interleave::DEVICES_MAX;
 use std::sync::Arc;
 
-/// Parts that cannot be spread over devices as asked for.
+/// Parts that cannot be assigned to devices as requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldersError {
@@ -29,9 +29,9 @@ pub enum HoldersError {
     NoSuchDevice {
         /// Part.
         part: usize,
-        /// As given.
+        /// The given value.
         device: u32,
-        /// How many there are.
+        /// The number of devices.
         devices: u32,
     },
 }

@@ -1,10 +1,11 @@
 //! Which device holds batch b: a seeded, even interleave of the batches of several holders.
 //!
 //! Devices that hold equally many batches take turns in a seeded order; together they are a group.
-//! Of a group of C batches the j-th stands at (j + phase) / C on a line from 0 to 1, phase being a
-//! seeded fraction, and the batches of an epoch are those of all groups in the order of the line.
-//! So there is no table of batches: where a batch stands among all is counted, and which batch
-//! stands somewhere is found among the few that can, in time and memory of the number of groups.
+//! In a group of C batches, the j-th has the value (j + phase) / C from 0 to 1, with a seeded
+//! phase, and the batches of an epoch are those of all groups in the order of these values. So no
+//! table of batches is needed: the position of a batch is computed by counting, and the batch at a
+//! position is searched among a few candidates, in time and memory proportional to the number of
+//! groups.
 
 use crate::random::{INTERLEAVE_DOMAIN, halves, philox4x32_10};
 use std::collections::BTreeMap;
@@ -82,7 +83,7 @@ impl Group {
 }
 
 impl Interleave {
-    /// Interleaves devices that hold so many batches each.
+    /// Interleaves devices that hold `counts` batches each.
     pub fn new(counts: &[u64], seed: u64) -> Result<Self, InterleaveError> {
         if counts.len() > DEVICES_MAX {
             return Err(InterleaveError::TooManyDevices { devices: counts.len() });
@@ -126,7 +127,7 @@ impl Interleave {
         self.places.len()
     }
 
-    /// Batches that a device holds; 0 where there is no such device.
+    /// Batches that a device holds; 0 if the device does not exist.
     pub fn count(&self, device: u16) -> u64 {
         let place = self.places.get(usize::from(device)).copied().flatten();
         place.map_or(0, |(group, _)| self.groups[group as usize].count)

@@ -249,7 +249,7 @@ impl KeyIndex {
         Ok(found)
     }
 
-    /// Goes through all entries, bucket by bucket, and checks each: every byte is looked at.
+    /// Checks all entries, bucket by bucket, and so every byte.
     pub fn check(
         &self,
         read: ReadAt<'_>,

@@ -3,11 +3,11 @@
 //!
 //! It opens no file and no socket, reads no clock and starts no thread.
 //!
-//! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (who sees which
-//! sample with which draw), [`sampler`] (which samples an epoch has), [`holders`] and
+//! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (the order of
+//! samples and their random parameters), [`sampler`] (which samples an epoch has), [`holders`] and
 //! [`interleave`] (which device holds which samples and batches), [`batching`] (which samples make
-//! a batch), [`replacement`] (what takes the place of a damaged one), `dataset` (Arrow conventions
-//! on disk), [`key_index`] (from key to sample), [`mod@column`] (what a batch consists of),
+//! a batch), [`replacement`] (replacements of damaged samples), `dataset` (Arrow conventions on
+//! disk), [`key_index`] (from key to sample), [`mod@column`] (what a batch consists of),
 //! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
 //! [`npy`] (arrays as files), [`units`] (quantities as people write them).
 

@@ -49,14 +49,14 @@ pub fn encode(shape: &[u32], dtype: Dtype, data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// What a file says of its array.
+/// The description of the array in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Axes, outermost first.
     pub shape: Vec<u32>,
     /// Element type.
     pub dtype: Dtype,
-    /// Where the data lies in the file: C order, little-endian.
+    /// The position of the data in the file: C order, little-endian.
     pub data: Range<usize>,
 }
 
@@ -104,19 +104,19 @@ impl Element {
     }
 }
 
-/// What a file says of an array of measurements.
+/// The description of an array of measurements in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measurements {
     /// Axes, outermost first.
     pub shape: Vec<u32>,
     /// Element type.
     pub element: Element,
-    /// Where the data lies in the file: C order, little-endian.
+    /// The position of the data in the file: C order, little-endian.
     pub data: Range<usize>,
 }
 
-/// Reads the header of a file of version 1.0 in C order with at most four axes; an error says what
-/// is wrong with it.
+/// Reads the header of a file of version 1.0 in C order with at most four axes; the error is the
+/// problem.
 pub fn decode(file: &[u8]) -> Result<Header, String> {
     let dtypes = [Dtype::Uint8, Dtype::Uint16, Dtype::Float16, Dtype::Float32];
     let find = |code: &str| dtypes.into_iter().find(|dtype| descr(*dtype) == code);

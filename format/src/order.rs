@@ -43,7 +43,7 @@ struct Shuffle {
 }
 
 impl Order {
-    /// The samples as they lie.
+    /// The samples in the order of the dataset.
     pub fn sequential(len: u64) -> Self {
         Self { len, shuffle: None }
     }

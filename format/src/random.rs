@@ -1,8 +1,8 @@
-//! Random numbers that depend on what they are for, never on who draws them or when.
+//! Random numbers that depend only on their purpose, never on the caller or the time.
 //!
 //! Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11): a keyed
-//! function from a 128-bit counter to 128 random bits. The key is the seed, and the counter says
-//! what the bits are for, so that no two streams of one seed ever share a block:
+//! function from a 128-bit counter to 128 random bits. The key is the seed, and the counter
+//! identifies the purpose of the bits, so that two streams of one seed never share a block:
 //!
 //! ```text
 //! key      word 0  seed, low half        word 1  seed, high half
@@ -79,7 +79,7 @@ pub(crate) fn join(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// What a stream of draws is for. Equal keys give equal streams on every machine.
+/// The purpose of a stream of draws. Equal keys give equal streams on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DrawKey {
     /// Seed of the job.

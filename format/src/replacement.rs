@@ -1,15 +1,16 @@
-//! Which sample takes the place of one that cannot be read or decoded.
+//! Selects the replacement of a sample that cannot be read or decoded.
 //!
 //! A damaged sample's candidates are a sequence keyed (seed, epoch, sample), so host and devices
-//! try the same ones in the same order; the first that is sound is taken. They are
-//! drawn from the whole dataset, with repetition.
+//! try the same ones in the same order; the first intact one is used. They are drawn from the whole
+//! dataset, with repetition.
 
 use crate::random::{REPLACEMENT_DOMAIN, halves, join, philox4x32_10};
 
 /// Candidates that are tried: where a tenth of the samples is sound, all are damaged once in 10^11.
 pub const CANDIDATES_MAX: u32 = 256;
 
-/// The candidates for the place of a damaged sample among so many, in order; never it itself.
+/// The candidates to replace a damaged sample of a dataset with `samples` samples, in order; never
+/// the damaged sample itself.
 ///
 /// Candidate *n* is the upper word of b * (samples - 1), where b is the first 64 bits of the block
 /// with counter (sample, epoch, domain | n), counted without the damaged sample. A dataset of one

@@ -1,4 +1,4 @@
-//! What consumes batches: an emulated accelerator, or none.
+//! The consumer of batches: an emulated accelerator, or none.
 
 use crate::clock::{duration_ns, monotonic_ns, sleep_until};
 use crate::stop::WAIT_SLICE;
@@ -12,7 +12,7 @@ pub trait Accelerator {
     fn step(&mut self, batch: &Batch);
 }
 
-/// Takes no time: what is measured is the loader alone.
+/// Takes no time, so that only the loader is measured.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Null;
 
@@ -20,7 +20,7 @@ impl Accelerator for Null {
     fn step(&mut self, _batch: &Batch) {}
 }
 
-/// Takes a given time and no CPU, as a GPU does from its host's point of view.
+/// Takes a given time and no CPU, like a GPU from the host's point of view.
 #[derive(Debug, Clone)]
 pub struct Emulated {
     step: Duration,
@@ -28,7 +28,7 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// An accelerator whose steps take `step`; `stop` cuts one short.
+    /// An accelerator whose steps take `step`; `stop` interrupts a step.
     ///
     /// The timer slack of the calling thread, by which the kernel may be late, is set to 1 ns.
     pub fn new(step: Duration, stop: StopHandle) -> Self {

@@ -127,18 +127,18 @@ impl Contents {
 /// Where the payload lies.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    /// At the beginning of a place of the ring.
+    /// At the beginning of a slot of the ring.
     Ring(RingSlot),
-    /// In a place of the ring that a spool file was read into, behind the slot's header.
+    /// In a slot of the ring, read from a spool file, after the header.
     Fetched {
-        /// The place.
+        /// The slot of the ring.
         buffer: AlignedBuffer,
         /// Where the slot begins in it.
         start: usize,
     },
     /// In a slot of a spool in memory, behind its header.
     Slot(SlotLease),
-    /// At the beginning of memory of its own, as its pictures are larger than what places are for.
+    /// In separate memory, because its pictures are larger than a slot of the ring.
     Own(AlignedBuffer),
 }
 
@@ -199,7 +199,7 @@ impl Batch {
         self.source
     }
 
-    /// Which kind of memory it lies in.
+    /// The kind of memory that contains it.
     pub fn memory_kind(&self) -> MemoryKind {
         self.memory.kind()
     }
@@ -215,15 +215,15 @@ impl Batch {
         Some(self.table.column(index, self.memory.payload(self.table.bytes())))
     }
 
-    /// The lengths of the axes of a column behind that of samples, outermost first: as
-    /// [`meetpoint_format::column::ColumnKind::axes`], where those that are padded have their
-    /// length in this batch.
+    /// The lengths of the axes of a column after the sample axis, outermost first:
+    /// [`meetpoint_format::column::ColumnKind::axes`], with the lengths of padded axes in this
+    /// batch.
     pub fn axes(&self, name: &str) -> Option<&[u32]> {
         let index = self.table.columns.position(name)?;
         Some(self.table.layout.axes(&self.table.columns, index))
     }
 
-    /// Where the columns lie in [`Self::payload_mut`].
+    /// The positions of the columns in [`Self::payload_mut`].
     pub fn layout(&self) -> &BatchLayout {
         &self.table.layout
     }
@@ -234,11 +234,11 @@ impl Batch {
     }
 
     /// The axes of the images, outermost first: [samples, height, width, 3] or [samples, 3, height,
-    /// width]; of the first view, where the recipe has views, with the number of its pictures
-    /// behind that of samples where it is not 1. Height and width are those of this batch where
-    /// pictures are padded, and 0 where each picture has a size of its own. Samples that were left
-    /// out are missing; with `on_error` skip there may be none left. Also where batches have no
-    /// column with images.
+    /// width]; if the recipe has views, those of the first view, with an axis for its pictures
+    /// after the sample axis unless their number is 1. Height and width are those of this batch if
+    /// pictures are padded, and 0 if each picture has a different size. Skipped samples are not
+    /// counted; with `on_error` skip, none may be left. Defined even if batches have no column with
+    /// images.
     pub fn shape(&self) -> &[u32] {
         &self.shape
     }
@@ -249,7 +249,7 @@ impl Batch {
     }
 
     /// The images: row-major, little-endian elements; those of all views one after another, with up
-    /// to 63 bytes between two columns. Empty where batches have no column with images.
+    /// to 63 bytes between two columns. Empty if batches have no column with images.
     pub fn bytes(&self) -> &[u8] {
         &self.memory.payload(self.table.bytes())[self.table.images()]
     }
@@ -262,13 +262,13 @@ impl Batch {
         &mut self.payload_mut()[images]
     }
 
-    /// The samples as indices in the dataset, in batch order: those that replace damaged ones
-    /// among them, without those that were left out.
+    /// The samples as indices in the dataset, in batch order, including replacements of damaged
+    /// samples, without skipped samples.
     pub fn samples(&self) -> &[u64] {
         &self.contents.samples
     }
 
-    /// The damaged samples that were to be in it, by their positions.
+    /// The damaged samples of the batch, by their positions.
     pub fn replacements(&self) -> &[Replacement] {
         &self.contents.replacements
     }

@@ -18,7 +18,7 @@ pub fn thread_cpu_ns() -> u64 {
     to_ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// A duration in nanoseconds; the longest that fits 64 bits where it does not.
+/// A duration in nanoseconds, saturating at 64 bits.
 pub fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

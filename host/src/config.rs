@@ -1,4 +1,4 @@
-//! What a loader is to be run with.
+//! The configuration of a loader.
 
 use crate::collective::Collective;
 use crate::{Notify, StopHandle};
@@ -21,20 +21,20 @@ use std::time::Duration;
 pub struct LoaderConfig {
     /// Folder of the dataset, or several that are served as one.
     pub dataset: DatasetPaths,
-    /// What is done to every sample.
+    /// The operations on every sample.
     pub recipe: Arc<Recipe>,
     /// The columns of a batch: names of the dataset's, in the order in which a batch has them.
     /// Default: `image` and `label`.
     pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
-    /// Whether a last batch that is not full is left out. Default: false.
+    /// Whether a last batch that is not full is dropped. Default: false.
     pub drop_last: bool,
     /// Which samples an epoch has, and in which order. Default: `shuffled`.
     pub sampler: Sampler,
     /// Seed of order and augmentation. Default: 0.
     pub seed: u64,
-    /// Who decides which end prepares what. Default: `host-only`.
+    /// The strategy, which decides which end prepares each batch. Default: `host-only`.
     pub strategy: AnyStrategy,
     /// Background threads that prepare; 0: the consumer's thread does, inside
     /// [`crate::Epoch::next_batch`]. Default: 0.
@@ -44,10 +44,10 @@ pub struct LoaderConfig {
     /// Whether the numbers of workers and of batches ahead adapt while epochs run. They then begin
     /// with `workers`, at least 1, and `prefetch`. Default: off.
     pub tune: Tune,
-    /// Most memory of the ring of batches; and again so much for decoding pictures that take more
-    /// than 16 MiB each, by all workers together. A spool in memory has its own limit,
-    /// [`SpoolConfig::quota_bytes`]. Default: [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Another value
-    /// must not be more than the memory that this process may use.
+    /// Maximum memory of the ring of batches. A second budget of the same size limits the memory
+    /// that all workers use to decode pictures that take more than 16 MiB each. A spool in memory
+    /// has its own limit, [`SpoolConfig::quota_bytes`]. Default:
+    /// [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Must not exceed the memory that this process may use.
     pub memory_budget_bytes: u64,
     /// Prepared samples in memory, used by the host's preparers. Default: none.
     pub cache: Option<CacheSettings>,
@@ -60,71 +60,69 @@ pub struct LoaderConfig {
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
     pub read_depth: usize,
-    /// The devices, by their numbers; a strategy that uses none does not even start them.
-    /// Default: none.
+    /// The devices, by number. A strategy that uses no devices does not start them. Default: none.
     pub devices: Vec<DeviceSource>,
-    /// Where the batches of each device land: every device has a spool of its own, with this
-    /// quota. Default: memory, 256 MiB.
+    /// The spool for the batches of each device; every device has a separate spool with this quota.
+    /// Default: memory, 256 MiB.
     pub spool: SpoolConfig,
     /// Spools of devices, by number, that differ from [`LoaderConfig::spool`]. Default: none.
     pub spools: BTreeMap<u16, SpoolConfig>,
-    /// A device with work that says nothing for this long is fenced off. Default: 2 s.
+    /// A device with work that sends no message for this long is fenced off. Default: 2 s.
     pub stall_timeout: Duration,
-    /// How long to wait for memory when the consumer keeps every batch alive, before that is an
-    /// error. Default: 5 s.
+    /// How long to wait for memory while the consumer retains every batch, before an error is
+    /// returned. Default: 5 s.
     pub place_timeout: Duration,
-    /// Whether every device holds the whole dataset and may prepare any batch of it. Otherwise
-    /// each of several devices holds parts of its own. Default: false.
+    /// Whether every device holds the whole dataset and may prepare any batch. Otherwise, each of
+    /// several devices holds different parts. Default: false.
     pub shared_dataset: bool,
     /// The device that holds each part of the dataset, by the part's number; empty: part p is on
     /// device p mod D. Without effect with one device, and with a shared dataset. Default: empty.
     pub part_holders: Vec<u32>,
-    /// Times known from before the first epoch; each epoch then begins with what the one before
-    /// learned. Default: nothing.
+    /// Times known before the first epoch; each later epoch begins with the times learned in the
+    /// previous one. Default: nothing.
     pub learned: Learned,
     /// A recorded epoch whose order is replayed in every epoch. Default: none.
     pub replay: Option<Record>,
-    /// What things cost, for strategy `auto` with a goal other than throughput. Default: unknown.
+    /// Power consumption, for strategy `auto` with a goal other than throughput. Default: unknown.
     pub costs: Option<Costs>,
-    /// Batches of each source that `mte` measures when the times are not known. Default: 3.
+    /// Batches of each source that `mte` measures if the times are not known. Default: 3.
     pub profile_batches: u32,
     /// Devices that have finished their part of an epoch begin the next, if its number is below
     /// this. Default: 0, never.
     pub run_ahead: u32,
-    /// Whether device batches are kept in their slots for the next epoch, as far as the spool's
-    /// quota allows. Needs a deterministic recipe and an order without shuffling; goes with no
-    /// running ahead. Default: false.
+    /// Whether device batches are retained in their slots for the next epoch, as far as the spool's
+    /// quota allows. Requires a deterministic recipe and an order without shuffling; cannot be
+    /// combined with running ahead. Default: false.
     pub reuse: bool,
-    /// Whether devices are given the batches where they save most host time for their own, as far
-    /// as is known from the epochs before; else the end of the order. The order is then neither
-    /// the host's own nor reproduced by a record. Default: false.
+    /// Whether devices get the batches that save the most host time per device time, as estimated
+    /// from earlier epochs; otherwise they get the end of the order. The order is then neither the
+    /// host's own nor reproduced by a record. Default: false.
     pub choose_by_saving: bool,
-    /// Which of several ranks this is, from 0. Default: 0.
+    /// The rank, from 0. Default: 0.
     pub rank: u32,
     /// G: ranks that share the dataset and step together. Default: 1.
     pub ranks: u32,
     /// Loaders that have equal shares of [`LoaderConfig::memory_budget_bytes`] and of the quota of
     /// every spool: ranks of one process. Default: 1.
     pub shares: u32,
-    /// What carries the ranks' proposals; with more than one rank it must be there. Default: none.
+    /// Exchanges the ranks' proposals; required with more than one rank. Default: none.
     pub collective: Option<Arc<dyn Collective>>,
-    /// How long a rank waits for another in a step, without a sign of life of it, before that is an
-    /// error that names those who did not come. A rank that prepares a batch or waits for its
-    /// devices gives such signs. Default: 60 s.
+    /// How long a rank waits for another in a step without a message from it, before an error that
+    /// names the missing ranks. A rank that prepares a batch or waits for its devices sends such
+    /// messages. Default: 60 s.
     pub rank_timeout: Duration,
     /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
     /// workers. Default: all that the process may use.
     pub host_cores: Option<Vec<usize>>,
-    /// What is done about samples that cannot be read or decoded. Default: the epoch ends with an
-    /// error.
+    /// How to handle samples that cannot be read or decoded. Default: the epoch ends with an error.
     pub on_error: OnError,
-    /// Most samples of an epoch that may be left out or replaced; one more is an error. Default:
-    /// any number.
+    /// Maximum number of samples of an epoch that may be skipped or replaced; one more is an error.
+    /// Default: any number.
     pub errors_max: Option<u64>,
-    /// File to which a line of JSON is added for every damaged sample that is not in it yet.
-    /// Default: none.
+    /// File to which a line of JSON is appended for every damaged sample that it does not contain
+    /// yet. Default: none.
     pub quarantine: Option<PathBuf>,
-    /// Whether the checksum of every sample of every consumed batch is kept, for
+    /// Whether the checksum of every sample of every consumed batch is recorded, for
     /// [`crate::verify`]. Default: false.
     pub verify_samples: bool,
     /// Called at once when the consumer waits for a device. Default: none.
@@ -186,7 +184,7 @@ impl LoaderConfig {
         }
     }
 
-    /// Where the batches of a device land.
+    /// The spool of a device.
     pub fn spool_of(&self, device: usize) -> &SpoolConfig {
         let number = u16::try_from(device).ok();
         number.and_then(|number| self.spools.get(&number)).unwrap_or(&self.spool)
@@ -245,14 +243,14 @@ impl Tune {
 /// Where a device comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceSource {
-    /// A process of our own, started with the loader and gone with it.
+    /// A child process that is started and ended with the loader.
     Spawn(SpawnDevice),
-    /// One that somebody else started.
+    /// A device that is already running.
     Connect {
         /// Its socket.
         socket: PathBuf,
     },
-    /// One that was started for several loaders and lost before it served any.
+    /// A device that was started for several loaders, but was lost before it was ready.
     Lost {
         /// How it was lost.
         why: String,
@@ -264,16 +262,16 @@ pub enum DeviceSource {
 pub struct SpawnDevice {
     /// Program.
     pub program: PathBuf,
-    /// What comes before the arguments that the loader adds.
+    /// Arguments that precede those that the loader adds.
     pub arguments: Vec<OsString>,
 }
 
-/// Where device batches land.
+/// The spool for device batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolConfig {
     /// In what.
     pub kind: SpoolKind,
-    /// Most bytes of slots.
+    /// Maximum bytes of slots.
     pub quota_bytes: u64,
 }
 
@@ -290,7 +288,7 @@ pub enum SpoolKind {
     Memory,
     /// A preallocated file without a name: batches are read into the ring.
     File {
-        /// On whose file system.
+        /// Folder on the file system to use.
         directory: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! Keeps threads on the cores that they were given.
+//! Pins threads to their cores.
 
 use crate::Error;
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};

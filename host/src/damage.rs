@@ -1,7 +1,7 @@
-//! The books on damaged samples: what an epoch met, how many may be, and the file that keeps them.
+//! The records of damaged samples: those of an epoch, their limit, and the quarantine file.
 //!
-//! A sample is entered when its batch is consumed, never when it is prepared, so that what was
-//! prepared ahead and thrown away is not in the books.
+//! A sample is recorded when its batch is consumed, never when it is prepared, so that samples of
+//! discarded batches are not recorded.
 
 use crate::Error;
 use crate::events::EventKind;
@@ -12,23 +12,23 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Most damaged samples of one epoch that are kept; the rest is counted.
+/// Maximum number of damaged samples of one epoch that are recorded; the rest is only counted.
 pub const DAMAGE_RECORDS_MAX: usize = 10_000;
 
 /// Longest quarantine file that is resumed.
 const QUARANTINE_BYTES_MAX: u64 = 256 << 20;
 
-/// A damaged sample and what was done about it.
+/// A damaged sample and how it was handled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamageRecord {
     /// What is wrong with which sample.
     #[serde(flatten)]
     pub damage: Damage,
-    /// Index of the batch that it was to be in.
+    /// Index of the batch that it belongs to.
     pub batch: u32,
     /// What was done.
     pub action: Action,
-    /// The sample that took its place.
+    /// The sample that replaces it.
     pub replaced_by: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl DamageRecord {
 pub struct DamageStats {
     /// Left out: their batches were shorter.
     pub left_out: u64,
-    /// Whose place another sample took.
+    /// Samples that were replaced by others.
     pub replaced: u64,
     /// Each of them, in the order in which their batches were consumed; the first
     /// [`DAMAGE_RECORDS_MAX`] of the epoch.

@@ -1,4 +1,4 @@
-//! What can go wrong in the runtime; `diagnose` has the remedies.
+//! Errors of the runtime; `diagnose` has the remedies.
 
 use crate::collective::error::CollectiveError;
 use crate::job::JobError;
@@ -21,7 +21,7 @@ pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
     }
 }
 
-/// A device as it is known before it has a number.
+/// A device before it has a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceName {
     /// A process that this program starts.
@@ -45,10 +45,10 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// Why batches cannot be kept for the next epoch.
+/// Why batches cannot be reused in the next epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReuseConflict {
-    /// Every epoch has other batches.
+    /// Every epoch has different batches.
     Shuffle,
     /// The recipe has random parameters.
     RandomRecipe,
@@ -69,13 +69,13 @@ impl fmt::Display for ReuseConflict {
 /// Why an epoch cannot resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeConflict {
-    /// Its devices hold parts of their own.
+    /// Its devices hold different parts.
     PartsOfTheirOwn,
     /// Its batches are chosen for the devices at its start.
     ChosenAtStart,
     /// It does not have the batches that were consumed.
     OtherBatches,
-    /// Nothing of it is left.
+    /// All its batches were consumed.
     AllConsumed,
 }
 
@@ -124,7 +124,7 @@ pub enum Error {
     /// The job file.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// Numbers that no epoch can be run with.
+    /// A configuration with which no epoch can be run.
     #[error("failed to plan the epoch: {0}")]
     Plan(#[from] meetpoint_scheduler::Error),
     /// A setting out of its range.
@@ -132,21 +132,21 @@ pub enum Error {
     Setting {
         /// Its name.
         field: &'static str,
-        /// As given.
+        /// The given value.
         got: u64,
-        /// What would be right.
+        /// The expected value.
         expected: &'static str,
     },
-    /// Not one batch.
+    /// The batch size exceeds the dataset.
     #[error(
         "a batch of {batch_size} is larger than an epoch of dataset {}, which has {samples} \
          samples",
         dataset.display()
     )]
     BatchLargerThanDataset {
-        /// Asked for.
+        /// The requested value.
         batch_size: u32,
-        /// There are.
+        /// The number of samples.
         samples: u64,
         /// Folder.
         dataset: PathBuf,
@@ -157,12 +157,12 @@ pub enum Error {
         /// Folder.
         dataset: PathBuf,
     },
-    /// More batches than an index holds.
+    /// More batches than a batch index can represent.
     #[error("{batches} batches are more than the {limit} that an epoch can have")]
     TooManyBatches {
-        /// There would be.
+        /// The number of batches that it would have.
         batches: u64,
-        /// Most.
+        /// The limit.
         limit: u32,
     },
     /// A strategy that needs a device, without one.
@@ -171,14 +171,14 @@ pub enum Error {
         /// Its name.
         strategy: StrategyName,
     },
-    /// The ring cannot hold what is needed at the least.
+    /// The ring cannot hold the minimum number of batches.
     #[error(
         "the memory budget of {} is too small: it must hold {least} batches, each of which takes \
          {} in whole huge pages",
         show_bytes(*budget_bytes), show_bytes(*ring_slot_bytes)
     )]
     BudgetTooSmall {
-        /// As given.
+        /// The given value.
         budget_bytes: u64,
         /// Bytes of a batch, rounded up to huge pages.
         ring_slot_bytes: u64,
@@ -188,15 +188,15 @@ pub enum Error {
     /// The memory budget exceeds what this process may use.
     #[error("memory budget of {} exceeds {}", show_bytes(*budget_bytes), memory_of(limit))]
     BudgetTooLarge {
-        /// As given.
+        /// The given value.
         budget_bytes: u64,
-        /// What there is.
+        /// The available memory.
         limit: MemoryLimit,
     },
-    /// The machine does not give the memory of the ring.
+    /// The memory of the ring could not be reserved.
     #[error("failed to reserve {} for batches: {source}", show_bytes(*bytes))]
     RingMemory {
-        /// Asked for.
+        /// The requested value.
         bytes: u64,
         /// Cause.
         source: std::io::Error,
@@ -207,27 +207,27 @@ pub enum Error {
          alive and the memory budget holds {places}"
     )]
     AllBatchesKept {
-        /// Alive in the consumer's hands.
+        /// Batches that the consumer retains.
         kept: usize,
-        /// Places of the ring.
+        /// Slots of the ring.
         places: usize,
-        /// How long was waited.
+        /// The time waited.
         waited: Duration,
     },
-    /// The spool cannot hold what is needed at the least.
+    /// The spool cannot hold the minimum number of slots.
     #[error(
         "the spool quota of {} is too small: it must hold {least} slots of {}",
         show_bytes(*quota_bytes), show_bytes(*slot_bytes)
     )]
     QuotaTooSmall {
-        /// As given.
+        /// The given value.
         quota_bytes: u64,
         /// Bytes of a slot.
         slot_bytes: u64,
         /// Slots that must fit.
         least: u64,
     },
-    /// A spool in memory that does not fit what is left of it.
+    /// A spool in memory that exceeds the available memory.
     #[error(
         "a spool of {} does not fit in memory: {} are available of {}",
         show_bytes(*bytes), show_bytes(limit.available_bytes), memory_of(limit)
@@ -235,10 +235,10 @@ pub enum Error {
     SpoolTooLarge {
         /// Its size.
         bytes: u64,
-        /// What there is.
+        /// The available memory.
         limit: MemoryLimit,
     },
-    /// The spool cannot be made.
+    /// The spool cannot be created.
     #[error("failed to create a spool of {} in {place}: {source}", show_bytes(*bytes))]
     Spool {
         /// Its size.
@@ -247,29 +247,29 @@ pub enum Error {
         place: String,
         /// Cause.
         source: std::io::Error,
-        /// What helps.
+        /// The remedy.
         remedy: Remedy,
     },
     /// Threads cannot be bound to these cores.
     #[error("failed to bind threads to cores {cores:?}: {source}")]
     Cores {
-        /// As given.
+        /// The given value.
         cores: Vec<usize>,
         /// Cause.
         source: std::io::Error,
     },
-    /// The system gives no thread.
+    /// A thread cannot be started.
     #[error("failed to start a thread or create its wake-up descriptor: {0}")]
     Thread(std::io::Error),
     /// A thread of the loader panicked.
     #[error("a thread of the loader panicked, a defect of Meetpoint")]
     Panicked,
-    /// There is no place for the socket of a device of our own.
+    /// The socket of a device process cannot be created in any folder.
     #[error(
         "failed to create a folder for the device's socket in {}: {source}", parent.display()
     )]
     SocketFolder {
-        /// Where it was tried last.
+        /// The last folder that was tried.
         parent: PathBuf,
         /// Cause.
         source: std::io::Error,
@@ -289,23 +289,23 @@ pub enum Error {
         program: PathBuf,
         /// How it ended.
         status: String,
-        /// `: ` and the end of what it wrote to standard error; empty when that was nothing.
+        /// `: ` and the end of its standard error; empty if it wrote nothing.
         said: String,
     },
     /// A device that was lost before it had a job; the host continues without it.
     #[error("{device} was lost before it was ready: {why}")]
     DeviceLost {
-        /// Which.
+        /// The device.
         device: DeviceName,
-        /// What happened.
+        /// The cause.
         why: String,
     },
-    /// Nobody answers at the socket.
+    /// No process answers at the socket.
     #[error("no device answers at {}: {problem}", socket.display())]
     DeviceUnreachable {
         /// Socket.
         socket: PathBuf,
-        /// What happened.
+        /// The cause.
         problem: String,
     },
     /// The path is not a socket.
@@ -324,7 +324,7 @@ pub enum Error {
     NotADevice {
         /// Socket.
         socket: PathBuf,
-        /// What happened.
+        /// The cause.
         problem: String,
     },
     /// The device took too long.
@@ -332,9 +332,9 @@ pub enum Error {
     DeviceTimeout {
         /// Socket.
         socket: PathBuf,
-        /// What was asked of it.
+        /// The request.
         step: &'static str,
-        /// How long was waited.
+        /// The time waited.
         limit: Duration,
     },
     /// Another version of the protocol.
@@ -347,84 +347,84 @@ pub enum Error {
         socket: PathBuf,
         /// The device's.
         got: u32,
-        /// Ours.
+        /// This program's.
         expected: u32,
         /// The device's program.
         program_version: String,
     },
-    /// The device will not do it.
+    /// The device refused the request.
     #[error("the device at {} refused `{step}`: {reason}", socket.display())]
     DeviceRefused {
         /// Socket.
         socket: PathBuf,
-        /// What was asked of it.
+        /// The request.
         step: &'static str,
-        /// Its own words.
+        /// The message.
         reason: String,
-        /// What helps, as the device says.
+        /// The remedy that the device returned.
         remedy: Option<Remedy>,
     },
-    /// Fewer parts than devices, each of which is to hold parts of its own.
+    /// Fewer parts than devices, each of which needs at least one.
     #[error(
         "dataset {} has {parts} parts, too few for {devices} devices that hold different parts",
         dataset.display()
     )]
     TooFewParts {
-        /// There are.
+        /// The number of parts.
         parts: usize,
-        /// Asked for.
+        /// The requested value.
         devices: usize,
         /// Folder.
         dataset: PathBuf,
     },
-    /// Parts that cannot be spread over the devices as asked for.
+    /// Parts that cannot be assigned to the devices as requested.
     #[error("failed to assign the parts of {} to the devices: {source}", dataset.display())]
     Holders {
         /// Folder.
         dataset: PathBuf,
-        /// Why not.
+        /// The cause.
         source: HoldersError,
     },
-    /// An epoch that cannot be cut into batches.
+    /// An epoch that cannot be divided into batches.
     #[error("failed to divide the epoch into batches: {0}")]
     Batching(#[from] BatchingError),
-    /// A device whose parts do not make a batch for every rank.
+    /// A device whose parts have less than one batch for every rank.
     #[error("device {device} of {devices} holds less than a batch for each of {ranks} ranks")]
     NoBatchForDevice {
-        /// Which.
+        /// The device.
         device: u16,
-        /// How many there are.
+        /// The number of devices.
         devices: u32,
         /// Ranks.
         ranks: u32,
     },
-    /// Batches that cannot serve another epoch.
+    /// Batches that cannot be reused in another epoch.
     #[error("batches cannot be reused in the next epoch: {conflict}")]
     Reuse {
-        /// Why not.
+        /// The cause.
         conflict: ReuseConflict,
     },
     /// An epoch that cannot resume.
     #[error("epoch {epoch} cannot be resumed: {conflict}")]
     Resume {
-        /// Which.
+        /// The epoch.
         epoch: u32,
-        /// Why not.
+        /// The cause.
         conflict: ResumeConflict,
     },
     /// Batches that cannot be chosen for the devices.
     #[error("batches cannot be chosen by the time that they save: {conflict}")]
     Choice {
-        /// Why not.
+        /// The cause.
         conflict: ChoiceConflict,
     },
-    /// The ranks came to no decision.
+    /// The ranks did not agree.
     #[error("failed to agree with the other ranks: {0}")]
     Collective(#[from] CollectiveError),
-    /// What went wrong at one of several ranks.
+    /// An error of one of several ranks.
     #[error("rank {rank}: {source}")]
     OfRank {
-        /// Which, from 0.
+        /// The rank, from 0.
         rank: u32,
         /// What.
         source: Box<Error>,
@@ -432,39 +432,39 @@ pub enum Error {
     /// The thread of a rank panicked.
     #[error("the thread of rank {rank} panicked: {message}")]
     RankPanicked {
-        /// Which, from 0.
+        /// The rank, from 0.
         rank: u32,
-        /// Its own words.
+        /// The message.
         message: String,
     },
-    /// What is wrong with one of several devices.
+    /// An error of one of several devices.
     #[error("device {number}: {source}")]
     OfDevice {
-        /// Which, from 0.
+        /// Its number, from 0.
         number: usize,
         /// What.
         source: Box<Error>,
     },
-    /// More samples are damaged than may be.
+    /// More samples are damaged than allowed.
     #[error(
         "{errors} samples of epoch {epoch} are damaged and max_errors is {limit}; the last is \
          {key} in {file}: {what}"
     )]
     TooManyErrors {
-        /// Which.
+        /// The epoch.
         epoch: u32,
-        /// Met so far.
+        /// Damaged samples so far.
         errors: u64,
         /// Allowed.
         limit: u64,
-        /// Key of the last.
+        /// Key of the last damaged sample.
         key: String,
-        /// File that it lies in.
+        /// The file that contains it.
         file: String,
         /// What is wrong with it.
         what: String,
     },
-    /// The file of damaged samples.
+    /// The file of damaged samples could not be written.
     #[error("failed to record damaged samples in {}: {source}", path.display())]
     Quarantine {
         /// File.

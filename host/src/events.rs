@@ -1,4 +1,4 @@
-//! What went wrong in an epoch and what was done about it, as facts; `Display` words them.
+//! Faults of an epoch and the reactions to them, as values; `Display` is the sentence.
 
 use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_scheduler::{Effort, Tuned, Verdict};
@@ -15,7 +15,7 @@ const EVENTS_MAX: usize = 1000;
 pub struct Event {
     /// Nanoseconds since the epoch began.
     pub at_ns: u64,
-    /// Rank that reported it, where those of several ranks are listed together.
+    /// Rank that reported it, if events of several ranks are listed together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
     /// What happened.
@@ -30,7 +30,7 @@ pub struct Event {
 pub enum EventKind {
     /// The link to a device ended.
     DeviceLost {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
         /// When.
         phase: Phase,
@@ -39,16 +39,16 @@ pub enum EventKind {
         /// Who prepares its batches.
         remaining: Remaining,
     },
-    /// A device that had been lost serves again.
+    /// A lost device works again.
     DeviceReopened {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
         /// How.
         attempt: Attempt,
     },
-    /// A device that had been lost does not serve again.
+    /// A lost device could not be reopened.
     DeviceNotReopened {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
         /// What was tried.
         attempt: Attempt,
@@ -59,7 +59,7 @@ pub enum EventKind {
     },
     /// A device failed on several batches in a row and gets no more work in the epoch.
     DeviceGivenUp {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
         /// Batches in a row that it failed on.
         failures: u32,
@@ -68,11 +68,11 @@ pub enum EventKind {
         /// Who prepares its batches.
         remaining: Remaining,
     },
-    /// A device with work published nothing in time; its unfinished batches went to the host.
+    /// A device with work published nothing in time; the host took over its unfinished batches.
     DeviceStalled {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
-        /// Silence that is allowed, in nanoseconds.
+        /// The allowed time without a message, in nanoseconds.
         timeout_ns: u64,
         /// Stalls of this device in this epoch, this one included.
         stalls: u32,
@@ -83,23 +83,23 @@ pub enum EventKind {
     },
     /// The host took over batches that a device had not finished.
     BatchesReclaimed {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
-        /// How long it had been silent, in nanoseconds; `None` where the host is just faster.
+        /// Time without a message, in nanoseconds; `None` if the host is faster.
         silent_ns: Option<u64>,
     },
     /// The consumer has been waiting for a batch that a device prepares.
     DeviceAwaited {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
         /// How long, in nanoseconds.
         waited_ns: u64,
         /// Time that the device takes for a batch, in nanoseconds; `None` before its first.
         batch_ns: Option<u64>,
     },
-    /// A batch of a device went to the host.
+    /// The host took over a batch of a device.
     BatchFailed {
-        /// Which device.
+        /// The device.
         device: DeviceLabel,
         /// Which batch of the epoch.
         batch: u32,
@@ -108,31 +108,31 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
-    /// Further batches of a device went to the host without an event of their own.
+    /// The host took over further batches of a device, which have no separate events.
     BatchesFailed {
-        /// Which device.
+        /// The device.
         device: DeviceLabel,
-        /// How many.
+        /// Their number.
         batches: u32,
         /// The reason, if it is that of an earlier event; `None` for various others.
         reason: Option<String>,
     },
     /// Batches of pictures of different sizes were larger than the memory that is reserved for a
-    /// batch; the host prepared them in memory of their own.
+    /// batch; the host prepared them in separate memory.
     BatchesOversized {
-        /// How many.
+        /// Their number.
         batches: u64,
         /// Bytes of the largest.
         bytes_max: u64,
     },
-    /// Damaged samples that the host prepared were filled in (`on_error = "lenient"`).
+    /// The host decoded damaged samples with missing data filled in (`on_error = "lenient"`).
     SamplesFilledIn {
-        /// How many.
+        /// Their number.
         samples: u64,
         /// Whether devices prepared batches too, whose filled-in samples are not counted.
         has_devices: bool,
     },
-    /// Samples were damaged and replaced or left out.
+    /// Damaged samples were replaced or skipped.
     SamplesDamaged {
         /// How many were replaced by another sample.
         replaced: u64,
@@ -140,21 +140,21 @@ pub enum EventKind {
         left_out: u64,
         /// Key of the first.
         key: String,
-        /// File that the first lies in.
+        /// The file that contains the first.
         file: String,
         /// What is wrong with the first.
         reason: String,
     },
-    /// Further columns were read again and again on the host, since the cache is too small for
-    /// those asked for.
+    /// The host read further columns repeatedly, because the cache is too small for the requested
+    /// columns.
     ColumnsReadAgain {
-        /// How often a column of a record batch was read again.
+        /// Number of columns of record batches that were read again.
         reads: u64,
-        /// Bytes of all that was read again.
+        /// Bytes that were read again.
         bytes: u64,
-        /// Bytes of all the columns that were asked for, each once.
+        /// Bytes of all requested columns.
         needed_bytes: u64,
-        /// Most bytes in the cache.
+        /// Maximum bytes in the cache.
         cache_bytes: u64,
     },
     /// A tuner tried, kept or undid a change of the numbers of workers or of batches ahead.
@@ -170,7 +170,7 @@ pub enum EventKind {
     },
     /// Events beyond the most that an epoch records.
     NotRecorded {
-        /// How many.
+        /// Their number.
         events: u64,
     },
 }
@@ -178,7 +178,7 @@ pub enum EventKind {
 /// A device among those of a loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLabel {
-    /// Which, from 0.
+    /// Its number, from 0.
     pub number: u16,
     /// How many the loader has.
     pub of: u16,
@@ -212,7 +212,7 @@ pub enum Remaining {
 pub enum Attempt {
     /// Its process is started.
     Start,
-    /// Its socket is connected to.
+    /// Its socket is reconnected.
     Connect,
 }
 
@@ -224,7 +224,7 @@ pub enum BatchFault {
     Damage,
     /// The device could not prepare it.
     Preparation,
-    /// Its pictures are larger than what memory was reserved for.
+    /// Its pictures exceed the reserved memory.
     Size,
     /// The host refused what the device published.
     Refused,

@@ -11,16 +11,16 @@ use meetpoint_prepare::Job;
 use std::any::Any;
 use std::thread::{Builder, ScopedJoinHandle};
 
-/// What one rank did.
+/// The result of one rank.
 #[derive(Debug)]
 pub struct RankOutcome {
-    /// Which, from 0.
+    /// The rank, from 0.
     pub rank: u32,
     /// Its epochs. CPU time and memory are those of the process, and so of all ranks.
     pub epochs: Vec<EpochStats>,
-    /// What fixes the content of its batches.
+    /// The inputs that determine the content of its batches.
     pub job: Job,
-    /// What each device said of itself; `None` for one that was never there.
+    /// The description of each device; `None` for one that was never connected.
     pub devices: Vec<Option<DeviceInfo>>,
     /// Slots of its spools; `None` where no device is used.
     pub spool_slots: Option<u32>,
@@ -28,10 +28,10 @@ pub struct RankOutcome {
     pub notices: Vec<Notice>,
 }
 
-/// Where a rank is.
+/// The progress of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Which, from 0.
+    /// The rank, from 0.
     pub rank: u32,
     /// Its epoch.
     pub epoch: u32,
@@ -41,7 +41,7 @@ pub struct Progress {
     pub batches: u32,
 }
 
-/// What a group requires of its caller. Every method is called in the thread of the rank.
+/// The interface between a group and its caller. Every method is called in the thread of the rank.
 pub trait Conductor: Sync {
     /// Devices that a rank has for itself; `None`: all ranks use those of the configuration.
     fn devices(&self, _rank: u32) -> Option<Vec<DeviceSource>> {
@@ -62,8 +62,7 @@ pub trait Conductor: Sync {
 /// Runs `epochs` epochs of a job with [`LoaderConfig::ranks`] ranks and returns what each did.
 ///
 /// Memory budget and spool quotas are divided evenly. A device that is to be started is started
-/// once for all ranks. Where one rank fails, all are stopped, and the error is the one that it
-/// began with.
+/// once for all ranks. If one rank fails, all are stopped, and the first error is returned.
 pub fn run(
     config: &LoaderConfig,
     epochs: u32,

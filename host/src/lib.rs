@@ -1,8 +1,8 @@
 //! The runtime: workers, a ring of batches, the link to a device, and the scheduler they drive.
 //!
-//! It decides nothing about who prepares what ([`meetpoint_scheduler`] does) and nothing about what
-//! a batch holds ([`meetpoint_prepare`] does); it waits, moves bytes and tells the scheduler what
-//! happened. Every wait is bounded.
+//! It does not decide who prepares which batch ([`meetpoint_scheduler`] does) nor what a batch
+//! contains ([`meetpoint_prepare`] does); it waits, moves bytes and reports events to the
+//! scheduler. Every wait is bounded.
 //!
 //! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a

@@ -1,4 +1,4 @@
-//! What is worth knowing of a run and is no fault: fallbacks, limits that were reached, files
+//! Notices of a run, which are not faults: fallbacks, limits that were reached, files that were
 //! written.
 
 use crate::events::DeviceLabel;
@@ -14,11 +14,11 @@ use std::path::PathBuf;
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Notice {
-    /// An engine of storage had to do without something.
+    /// A storage engine works without a feature.
     Storage {
         /// The device that reads with it; `None`: the host.
         device: Option<DeviceLabel>,
-        /// What, in the words of the engine.
+        /// The engine's reason.
         reason: String,
     },
     /// The memory budget holds fewer batches than workers would prepare ahead.
@@ -29,12 +29,12 @@ pub enum Notice {
         places: u64,
         /// Batches that would be prepared ahead.
         asked: u64,
-        /// Batches that are.
+        /// Batches that are prepared ahead.
         prepared: u64,
     },
     /// No batch of a device is reused in the next epoch.
     NothingReused {
-        /// Which.
+        /// The device.
         device: DeviceLabel,
         /// Slots of its spool.
         slots: u32,
@@ -57,9 +57,9 @@ pub enum Notice {
     },
     /// The program was built without optimisation.
     UnoptimisedBuild,
-    /// A strategy was left out, as it would take too long.
+    /// A strategy was skipped, because it would take too long.
     StrategyLeftOut {
-        /// Which.
+        /// The strategy.
         strategy: StrategyName,
         /// Expected time of an epoch, in nanoseconds.
         expected_ns: u64,
@@ -77,7 +77,7 @@ pub enum Notice {
     },
     /// The order of recorded epochs was replayed.
     Replayed {
-        /// How many.
+        /// Their number.
         epochs: u64,
     },
 }

@@ -88,12 +88,12 @@ impl Ring {
         self.memory.ring_slot_bytes
     }
 
-    /// Places that nobody has.
+    /// Number of free slots.
     pub fn free(&self) -> usize {
         self.memory.lent().free.len()
     }
 
-    /// A slot, if one is free. What is in it is arbitrary.
+    /// A slot, if one is free. Its contents are arbitrary.
     pub fn take(&self) -> Option<RingSlot> {
         let mut lent = self.memory.lent();
         let index = lent.free.pop()?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Most batches that a trace should have: some 100 MB.
+/// Maximum number of batches in a trace: about 100 MB.
 pub const TRACE_BATCHES_MAX: usize = 200_000;
 
 /// Row of the consumer.
@@ -24,13 +24,13 @@ const HAND_OVER: u32 = 5_000;
 /// The epochs of one rank.
 #[derive(Debug, Clone)]
 pub struct Process<'e> {
-    /// What it is called.
+    /// The name.
     pub name: String,
     /// In the order in which they were run.
     pub epochs: Vec<&'e EpochStats>,
 }
 
-/// What a trace holds.
+/// The contents of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Events, names of rows among them.
@@ -39,7 +39,7 @@ pub struct Written {
     pub batches_left_out: u64,
 }
 
-/// Writes the trace of some ranks, of their last batches at most so many together.
+/// Writes the trace of some ranks, limited to their last `batches_max` batches in total.
 pub fn write(to: impl Write, processes: &[Process<'_>], batches_max: usize) -> io::Result<Written> {
     let epochs = || processes.iter().flat_map(|process| &process.epochs);
     let zero_ns = epochs().map(|epoch| epoch.begun_ns).min().unwrap_or(0);

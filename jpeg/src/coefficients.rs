@@ -12,7 +12,7 @@ impl Block {
 
 /// All blocks of one component, row by row, padded to whole MCUs of the frame.
 ///
-/// Padding blocks hold what the file codes for them, zeros where it codes nothing.
+/// Padding blocks contain the values coded in the file, or zeros.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CoefficientPlane {
     /// Blocks in a row.

@@ -1,4 +1,4 @@
-//! What the components of a JPEG mean, as libjpeg and Pillow guess it.
+//! The colour space of a JPEG, as libjpeg and Pillow determine it.
 
 use super::colour::{self, Ink};
 use super::markers::{COMPONENTS_MAX, Frame, Header};

@@ -83,8 +83,8 @@ pub fn size(encoded: &[u8]) -> Result<(u32, u32), Error> {
     Ok(header.frame.size())
 }
 
-/// Exif orientation of a file, or of the file that a coefficient form was made from: 1..=8, 1 (as
-/// it is) where it has none. Decoding does not apply it.
+/// Exif orientation of a file, or of the file that a coefficient form was made from: 1..=8, 1
+/// (upright) if it has none. Decoding does not apply it.
 pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
     if form_of(encoded).is_some() {
         let reader = form::FormReader::open(encoded, Cpu::Portable)?;

@@ -20,7 +20,7 @@
 //!
 //! # Decode a region
 //!
-//! Of a region only the blocks that it needs are transformed, and its pixels are those of the whole
+//! Only the blocks that a region needs are transformed, and its pixels are those of the whole
 //! picture.
 //!
 //! ```
@@ -37,9 +37,9 @@
 //!
 //! # Begin in the middle
 //!
-//! Huffman codes have no marks to start from, so a region at the bottom of a file costs the
-//! decoding of everything above it. [Entry points](mod@entry_points), found once and stored beside
-//! the file in some hundred bytes, let the decoder begin at the rows that it needs.
+//! Decoding of Huffman codes can only start at the beginning, so a region at the bottom of a file
+//! requires decoding everything above it. [Entry points](mod@entry_points), found once and stored
+//! beside the file in some hundred bytes, let the decoder begin at the rows that it needs.
 //!
 //! ```
 //! use meetpoint_jpeg::{DecodeOptions, Decoder, Encoded, Picture, Region, Spacing};
@@ -82,7 +82,7 @@
 //!
 //! The parts, in reading order: [`Decoder`], [`DecodeOptions`], [`mod@entry_points`], [`form`],
 //! [`rewrite()`] (other tables, restart markers or scans, the same coefficients), [`Skeleton`]
-//! (what of a file is not coefficients), [`Cpu`].
+//! (the parts of a file other than coefficients), [`Cpu`].
 
 #[cfg(test)]
 mod backend_tests;

@@ -1,4 +1,4 @@
-//! What may be traded for speed.
+//! Options that trade exactness for speed.
 
 use super::idct;
 
@@ -53,7 +53,7 @@ impl DecodeScale {
     }
 }
 
-/// What happens when a file is damaged.
+/// How a damaged file is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnDamage {
     /// It is an error.
@@ -75,12 +75,12 @@ pub enum OutputColour {
     Grey,
 }
 
-/// How exact the pixels are to be. The default is exact: libjpeg-turbo's default decoder.
+/// The exactness of the pixels. The default is exact: libjpeg-turbo's default decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeOptions {
     /// Resolution, as libjpeg's `scale_num` of 8.
     pub scale: DecodeScale,
-    /// What happens when the file is damaged.
+    /// How a damaged file is handled.
     pub on_damage: OnDamage,
     /// Colours of the pixels.
     pub colour: OutputColour,

@@ -1,4 +1,4 @@
-//! Where the coefficients of a picture come from.
+//! The source of the coefficients of a picture.
 
 use super::form::{FormReader, RowComponent};
 use super::lenient::LenientRows;

@@ -1,4 +1,4 @@
-//! The operations on batches of a recipe, applied to the samples of a batch that lie in memory.
+//! The operations on batches of a recipe, applied to the samples of a batch in memory.
 
 use crate::mixing::MixedBatch;
 use crate::operations::{Step, add_steps};
@@ -17,7 +17,7 @@ pub struct BatchId {
     pub batch: u64,
 }
 
-/// What an operation on batches changes.
+/// The tensors that an operation on batches changes.
 #[derive(Debug)]
 pub struct BatchTensors<'a> {
     /// Samples that the batch has.
@@ -69,7 +69,7 @@ impl BatchMixer {
         self.interrupt = interrupt;
     }
 
-    /// What labels become.
+    /// The conversion of labels.
     pub fn labels(&self) -> SoftLabels {
         self.labels
     }
@@ -83,7 +83,7 @@ impl BatchMixer {
     }
 
     /// Applies the operations to a batch in place. `pause` is called between samples. After an
-    /// error the content of the batch is open.
+    /// error, the content of the batch is unspecified.
     ///
     /// # Panics
     ///

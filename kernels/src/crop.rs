@@ -1,4 +1,4 @@
-//! Where crops lie. Moving the pixels is left to who resizes or writes them.
+//! The positions of crops. The resizer or writer moves the pixels.
 
 use crate::Region;
 use meetpoint_format::random::Draws;

@@ -1,11 +1,11 @@
-//! What can go wrong with one sample. A damaged picture is data, not a panic; a recipe that does
-//! not fit a picture is no damage of it.
+//! Errors of one sample. A damaged picture is data and never causes a panic; a recipe that does not
+//! fit a picture is not damage of it.
 
 /// A sample that cannot be prepared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller asked to stop. The picture may be sound.
+    /// The caller requested a stop. The picture may be intact.
     #[error("interrupted")]
     Interrupted,
     /// The first bytes are of no known format.
@@ -49,7 +49,7 @@ pub enum Error {
         /// Least number of them.
         needed: usize,
     },
-    /// A recording of another number of channels than the recipe asks for.
+    /// A recording with another number of channels than the recipe requires.
     #[error("it has {found} channels, the recipe asks for {wanted}")]
     Channels {
         /// Channels of the file.
@@ -62,7 +62,7 @@ pub enum Error {
     Mode {
         /// Format found.
         format: &'static str,
-        /// What its pixels are.
+        /// The kind of its pixels.
         holds: String,
         /// The mode.
         mode: &'static str,
@@ -85,7 +85,7 @@ pub enum Error {
     Target {
         /// Column of the target.
         column: String,
-        /// What does not fit.
+        /// The mismatch.
         problem: Box<crate::TargetProblem>,
     },
     /// An operation that depends on boxes, of a sample without any given.
@@ -129,7 +129,7 @@ pub struct DoesNotFit {
     pub key: &'static str,
     /// Height and width of the picture that the operations before it make.
     pub picture: (u32, u32),
-    /// Why not.
+    /// The cause.
     pub misfit: Misfit,
 }
 

@@ -12,7 +12,7 @@ pub enum Error {
     /// A file that cannot be read.
     #[error("failed to read {}: {source}", file.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         file: PathBuf,
         /// What to do.
         remedy: &'static str,
@@ -163,13 +163,13 @@ pub enum NotDrawn {
     /// More parameters than a picture has dimensions.
     #[error("a sweep of {parameters} parameters cannot be drawn")]
     TooManyParameters {
-        /// How many.
+        /// Their number.
         parameters: usize,
     },
     /// More batches than a picture over time holds.
     #[error("an epoch of {batches} batches is too long to draw")]
     TooLong {
-        /// How many.
+        /// Their number.
         batches: u32,
         /// How many it may have.
         batches_max: u32,

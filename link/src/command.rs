@@ -6,9 +6,9 @@ use std::ffi::OsString;
 /// A device process to start.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServeCommand {
-    /// How slow it is.
+    /// Its speed limits.
     pub emulation: Emulation,
-    /// What it does wrong, and when.
+    /// The faults to inject.
     pub faults: Vec<Fault>,
     /// Name of its storage engine; `None` leaves the choice to it.
     pub engine: Option<&'static str>,

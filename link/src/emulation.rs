@@ -1,4 +1,4 @@
-//! How slow an emulated device is made.
+//! Speed limits of an emulated device.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::wire;
@@ -11,14 +11,14 @@ pub const CPU_RATIO_MIN: f64 = 0.001;
 /// The longest latency of a command, in nanoseconds.
 pub const LATENCY_NS_MAX: u64 = 1_000_000_000;
 
-/// How an emulated device is started; the default is as fast as the machine.
+/// The settings of an emulated device; the default is as fast as the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Emulation {
     /// Speed limits, and its core.
     pub targets: Targets,
-    /// Whether it may run where there is only one core, which it then shares with the host.
+    /// Whether it may run on a machine with only one core, which it then shares with the host.
     pub allow_shared: bool,
-    /// Most memory of its own that its worker may use, in bytes; the spool is not counted.
+    /// Maximum memory of its worker in bytes, without the spool.
     pub memory_bytes_max: Option<u64>,
 }
 
@@ -56,11 +56,11 @@ pub enum Setting {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{setting} is {value}")]
 pub struct SettingError {
-    /// Which.
+    /// The setting.
     pub setting: Setting,
-    /// As given.
+    /// The given value.
     pub value: String,
-    /// What would be right.
+    /// The expected value.
     pub remedy: &'static str,
 }
 

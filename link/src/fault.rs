@@ -10,8 +10,8 @@ use std::time::Duration;
 pub enum Fault {
     /// `die@3`: half-way through the batch it kills itself with SIGKILL.
     DieAt(u64),
-    /// `stall@3`, `stall@3:2s`: half-way through the batch the device stands still, for good or for
-    /// a time. It neither reports progress nor obeys a revoke; the end of the batch's job ends it.
+    /// `stall@3`, `stall@3:2s`: half-way through the batch, the device stops responding, for a time
+    /// or until the batch's job ends. It neither reports progress nor obeys a revoke.
     StallAt {
         /// Batch.
         n: u64,
@@ -30,7 +30,7 @@ pub enum Fault {
     CorruptAt(u64),
     /// `tear@3`: the header is written after only half of the payload was.
     TearAt(u64),
-    /// `enospc@3`: from this batch on every write to the spool fails for want of space.
+    /// `enospc@3`: from this batch on, every write to the spool fails because the spool is full.
     SpoolFullAt(u64),
     /// `drop-link@3`: half-way through the batch the connection of its host is cut.
     DropLinkAt(u64),
@@ -40,7 +40,7 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a fault: {problem} ({})", Self::KNOWN)]
 pub struct FaultSyntax {
-    /// As given.
+    /// The given value.
     pub text: String,
     /// What is wrong with it.
     pub problem: &'static str,

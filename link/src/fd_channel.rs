@@ -1,8 +1,8 @@
-//! How a spool's file descriptor reaches a device: both ends of a connection of its own.
+//! Passes a spool's file descriptor to a device: both ends of a separate connection.
 //!
 //! A connection whose first byte is that of an [`FdOffer`] is not an HTTP/2 connection. The host
 //! sends one offer with the descriptor attached; the device answers with the same bytes once it
-//! holds the descriptor, or with [`FD_CHANNEL_BUSY`] if it holds too many already.
+//! holds the descriptor, or with [`FD_CHANNEL_BUSY`] if it already holds too many.
 
 use meetpoint_format::wire::{FD_CHANNEL_BUSY, FdOffer};
 use rustix::io::Errno;
@@ -26,8 +26,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between two attempts to connect to a device that has no room in its queue.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Connects to a Unix socket without waiting: `WouldBlock` where the queue of connections that its
-/// process has not accepted is full, as that of a process that is stopped.
+/// Connects to a Unix socket without waiting: `WouldBlock` if the process's queue of unaccepted
+/// connections is full, for example because the process is stopped.
 pub fn connect_now(socket: &Path) -> std::io::Result<BlockingStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let created = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -43,10 +43,10 @@ pub enum HandOverError {
     /// The connection failed.
     #[error("the connection for the spool failed: {0}")]
     Connection(#[from] std::io::Error),
-    /// The device holds as many descriptors as it can that no job has named yet.
+    /// The device has reached its limit of descriptors that no job uses yet.
     #[error("its limit of unused spools is reached")]
     Busy,
-    /// It answered with something else than its answers.
+    /// Its answer is invalid.
     #[error("its answer to the spool's offer is invalid")]
     UnknownAnswer,
     /// It did not answer in time.
@@ -124,17 +124,17 @@ fn send(stream: &BlockingStream, offer: &[u8; 16], file: BorrowedFd<'_>) -> std:
     if sent == offer.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
 }
 
-/// An offer that was read: which token, and what came with it.
+/// A received offer: the token and the descriptor.
 #[derive(Debug)]
 pub struct Offered {
-    /// Under which token.
+    /// The offer with its token.
     pub offer: FdOffer,
     /// The descriptor.
     pub fd: OwnedFd,
 }
 
-/// Reads one offer. Anything else than sixteen right bytes with exactly one descriptor is an
-/// error, and descriptors that came along are closed. The caller bounds the time.
+/// Reads one offer. Anything other than the sixteen expected bytes with exactly one descriptor is
+/// an error, and received descriptors are closed. The caller bounds the time.
 pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
     let mut bytes = [0; 16];
     let (mut filled, mut fds) = (0, Vec::new());
@@ -157,12 +157,12 @@ pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
     }
 }
 
-/// Says that the descriptor has arrived.
+/// Confirms that the descriptor has arrived.
 pub async fn confirm(stream: &mut UnixStream, offer: FdOffer) -> std::io::Result<()> {
     stream.write_all(&offer.encode()).await
 }
 
-/// Says that no more descriptors can be held now.
+/// Replies that no more descriptors can be held now.
 pub async fn say_busy(stream: &mut UnixStream) -> std::io::Result<()> {
     stream.write_all(&FD_CHANNEL_BUSY).await
 }

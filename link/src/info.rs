@@ -16,17 +16,17 @@ pub struct DeviceInfo {
     pub process_id: u32,
     /// Folders whose datasets it serves.
     pub roots: Vec<PathBuf>,
-    /// Speeds that it is held to; `None` for a device that is not slowed down.
+    /// Its speed limits; `None` for a device that is not slowed down.
     pub emulation: Option<Targets>,
     /// Storage engine in use.
     pub storage_engine: String,
     /// Why it is not io_uring; empty where it is.
     pub storage_note: String,
-    /// Process id of the host that it has worked for longest; `None` while it is free.
+    /// Process id of the host that it has served longest; `None` while it serves none.
     pub works_for: Option<u32>,
     /// Process ids of all hosts that it works for.
     pub hosts: Vec<u32>,
-    /// How many hosts it takes at a time.
+    /// Maximum number of hosts that it serves at once.
     pub hosts_max: u32,
 }
 

@@ -1,10 +1,9 @@
 //! What host and device share: starting a device, connecting to it, its description, and passing it
 //! a spool. The messages themselves are in `format`.
 //!
-//! In reading order: `emulation` (how slow a device is made), `fault` (what it is made to do
-//! wrong), `command` (the arguments that start one so), `channel` (a connection), `info` (what a
-//! device says of itself), `refusal` (why it refuses a call), `fd_channel` (the spool's file
-//! descriptor).
+//! In reading order: `emulation` (speed limits of a device), `fault` (injected faults), `command`
+//! (the arguments that start such a device), `channel` (a connection), `info` (the description of a
+//! device), `refusal` (why a device refuses a call), `fd_channel` (the spool's file descriptor).
 
 mod channel;
 mod command;

@@ -9,7 +9,7 @@ use meetpoint_format::units::show_bytes_at_least;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Goal {
     /// Epochs to finish.
@@ -113,13 +113,13 @@ pub struct Ranked {
     pub index: usize,
     /// Seconds for the offline part and all epochs.
     pub seconds: f64,
-    /// How far these may be off at the confidence asked for; `None`: not known, after one run.
+    /// Error of this time at the requested confidence; `None`: unknown after a single run.
     pub seconds_off: Option<f64>,
     /// Epochs after which it has taken less time than nothing offline; `None`: never.
     pub amortized_after: Option<u32>,
 }
 
-/// What would make another strategy the best.
+/// A change that would make another strategy the best.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
@@ -151,7 +151,7 @@ pub enum Change {
         /// The strategy that is the best then.
         index: usize,
     },
-    /// A memory limit of at least so many bytes.
+    /// A memory limit of at least this number of bytes.
     MemoryAtLeast {
         /// Bytes.
         bytes: f64,
@@ -171,9 +171,9 @@ pub struct Decision {
     pub refused: Vec<Refused>,
     /// Seconds by which the best beats the next; `None` where there is only one.
     pub margin_seconds: Option<f64>,
-    /// Whether the best is better than every other at the confidence asked for.
+    /// Whether the best is better than every other one at the requested confidence.
     pub is_certain: bool,
-    /// What would change the decision.
+    /// Changes that would lead to another decision.
     pub changes: Vec<Change>,
 }
 

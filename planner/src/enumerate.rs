@@ -4,10 +4,10 @@ use crate::vocabulary::{Cache, Codec, Form, Point};
 use meetpoint_format::recipe::{CutRefusal, Operation, Recipe, ValueKind};
 use serde::Serialize;
 
-/// What is stored, in which codec, and how it is read.
+/// The stored form, its codec, and how it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Strategy {
-    /// What is stored.
+    /// The stored form.
     pub point: Point,
     /// Compression of each stored sample.
     pub codec: Codec,

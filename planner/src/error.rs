@@ -18,7 +18,7 @@ pub enum Error {
     /// A sample does not prepare.
     #[error("{strategy}: sample {key}: {source}")]
     Sample {
-        /// What was being measured.
+        /// The measured strategy.
         strategy: String,
         /// Its key.
         key: String,
@@ -31,12 +31,12 @@ pub enum Error {
          file"
     )]
     NotIdentical {
-        /// Which.
+        /// The strategy.
         strategy: String,
         /// Key of the sample.
         key: String,
     },
-    /// What was stored for a measurement does not read back.
+    /// A sample that was stored for a measurement differs when it is read.
     #[error("{}: sample {key} read back differs from what was written", path.display())]
     Stored {
         /// The temporary file.
@@ -49,7 +49,7 @@ pub enum Error {
         "{strategy}: sample {key} has {width}x{height} pixels, a JPEG has at most 65535 on a side"
     )]
     JpegSide {
-        /// What was being measured.
+        /// The measured strategy.
         strategy: String,
         /// Key of the sample.
         key: String,
@@ -70,7 +70,7 @@ pub enum Error {
          needed to estimate the spread"
     )]
     Samples {
-        /// Asked for.
+        /// The requested value.
         asked: u64,
         /// Least.
         least: u64,
@@ -96,18 +96,18 @@ pub enum Error {
         value: u64,
         /// Least.
         least: u64,
-        /// Most.
+        /// The limit.
         most: u64,
     },
     /// A list of settings is empty.
     #[error("no {name} to profile")]
     NoSettings {
-        /// Which.
+        /// The name.
         name: &'static str,
         /// The setting.
         setting: Setting,
     },
-    /// What would be written exceeds the free space.
+    /// Temporary files would exceed the free space.
     #[error(
         "{}: storing {samples} samples as {point} takes up to {needed} bytes, {free} are free",
         folder.display()
@@ -117,14 +117,14 @@ pub enum Error {
         folder: PathBuf,
         /// Samples.
         samples: u64,
-        /// What would be stored.
+        /// The stored form.
         point: String,
         /// Bytes that it may take.
         needed: u64,
         /// Bytes that are free.
         free: u64,
     },
-    /// What would be in memory exceeds what is available.
+    /// The cache exceeds the available memory.
     #[error(
         "caching {samples} samples as {point} takes up to {needed} bytes of memory, {available} \
          are available{}",
@@ -133,7 +133,7 @@ pub enum Error {
     Memory {
         /// Samples.
         samples: u64,
-        /// What would be cached.
+        /// The cached form.
         point: String,
         /// Bytes that it may take.
         needed: u64,
@@ -155,7 +155,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// What would be written exceeds the free space at the destination.
+    /// The prepared dataset exceeds the free space at the destination.
     #[error(
         "{}: {samples} samples as {point} take about {needed} bytes, {free} are free",
         folder.display()
@@ -165,7 +165,7 @@ pub enum Error {
         folder: PathBuf,
         /// Samples.
         samples: u64,
-        /// What would be stored.
+        /// The stored form.
         point: String,
         /// Bytes by the mean of a few samples.
         needed: u64,
@@ -179,10 +179,11 @@ pub enum Error {
         key: String,
         /// Its bytes.
         bytes: u64,
-        /// Most.
+        /// The limit.
         limit: u64,
     },
-    /// A dataset of samples that were prepared as far as asked for, or farther, or with losses.
+    /// A dataset whose samples are already prepared up to the requested cut or beyond, or with
+    /// losses.
     #[error(
         "{}: its samples were prepared by the first {operations} operations already",
         path.display()

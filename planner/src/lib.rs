@@ -1,9 +1,10 @@
-//! Finds what of a recipe is worth preparing once, offline, and storing.
+//! Finds the operations of a recipe that are worth executing once, offline, with the results
+//! stored.
 //!
-//! A recipe can be cut after each of its leading deterministic operations. What the operations
-//! before the cut give is stored once, and each epoch only applies the rest. [`enumerate()`] lists
-//! every such [`Strategy`], [`profile()`] measures them on a sample of a dataset, and [`decide()`]
-//! and [`score()`] choose among the measurements.
+//! A recipe can be cut after each of its leading deterministic operations. The results of the
+//! operations before the cut are stored once, and each epoch executes only the rest.
+//! [`enumerate()`] lists every such [`Strategy`], [`profile()`] measures them on a sample of a
+//! dataset, and [`decide()`] and [`score()`] choose among the measurements.
 //!
 //! ```
 //! use meetpoint_format::recipe::Recipe;
@@ -36,7 +37,7 @@
 //! strategies), [`mod@results`] (a measured strategy, and its CSV), [`mod@statistics`] (errors of
 //! means and totals), [`mod@score`] (PRESTO's weighted score), [`mod@decide`] (time to finish
 //! within limits), [`mod@profile`] (the measurement), [`mod@materialize`]
-//! (a dataset of what the beginning of a recipe gives), [`mod@plan`] (who runs what), [`Error`].
+//! (a dataset of the results of the first operations), [`mod@plan`] (who runs what), [`Error`].
 
 pub mod decide;
 pub mod enumerate;

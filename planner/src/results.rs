@@ -6,13 +6,13 @@ use crate::vocabulary::{Cache, Codec, Form, Point};
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use serde::{Deserialize, Serialize};
 
-/// How the page cache was kept out of a cold run, and whether that had an effect.
+/// How the page cache was bypassed in a cold run, and whether that had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheDrop {
     /// Samples were read with O_DIRECT, past the page cache.
     Direct,
-    /// `posix_fadvise(DONTNEED)`; probed pages were gone afterwards.
+    /// `posix_fadvise(DONTNEED)`; probed pages were no longer cached afterwards.
     Dropped,
     /// `posix_fadvise(DONTNEED)`; pages were still in memory afterwards, as on tmpfs. Cold figures
     /// are figures of the page cache.
@@ -33,12 +33,12 @@ impl CacheDrop {
     }
 }
 
-/// A strategy, and what was measured of it. Figures of the whole dataset are extrapolated from
-/// `samples` of it.
+/// A strategy with its measurements. Figures of the whole dataset are extrapolated from `samples`
+/// of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// What is stored.
+    /// The stored form.
     pub form: Form,
     /// Operations that are executed offline.
     pub operations: usize,
@@ -90,7 +90,7 @@ pub struct Measured {
     pub peak_memory_bytes: u64,
     /// Bytes per second that the drive delivered in the runs; `None` where the system does not say.
     pub disk_bytes_per_second: Option<f64>,
-    /// How the page cache was kept out of cold runs.
+    /// How the page cache was bypassed in cold runs.
     pub cache_drop: CacheDrop,
     /// Measured joules for a sample, of all meters that do not overlap; `None` where the machine
     /// has no meter that works.
@@ -105,7 +105,7 @@ impl Measured {
         Strategy { point: self.point(), codec, threads, cache }
     }
 
-    /// What is stored.
+    /// The stored form.
     pub fn point(&self) -> Point {
         let Self { form, operations, .. } = *self;
         Point { form, operations, operation: self.operation.clone() }
@@ -127,8 +127,8 @@ impl Measured {
         self.offline_seconds + self.first_epoch_seconds() + later * self.epoch_seconds()
     }
 
-    /// How far [`Self::seconds`] may be off at a confidence in 0..1; infinite where there was one
-    /// run only, which says nothing of the spread.
+    /// The error of [`Self::seconds`] at a confidence in 0..1; infinite after a single run, from
+    /// which the spread is unknown.
     pub fn seconds_off(&self, epochs: u32, confidence: f64) -> f64 {
         let later = f64::from(epochs.saturating_sub(1));
         let sampled = normal_quantile(0.5 + confidence / 2.0);
@@ -198,7 +198,7 @@ pub enum CsvError {
     /// It is not CSV with the columns of [`Measured`], or a value is not of its column's type.
     #[error("not a file of results: {reason}")]
     Csv {
-        /// What the reader says, with the line.
+        /// The parser's message, with the line.
         reason: String,
     },
     /// It has no rows.

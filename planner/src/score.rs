@@ -9,7 +9,7 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// What a strategy costs and gives.
+/// The costs and the throughput of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
     /// Offline seconds.
@@ -35,7 +35,7 @@ impl Costs {
     }
 }
 
-/// What storage means for unchanged files.
+/// The definition of storage for unchanged files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageMeaning {
@@ -60,7 +60,7 @@ pub enum WeightsError {
     /// One is negative, infinite or not a number.
     #[error("the weight of {name} is {value}")]
     Value {
-        /// Which.
+        /// The name.
         name: &'static str,
         /// Its value.
         value: f64,

@@ -30,7 +30,7 @@ impl Cache {
     }
 }
 
-/// What is stored of a sample.
+/// The stored form of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -87,7 +87,7 @@ impl Form {
 /// A materialisation point: what is stored, after how many operations of the recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Point {
-    /// What is stored.
+    /// The stored form.
     pub form: Form,
     /// Operations that are executed offline, counted from the first.
     pub operations: usize,

@@ -1,4 +1,4 @@
-//! Buffers for reads, kept from batch to batch.
+//! Buffers for reads, reused for every batch.
 
 use meetpoint_storage::{AlignedBuffer, BLOCK_BYTES, Engine};
 

@@ -24,7 +24,7 @@ pub fn compress(codec: Codec, raw: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Most bytes that compressing so many bytes gives, length and block headers included.
+/// Maximum length of `raw` compressed bytes, length and block headers included.
 pub fn compressed_bytes_max(codec: Codec, raw: u64) -> u64 {
     match codec {
         Codec::None => raw,
@@ -44,8 +44,8 @@ pub(crate) fn raw_bytes(codec: Codec, stored: &[u8]) -> Option<usize> {
     (u64::from(length) <= IMAGE_BYTES_MAX).then_some(length as usize)
 }
 
-/// The sample, decompressed into `memory` where it is compressed; `None` for bytes that
-/// [`compress`] does not give.
+/// The sample, decompressed into `memory` if it is compressed; `None` for bytes that are not a
+/// result of [`compress`].
 pub fn decompress<'a>(codec: Codec, stored: &'a [u8], memory: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let bytes = raw_bytes(codec, stored)?;
     let of_codec = match codec {

@@ -1,7 +1,7 @@
-//! Further columns of the record batches that were read lately.
+//! A cache of further columns of recently read record batches.
 //!
 //! A column of a record batch is read, checked and decoded as a whole, and samples of a shuffled
-//! batch come from many record batches: without a cache each sample would cost all of that.
+//! batch come from many record batches: without a cache, each sample would require all of that.
 
 use arrow_array::{Array, ArrayRef};
 use std::collections::{HashMap, HashSet};
@@ -14,16 +14,17 @@ const BYTES_MAX: usize = 128 << 20;
 /// Index of a record batch, and of a further column.
 type ColumnKey = (usize, usize);
 
-/// What was read again because the cache was too small for the columns asked for.
+/// Statistics of columns that were read again, because the cache was too small for the requested
+/// columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnsReadAgain {
-    /// How often a column of a record batch was read again.
+    /// Number of columns of record batches that were read again.
     pub reads: u64,
-    /// Bytes of all that was read again.
+    /// Bytes that were read again.
     pub bytes: u64,
-    /// Bytes of all the columns that were asked for, each once.
+    /// Bytes of all requested columns.
     pub needed_bytes: u64,
-    /// Most bytes in the cache.
+    /// Maximum bytes in the cache.
     pub cache_bytes: u64,
 }
 

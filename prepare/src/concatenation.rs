@@ -1,4 +1,4 @@
-//! What several folders of a dataset have in common: columns, labels, and a manifest of all.
+//! The common properties of several folders of a dataset: columns, labels, and a combined manifest.
 
 use crate::Error;
 use crate::member::Member;

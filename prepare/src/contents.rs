@@ -1,5 +1,5 @@
-//! Files with content that stays where it lies: they are opened below their root and nowhere else,
-//! and only as what they were when they were indexed.
+//! Files with content in place: they are opened only below their root, and only if they are
+//! unchanged since they were indexed.
 
 use crate::Error;
 use meetpoint_format::dataset::ContentFile;
@@ -102,8 +102,8 @@ fn difference(metadata: &Metadata, file: &ContentFile) -> Option<String> {
     })
 }
 
-/// When a file was changed last, in nanoseconds since 1970, as an index of content in place notes
-/// it.
+/// The modification time of a file in nanoseconds since 1970, as recorded in an index of content in
+/// place.
 pub fn modified_ns((seconds, nanos): (i64, i64)) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }

@@ -1,7 +1,7 @@
-//! Samples that cannot be read or decoded, and what is done about them.
+//! Samples that cannot be read or decoded, and how they are handled.
 //!
-//! What takes a damaged sample's place follows from dataset, seed, epoch and sample alone, and from
-//! which samples are damaged; never from who prepares the batch or when.
+//! The replacement of a damaged sample depends only on the dataset, seed, epoch, sample and the set
+//! of damaged samples, never on which end prepares the batch or when.
 
 use crate::{Dataset, Error};
 use meetpoint_diagnose::{Diagnose, Remedy};
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is done about one damaged sample.
+/// How one damaged sample is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// The epoch ends with its error.
     Raise,
-    /// It is left out: the batch is one sample shorter.
+    /// It is skipped: the batch is one sample shorter.
     Skip,
-    /// Another sample takes its place, drawn by [`meetpoint_format::replacement`]; the random draws
-    /// of the recipe stay those of the place. The batch stays full.
+    /// It is replaced by another sample, selected by [`meetpoint_format::replacement`]; the random
+    /// parameters of the recipe remain those of the damaged sample. The batch remains full.
     Replace,
 }
 
@@ -42,8 +42,8 @@ impl Action {
     }
 }
 
-/// Decides what is done about a damaged sample. Called by the thread that prepares its batch, each
-/// time that the sample is met.
+/// Decides how a damaged sample is handled. Called by the thread that prepares its batch, each time
+/// the sample occurs.
 #[derive(Clone)]
 pub struct Judge(Arc<dyn Fn(&Damage) -> Action + Send + Sync>);
 
@@ -60,12 +60,12 @@ impl fmt::Debug for Judge {
     }
 }
 
-/// What is done about damaged samples.
+/// How damaged samples are handled.
 #[derive(Debug, Clone)]
 pub enum OnError {
-    /// The same about each.
+    /// The same action for each.
     Always(Action),
-    /// Whatever is decided about each.
+    /// A decision for each.
     Ask(Judge),
 }
 
@@ -93,19 +93,19 @@ impl OnError {
 /// A sample that cannot be read or decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
-    /// The epoch in which it was met.
+    /// The epoch in which it occurred.
     pub epoch: u32,
     /// Its number in the dataset.
     pub sample: u64,
     /// Its key; where it is unknown, the reason in parentheses.
     pub key: String,
-    /// File that its content lies in.
+    /// File that contains its content.
     pub file: String,
     /// First byte of its content there.
     pub offset: u64,
     /// What is wrong with it.
     pub what: String,
-    /// What helps against it.
+    /// The remedy.
     pub remedy: Option<Remedy>,
 }
 
@@ -123,18 +123,18 @@ impl Damage {
     }
 }
 
-/// A damaged sample of a batch that was prepared all the same.
+/// A damaged sample of a batch that was prepared nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
-    /// Where in the batch it was to stand, from 0.
+    /// Its position in the batch, from 0.
     pub position: u32,
     /// What is wrong with it.
     pub damage: Damage,
-    /// The sample that stands there instead; `None`: it is left out, and those behind it moved up.
+    /// The sample that replaces it; `None`: it was skipped, and later samples moved up.
     pub replaced_by: Option<u64>,
 }
 
-/// The samples that a batch holds in the end, in order, where `wanted` are those of its places.
+/// The samples of the prepared batch, in order; `wanted` are the samples of its positions.
 pub fn samples_held(wanted: impl Iterator<Item = u64>, replacements: &[Replacement]) -> Vec<u64> {
     let at = |position: usize| replacements.iter().find(|it| it.position as usize == position);
     let held = wanted.enumerate().filter_map(|(position, sample)| match at(position) {

@@ -67,15 +67,15 @@ impl Dataset {
         Ok(Self::alone(Member::open(path)?))
     }
 
-    /// Opens a folder whose manifest and parts another function opens; `path` is its name. An index
-    /// of keys and a manifest that changed are not seen there.
+    /// Opens a folder whose manifest and parts are opened by a function; `path` is its name. An
+    /// index of keys is not used, and changes of the manifest are not detected.
     pub fn open_with(path: &Path, open: &OpenFile<'_>) -> Result<Self, Error> {
         Ok(Self::alone(Member::open_with(path, open)?))
     }
 
     /// Opens one or several folders as one dataset: the samples of the first, those of the second,
-    /// and so on. Their columns must be the same. Labels are united by name, in the order in which
-    /// they first occur.
+    /// and so on. Their columns must be the same. Labels are merged by name, in order of first
+    /// occurrence.
     pub fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self, Error> {
         let mut members = Vec::with_capacity(paths.len());
         for path in paths {
@@ -112,7 +112,7 @@ impl Dataset {
         Ok(Self { path, members, starts, concatenation, recent_keys, column_cache, picture_sizes })
     }
 
-    /// The folder; its name alone where there are several, for messages.
+    /// The folder; a combined name if there are several, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -127,7 +127,7 @@ impl Dataset {
         self.members.iter().map(Member::len)
     }
 
-    /// The manifest; one that sums up those of several folders.
+    /// The manifest; a combined one for several folders.
     pub fn manifest(&self) -> &Manifest {
         match &self.concatenation {
             None => self.members[0].manifest(),
@@ -135,8 +135,8 @@ impl Dataset {
         }
     }
 
-    /// SHA-256 of `dataset.json`, by which host and device know that they mean the same dataset; of
-    /// the checksums of all, where there are several.
+    /// SHA-256 of `dataset.json`, with which host and device check that they use the same dataset;
+    /// for several folders, that of all checksums.
     pub fn manifest_sha256(&self) -> [u8; 32] {
         match &self.concatenation {
             None => self.members[0].manifest_sha256(),
@@ -144,7 +144,7 @@ impl Dataset {
         }
     }
 
-    /// Whether every `dataset.json` still is what was opened.
+    /// Whether every `dataset.json` is unchanged since it was opened.
     pub fn is_unchanged(&self) -> bool {
         self.members.iter().all(Member::is_unchanged)
     }
@@ -159,8 +159,8 @@ impl Dataset {
         self.len() == 0
     }
 
-    /// Its parts spread over devices: part p on device `of_part[p]`, or on p mod `devices` where
-    /// `of_part` is empty.
+    /// The assignment of its parts to devices: part p to device `of_part[p]`, or to p mod `devices`
+    /// if `of_part` is empty.
     pub fn spread(&self, devices: u32, of_part: &[u32]) -> Result<Holders, HoldersError> {
         let parts: Vec<u64> = self.manifest().parts.iter().map(|part| part.samples).collect();
         Holders::of_parts(&parts, devices, of_part)
@@ -208,7 +208,7 @@ impl Dataset {
         self.members[member].part_path(part)
     }
 
-    /// Where a sample lies.
+    /// The location of a sample.
     pub fn locate(&self, sample: u64) -> Result<SampleLocation, Error> {
         let (member, own) = self.of_sample(sample)?;
         let mut location = self.members[member].locate(own)?;
@@ -219,8 +219,8 @@ impl Dataset {
         Ok(location)
     }
 
-    /// Keeps entry points from now on, in at most so many bytes of memory; a folder of several in
-    /// its share by samples.
+    /// Caches entry points from now on, in at most `bytes_max` bytes of memory, divided among
+    /// several folders in proportion to their samples.
     pub fn keep_entry_points(&self, bytes_max: u64) {
         let samples = u128::from(self.len().max(1));
         for member in &self.members {
@@ -229,23 +229,23 @@ impl Dataset {
         }
     }
 
-    /// Caches further columns in at most so many bytes of memory from now on.
+    /// Caches further columns in at most `bytes_max` bytes of memory from now on.
     pub fn keep_columns(&self, bytes_max: usize) {
         self.column_cache.set_bytes_max(bytes_max);
     }
 
-    /// What was read again of further columns since the call before, if that is more than what was
-    /// asked for, because the cache is too small; the first time only.
+    /// Statistics of further columns that were read again since the previous call, because the
+    /// cache is too small, if these exceed the requested columns; reported only once.
     pub fn take_columns_read_again(&self) -> Option<ColumnsReadAgain> {
         self.column_cache.take_read_again()
     }
 
-    /// Bytes of memory that the entry points kept so far take.
+    /// Bytes of memory of the cached entry points.
     pub fn entry_points_bytes(&self) -> u64 {
         self.members.iter().map(Member::entry_points_bytes).sum()
     }
 
-    /// Number of record batches, for going through all samples in order.
+    /// Number of record batches, for iterating over all samples in order.
     pub fn record_batches(&self) -> usize {
         self.members.iter().map(Member::record_batches).sum()
     }
@@ -258,7 +258,7 @@ impl Dataset {
         Ok(rows)
     }
 
-    /// The file that the image of a sample lies in: its part, or one elsewhere.
+    /// The file that contains the image of a sample: its part, or a file in place.
     pub fn content_path(&self, location: &SampleLocation) -> PathBuf {
         match (&location.file, self.contents(location.part)) {
             (Some(file), Some((_, contents))) => contents.root().join(&file.path),
@@ -266,13 +266,13 @@ impl Dataset {
         }
     }
 
-    /// The folder below which images stay in files of their own, where they are not in the parts;
-    /// the first of them.
+    /// The folder below which images are in separate files, if they are not in the parts; the first
+    /// one, if there are several.
     pub fn content_root(&self) -> Option<&Path> {
         self.content_roots().next()
     }
 
-    /// The folders below which images stay in files of their own.
+    /// The folders below which images are in separate files.
     pub fn content_roots(&self) -> impl Iterator<Item = &Path> {
         self.members.iter().filter_map(Member::contents).map(Contents::root)
     }
@@ -326,8 +326,8 @@ impl Dataset {
         })
     }
 
-    /// The columns of batches with these names. Refuses a recipe that the samples are not prepared
-    /// for.
+    /// The columns of batches with these names. Refuses a recipe that does not match prepared
+    /// samples.
     pub fn select(&self, names: &ColumnNames, recipe: &Recipe) -> Result<BatchColumns, Error> {
         self.start(recipe)?;
         let collate = names.collate();
@@ -360,7 +360,7 @@ impl Dataset {
     /// included, where the pictures of each column of [`Recipe::images`] have at most these heights
     /// and widths; `limits` is empty where all have the same.
     ///
-    /// Reads all of the columns whose length varies, and nothing for the others.
+    /// Reads only columns of variable length.
     pub fn value_bytes_max(
         &self,
         columns: &BatchColumns,
@@ -445,11 +445,11 @@ impl Dataset {
         Ok(keys?[row].clone())
     }
 
-    /// The sample with a key: with one small read and one of its record batch's keys where the
-    /// dataset has `keys.idx`, else by looking through all keys ([`Self::key_lookup`] tells which).
-    /// Of several folders, the first that has the key.
+    /// The sample with a key: with `keys.idx`, by one small read and one of its record batch's
+    /// keys; otherwise by a scan of all keys ([`Self::key_lookup`] says which). Of several folders,
+    /// the first that has the key.
     ///
-    /// An index of keys that is damaged is an error, never a key that is not found.
+    /// A damaged index of keys is an error; it never makes a key appear absent.
     pub fn find(&self, key: &str) -> Result<Option<u64>, Error> {
         for (member, folder) in self.members.iter().enumerate() {
             let before = self.offset_of(member).sample;
@@ -473,13 +473,14 @@ impl Dataset {
         self.members[0].key_lookup()
     }
 
-    /// A sample's stored bytes, read plainly and checked against their checksum.
+    /// A sample's stored bytes, read synchronously and compared with their checksum.
     pub fn read_sample(&self, sample: u64) -> Result<Vec<u8>, Error> {
         let location = self.locate(sample)?;
         self.read_located(sample, &location)
     }
 
-    /// The file of a sample: its stored bytes, or what their coefficient form was made from.
+    /// The file of a sample: its stored bytes, or the file from which their coefficient form was
+    /// made.
     pub fn read_file(&self, sample: u64) -> Result<Vec<u8>, Error> {
         let location = self.locate(sample)?;
         let stored = self.read_located(sample, &location)?;

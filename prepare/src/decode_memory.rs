@@ -1,14 +1,15 @@
 //! Memory for decoding large pictures, which the preparers of a process share.
 //!
-//! A sample whose headers promise that it needs little is decoded at once. Any other waits for its
-//! turn until the memory that it needs is free, so that those being decoded together never need
-//! more than the limit. One that needs more than the limit alone is an error.
+//! A sample whose headers promise that it needs little is decoded at once. Any other waits in turn
+//! until the memory that it needs is free, so samples that are decoded at the same time never need
+//! more than the limit. A single sample that needs more than the limit is an error.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Samples that need no more are not counted: each preparer may have so much at any time.
+/// Samples that need no more than this are not counted: each preparer may use this much at any
+/// time.
 pub const UNCOUNTED_BYTES: u64 = 16 << 20;
 
 /// How long one wait lasts before the caller is asked whether to go on.
@@ -26,16 +27,16 @@ pub struct DecodeMemory {
 struct State {
     reserved: u64,
     next_ticket: u64,
-    /// Who waits, in the order in which they came.
+    /// The waiting preparers, in order of arrival.
     waiting: VecDeque<u64>,
 }
 
-/// What did not get its memory.
+/// Why no memory was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoMemory {
     /// It needs more than the limit.
     Never {
-        /// Most bytes at a time.
+        /// Maximum bytes at a time.
         limit: u64,
     },
     /// The caller gave up.
@@ -50,12 +51,12 @@ pub struct Reserved {
 }
 
 impl DecodeMemory {
-    /// So many bytes for all who share it.
+    /// A budget of `limit` bytes, shared by all clones.
     pub fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self { limit, state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// Reserves memory, in turn; waits as long as `goes_on` says so. `None` where it need not be
+    /// Reserves memory, in turn; waits while `goes_on` returns true. `None` if it need not be
     /// counted.
     pub fn reserve(
         self: &Arc<Self>,
@@ -92,7 +93,7 @@ impl DecodeMemory {
         Ok(Some(Reserved { of: Arc::clone(self), bytes }))
     }
 
-    /// Most bytes at a time.
+    /// Maximum bytes at a time.
     pub fn limit(&self) -> u64 {
         self.limit
     }

@@ -1,10 +1,10 @@
-//! What a dataset stores of a sample, and what of it a recipe needs.
+//! The stored form of a sample, and the part of it that a recipe needs.
 
 use meetpoint_format::recipe::{Needs, Recipe};
 use meetpoint_kernels::{Error, Interrupt, jpeg};
 use std::borrow::Cow;
 
-/// The file that stored bytes were made from; the bytes themselves where they are a file.
+/// The file from which stored bytes were made; the bytes themselves if they are a file.
 pub fn original(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     original_until(stored, &Interrupt::default())
 }
@@ -17,8 +17,8 @@ pub fn original_until<'a>(stored: &'a [u8], interrupt: &Interrupt) -> Result<Cow
     }
 }
 
-/// Whether a recipe cuts a region out of the decoded picture before anything needs all of it, so
-/// that entry points save work; with views, whether each of them does.
+/// Whether a recipe crops the decoded picture before any operation needs all of it, so that entry
+/// points save work; with views, whether each of them does.
 pub fn decodes_regions(recipe: &Recipe) -> bool {
     recipe.images().iter().all(|images| {
         let mut needs = images.operations.iter().map(|operation| operation.declaration().needs);

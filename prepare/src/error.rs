@@ -1,4 +1,4 @@
-//! What can go wrong between a batch index and its tensor.
+//! Errors between a batch index and its tensor.
 
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{CollateError, ColumnError};
@@ -23,7 +23,7 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// The folder holds no dataset.
+    /// The folder does not contain a dataset.
     #[error("{} is not a dataset: {problem}", path.display())]
     NotADataset {
         /// Folder.
@@ -42,13 +42,13 @@ pub enum Error {
     /// No folder was named.
     #[error("no dataset is named")]
     NoDataset,
-    /// More folders than are served as one dataset.
+    /// More folders than can be read as one dataset.
     #[error("{datasets} datasets: at most {DATASETS_MAX} are served as one")]
     TooManyDatasets {
         /// Named.
         datasets: usize,
     },
-    /// Folders that cannot be served as one dataset.
+    /// Folders that cannot be read as one dataset.
     #[error(
         "dataset {}: column `{column}` is {found}, in {} it is {expected}",
         path.display(), first.display()
@@ -72,7 +72,7 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
-        /// What helps.
+        /// The remedy.
         remedy: Remedy,
     },
     /// A dataset that cannot be mapped into memory.
@@ -81,10 +81,10 @@ pub enum Error {
         root.display()
     )]
     NotMapped {
-        /// Folder that the content stays in.
+        /// Folder that contains the content.
         root: PathBuf,
     },
-    /// The folder below which content stays is not there.
+    /// The folder that contains the content does not exist.
     #[error("the content of this dataset stays in {}: {source}", root.display())]
     NoRoot {
         /// Folder.
@@ -100,15 +100,15 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// A file with content that stays in place is another than was indexed.
+    /// A file with content in place changed since it was indexed.
     #[error("{} changed since it was indexed: {difference}", path.display())]
     ContentChanged {
         /// File.
         path: PathBuf,
-        /// What is not as it was.
+        /// The difference.
         difference: String,
     },
-    /// Content that stays in place is other than was indexed, in a file that looks as it did.
+    /// Content in place differs from its checksum, in a file whose length and time are unchanged.
     #[error(
         "{}: checksum is {got:#010x}, expected {expected:#010x} for the {bytes} bytes at offset \
          {offset}", path.display()
@@ -148,12 +148,12 @@ pub enum Error {
         /// Cause.
         source: meetpoint_storage::Error,
     },
-    /// Reads that do not come back.
+    /// Reads that do not complete.
     #[error("no read of {} completed for {seconds} s", path.display())]
     ReadTimeout {
         /// Dataset folder.
         path: PathBuf,
-        /// How long was waited.
+        /// The time waited.
         seconds: u64,
     },
     /// Decoding a sample needs more memory than the budget allows.
@@ -168,20 +168,20 @@ pub enum Error {
         row: u64,
         /// Key.
         key: String,
-        /// Most bytes that decoding takes.
+        /// Maximum bytes that decoding takes.
         needed: u64,
         /// Bytes that the budget allows.
         limit: u64,
     },
-    /// The caller asked to stop. No sample is at fault.
+    /// The caller requested a stop. No sample is at fault.
     #[error("interrupted")]
     Interrupted,
     /// No such batch.
     #[error("batch {batch} of an epoch of {batches}")]
     NoSuchBatch {
-        /// Asked for.
+        /// The requested value.
         batch: u32,
-        /// There are.
+        /// The number of batches.
         batches: u64,
     },
     /// Columns that no batch of the dataset can have.
@@ -221,7 +221,7 @@ pub enum Error {
         /// Name of the column.
         column: String,
     },
-    /// A column that has not one row for each box that it is filtered with.
+    /// A column that does not have one row for each box with which it is filtered.
     #[error(
         "{part}, row {row}, key {key}: column {column:?} has {rows} values for the {count} boxes \
          of {boxes:?}, with which it is filtered"
@@ -242,7 +242,7 @@ pub enum Error {
         /// Boxes.
         count: usize,
     },
-    /// Memory that does not hold the batch.
+    /// Memory that is too small for the batch.
     #[error("the batch takes {needed} bytes, but the memory for it has {got}")]
     OutputTooSmall {
         /// Given.
@@ -250,7 +250,7 @@ pub enum Error {
         /// Needed.
         needed: usize,
     },
-    /// A recipe that does not continue what the samples were prepared by.
+    /// A recipe that does not begin with the operations by which the samples were prepared.
     #[error("dataset {}: {source}", path.display())]
     Prepared {
         /// Dataset folder.
@@ -258,7 +258,7 @@ pub enum Error {
         /// Cause, which names the operation.
         source: PreparedError,
     },
-    /// A prepared sample that is not what the manifest says.
+    /// A prepared sample that differs from the manifest.
     #[error("{part}, row {row}, key {key}: {problem}")]
     PreparedSample {
         /// Part file.
@@ -296,7 +296,7 @@ pub enum Error {
         /// Cause.
         source: PictureError,
     },
-    /// The recipe does not fit the picture of a sample, which may be sound.
+    /// The recipe does not fit the picture of a sample, which may be intact.
     #[error("{part}, row {row}, key {key}: {source}")]
     RecipeDoesNotFit {
         /// Part file.
@@ -321,12 +321,12 @@ pub enum Error {
         row: u64,
         /// Key.
         key: String,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
         /// Source line of the panic.
         location: Option<String>,
     },
-    /// Nothing sound was found for the place of a damaged sample.
+    /// No intact replacement was found for a damaged sample.
     #[error("{source}; none of {tried} candidates for its replacement is intact either")]
     NoReplacement {
         /// What is wrong with the sample.
@@ -370,7 +370,7 @@ pub enum Error {
         /// Bytes there are.
         got: usize,
     },
-    /// Sizes of pictures that the dataset does not have any more.
+    /// Sizes of pictures, which a prepared dataset does not have.
     #[error(
         "dataset {} holds samples that are prepared by the first operations of a recipe, so the \
          sizes of its pictures are not known",
@@ -414,7 +414,7 @@ pub enum Error {
     /// The options of the sampler are wrong, or do not fit the dataset.
     #[error("sampler: {0}")]
     Sampler(#[from] SamplerError),
-    /// The values of a column do not fit what a sampler needs of them.
+    /// The values of a column do not fit the requirements of a sampler.
     #[error(
         "dataset {}, column {column:?}: {problem}",
         path.display()
@@ -430,9 +430,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it says of one sample that it cannot be read or decoded, so that the batch can be
-    /// prepared without it. Limits of this process are no damage of a sample, nor is a recipe that
-    /// does not fit it.
+    /// Whether the error means that one sample cannot be read or decoded, so that the batch can be
+    /// prepared without it. Limits of this process are not damage of a sample, and neither is a
+    /// recipe that does not fit it.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::ChecksumMismatch { .. }
@@ -490,7 +490,7 @@ impl Error {
         }
     }
 
-    /// What is wrong with a damaged sample, without saying which it is.
+    /// The problem of a damaged sample, without its name.
     pub fn what(&self) -> String {
         match self {
             Self::InPlace { source, .. } => source.what(),

@@ -1,4 +1,4 @@
-//! The seam between what needs preparers, a loader or a device, and what makes them.
+//! The interface between users of preparers (a loader, a device) and their implementations.
 
 use crate::cache::SampleCache;
 use crate::{CpuPreparer, DecodeMemory, Error, Job, Preparer};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 /// Makes the preparers of a job, one for each thread that prepares.
 ///
-/// A loader and a device receive one in their configuration, so another way to prepare needs no
-/// change of theirs.
+/// A loader and a device receive one in their configuration, so a new way to prepare requires no
+/// change to them.
 pub trait PreparerFactory: Debug + Send + Sync {
     /// Makes a preparer for one thread.
     fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error>;
 }
 
-/// What one preparer works with.
+/// The resources of one preparer.
 pub struct Resources {
     /// Reads the dataset; of this preparer alone.
     pub engine: Box<dyn Engine>,

@@ -1,9 +1,8 @@
 //! The expression of a filter on one record batch, with Arrow's kernels.
 //!
-//! Whole numbers have 64 bits with a sign, other numbers are float64, and a comparison of both is
-//! one of float64. Missing values propagate, and `and`, `or` and `not` treat them as unknown.
-//! Numbers compare as IEEE 754 says: NaN differs from every number, itself included, and -0 equals
-//! 0.
+//! Whole numbers are int64, other numbers are float64, and a comparison of both is one of float64.
+//! Missing values propagate, and `and`, `or` and `not` treat them as unknown. Numbers compare as
+//! IEEE 754 says: NaN differs from every number, itself included, and -0 equals 0.
 
 use crate::Error;
 use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};

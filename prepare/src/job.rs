@@ -1,4 +1,4 @@
-//! What fixes the content of every batch.
+//! The inputs that determine the content of every batch.
 
 use crate::{Dataset, Error, OnError};
 use meetpoint_format::batching::Batching;
@@ -7,23 +7,23 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Interrupt;
 use std::sync::Arc;
 
-/// What fixes the content of every batch.
+/// The inputs that determine the content of every batch.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Dataset.
     pub dataset: Arc<Dataset>,
     /// Recipe.
     pub recipe: Arc<Recipe>,
-    /// How it is cut into batches.
+    /// How it is divided into batches.
     pub batching: Batching,
-    /// What is done about samples that cannot be read or decoded.
+    /// How samples that cannot be read or decoded are handled.
     pub on_error: OnError,
     /// The columns of a batch.
     pub columns: ColumnNames,
 }
 
 impl Job {
-    /// What each column of a batch is.
+    /// The columns of a batch.
     pub fn batch_columns(&self) -> Result<BatchColumns, Error> {
         self.dataset.select(&self.columns, &self.recipe)
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum KeyLookup {
-    /// It has no index of keys, so all keys are looked through.
+    /// It has no index of keys, so all keys are scanned.
     Scan,
     /// By `keys.idx`.
     Index {
@@ -24,7 +24,7 @@ pub enum KeyLookup {
     Unusable {
         /// Why.
         problem: String,
-        /// What helps.
+        /// The remedy.
         remedy: Remedy,
     },
 }

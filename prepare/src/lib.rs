@@ -1,16 +1,16 @@
 //! Turns a batch index into a tensor: finds the samples, reads them, checks them, decodes them.
 //!
-//! Host and device both prepare through this crate, which is what makes their samples equal. In
-//! reading order: [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset),
+//! Host and device both prepare through this crate, which makes their samples equal. In reading
+//! order: [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset),
 //! [`KeyLookup`] (how it finds keys), [`SampleReader`] (samples as they are stored, in any order),
-//! [`MappedDataset`] (the same without a copy), [`original`] (the file of what it holds),
-//! [`Preparer`] (one thread's means of preparing batches), [`BatchMemory`] (where they lie),
+//! [`MappedDataset`] (the same without a copy), [`original`] (the original file of a stored
+//! sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of batches),
 //! [`CpuPreparer`] (prepares with the CPU), [`PreparerFactory`] (makes the preparers of a loader or
-//! a device), [`DecodeMemory`] (what preparers share for large images), [`Start`] (a recipe on
-//! samples that its first operations have prepared already), [`OnePreparer`] (single samples),
+//! a device), [`DecodeMemory`] (memory for large images, shared by preparers), [`Start`] (a recipe
+//! on samples that its first operations have prepared already), [`OnePreparer`] (single samples),
 //! [`collated_shape`] and [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`]
-//! (how prepared samples are compressed), [`cache`] (prepared samples in memory), [`OnError`] (what
-//! is done about a damaged sample), [`read_recipe`] (a recipe by its name), [`Error`].
+//! (how prepared samples are compressed), [`cache`] (prepared samples in memory), [`OnError`] (how
+//! damaged samples are handled), [`read_recipe`] (a recipe by its name), [`Error`].
 
 mod batch;
 mod buffers;

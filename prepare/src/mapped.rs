@@ -1,8 +1,8 @@
 //! Stored samples without a copy: the parts of a dataset mapped into memory.
 //!
-//! A part is written once, synced and renamed, and no command of this program shortens one. Should
-//! something else shorten a part that is mapped, the kernel answers the next access behind its new
-//! end with SIGBUS, which ends the process: map only what nobody writes to, and use
+//! A part is written once, synced and renamed, and no command of this program shortens one. If
+//! another program shortens a mapped part, the next access beyond its new end raises SIGBUS, which
+//! ends the process: map only files that nobody writes to, and use
 //! [`SampleReader`](crate::SampleReader) for the rest.
 
 use crate::{Dataset, Error};
@@ -23,8 +23,8 @@ fn map(path: &Path, bytes: u64) -> std::io::Result<ReadMapping> {
     ReadMapping::new(&file, bytes)
 }
 
-/// A dataset whose parts are mapped into memory; takes address space, and memory only as the page
-/// cache does. Shareable among threads.
+/// A dataset whose parts are mapped into memory; takes address space, and memory only in the page
+/// cache. Shareable among threads.
 ///
 /// ```
 /// use meetpoint_prepare::{Dataset, MappedDataset};
@@ -69,7 +69,7 @@ impl MappedDataset {
         &self.dataset
     }
 
-    /// The stored bytes of a sample where they lie, compared with their checksum.
+    /// The stored bytes of a sample, in place, compared with their checksum.
     pub fn sample(&self, sample: u64) -> Result<(SampleLocation, &[u8]), Error> {
         let location = self.dataset.locate(sample)?;
         let start = usize::try_from(location.offset).expect("in memory");

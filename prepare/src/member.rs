@@ -37,7 +37,7 @@ pub(crate) struct Member {
     parts: Parts,
     manifest_sha256: [u8; 32],
     keys: OnceLock<Keys>,
-    /// Where images lie that are not in the parts.
+    /// The files of images that are not in the parts.
     contents: Option<Contents>,
 }
 

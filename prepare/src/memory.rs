@@ -1,9 +1,9 @@
-//! Memory that batches lie in, and which kind of memory it is.
+//! The memory of batches, and its kind.
 
 use meetpoint_storage::AlignedBuffer;
 use serde::{Deserialize, Serialize};
 
-/// A kind of memory that batches lie in. One on an accelerator would say on which.
+/// A kind of memory for batches. A variant for accelerator memory would name the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryKind {
@@ -23,7 +23,7 @@ impl MemoryKind {
     }
 }
 
-/// Memory that a batch is prepared into, and lies in afterwards.
+/// Memory into which a batch is prepared, and which contains it afterwards.
 ///
 /// ```
 /// use meetpoint_prepare::{BatchMemory, MemoryKind};

@@ -1,4 +1,4 @@
-//! Sizes of pictures from the beginnings of their files, and what they limit.
+//! Sizes of pictures from the beginnings of their files, and the limits that follow.
 
 use crate::sizes::PictureSizes;
 use crate::{Dataset, Error};
@@ -19,7 +19,7 @@ impl Dataset {
     /// `watch` now and then with the number of samples read and that of all; `false` ends it with
     /// [`Error::Interrupted`].
     ///
-    /// Files that cannot be read are errors; those that are no pictures have no size.
+    /// Files that cannot be read are errors; those that are not pictures have no size.
     pub fn picture_sizes(
         &self,
         watch: &mut dyn FnMut(u64, u64) -> bool,

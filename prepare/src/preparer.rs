@@ -1,4 +1,4 @@
-//! The seam between who wants a batch and who makes it.
+//! The interface between the consumer of a batch and its preparer.
 
 use crate::{BatchMemory, Error, Replacement};
 use meetpoint_format::column::{BatchColumns, BatchLayout};
@@ -6,15 +6,14 @@ use meetpoint_kernels::Interrupt;
 use meetpoint_storage::Counters;
 use std::sync::Arc;
 
-/// Called between stages and samples, and while reads are waited for, with the number of samples
-/// done; returning `false` gives the batch up.
+/// Called between stages and samples, and while waiting for reads, with the number of finished
+/// samples; returning `false` abandons the batch.
 pub type Pace<'a> = &'a mut dyn FnMut(u32) -> bool;
 
-/// One thread's means of preparing batches of a [`Job`](crate::Job).
+/// Prepares batches of a [`Job`](crate::Job) in one thread.
 ///
-/// A batch is a function of the job, the epoch and the index alone: every implementation writes
-/// the same bytes, whatever it prepared before, however that ended, and into whichever kind of
-/// memory.
+/// A batch is a function of the job, the epoch and the index alone: every implementation writes the
+/// same bytes, whatever it prepared before, even if that failed, and into any kind of memory.
 pub trait Preparer: Send {
     /// What it prepares with, such as the name of a storage engine.
     fn name(&self) -> &str;
@@ -42,16 +41,16 @@ pub trait Preparer: Send {
     fn counters(&self) -> Counters;
 }
 
-/// A batch that lies in memory.
+/// A prepared batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparedBatch {
-    /// Where its columns lie.
+    /// The positions of its columns.
     pub layout: BatchLayout,
-    /// Its samples in batch order: replacements among them, and without those left out.
+    /// Its samples in batch order, including replacements, without skipped samples.
     pub samples: Vec<u64>,
     /// Damaged samples, by their positions.
     pub replacements: Vec<Replacement>,
-    /// What preparing it took.
+    /// The costs of preparing it.
     pub stats: PrepareStats,
 }
 
@@ -60,11 +59,11 @@ pub struct PreparedBatch {
 pub struct PrepareStats {
     /// Samples prepared.
     pub samples: u32,
-    /// Of those, damaged JPEGs that were filled in because the recipe is lenient.
+    /// Of these, damaged JPEGs whose missing data were filled in because the recipe is lenient.
     pub filled_in: u32,
-    /// Of those, damaged ones that were left out: the batch is so much shorter.
+    /// Of these, damaged samples that were skipped: the batch is shorter by their number.
     pub left_out: u32,
-    /// Of those, damaged ones whose place another sample took.
+    /// Of these, damaged samples that were replaced.
     pub replaced: u32,
     /// Samples that were taken from an application cache.
     pub cached: u32,

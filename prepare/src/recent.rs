@@ -1,7 +1,7 @@
-//! The keys of the record batches that were asked for last.
+//! The keys of the most recently requested record batches.
 //!
-//! A key alone is not checked by itself: the index reads, and holds against its checksum, all that
-//! a record batch says of its rows. Who asks for one key mostly asks for its neighbours next.
+//! A single key has no checksum: the index reads all tables of a record batch and compares them
+//! with their checksum. A request for one key is mostly followed by requests for its neighbours.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

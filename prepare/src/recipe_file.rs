@@ -19,12 +19,12 @@ pub enum RecipeFileError {
         /// Why.
         source: io::Error,
     },
-    /// Neither a file nor a shipped recipe has this name.
+    /// No file and no shipped recipe has this name.
     #[error("failed to read recipe {}: there is no such file, and {source}", path.display())]
     Unknown {
         /// The path that the name would be.
         path: PathBuf,
-        /// Why no shipped recipe is meant.
+        /// Why it is not the name of a shipped recipe.
         source: UnknownRecipe,
     },
     /// Both a file and a shipped recipe have this name.
@@ -87,8 +87,8 @@ impl RecipeFileError {
     }
 }
 
-/// Reads the recipe that `name` stands for: a file, whose path starts at `folder`, or a recipe that
-/// comes with the program, such as `deit` or `deit@1`.
+/// Reads the recipe with this name: a file, whose path starts at `folder`, or a recipe that comes
+/// with the program, such as `deit` or `deit@1`.
 ///
 /// A name with a separator, or one that ends in `.toml`, is always a path. Any other that both a
 /// file and a shipped recipe have is refused.

@@ -1,5 +1,5 @@
-//! Samples that the first operations of a recipe have prepared already: the rest is applied to
-//! what is stored of them.
+//! Prepared samples: the first operations of the recipe have been executed, and the rest is applied
+//! to the stored result.
 
 use crate::codec::{decompress, raw_bytes};
 use crate::{Dataset, Error};
@@ -11,12 +11,13 @@ use meetpoint_kernels::{
     probe,
 };
 
-/// Where a recipe starts on the samples of a dataset, behind operations that were executed.
+/// The position at which a recipe starts on prepared samples, after the operations that were
+/// executed.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
     /// Operations that were executed.
     operations: usize,
-    /// Number of the first operation that was not, counting those that others contain.
+    /// Number of the first operation that was not executed; operations inside others are counted.
     first: usize,
     /// What they give.
     result: SampleType,
@@ -32,8 +33,8 @@ impl Start {
 }
 
 impl Dataset {
-    /// Where a recipe starts on the samples; `None` where these are unchanged. Refuses a recipe
-    /// that does not begin with the operations that were executed.
+    /// The position at which a recipe starts on the samples; `None` for unprepared samples. Refuses
+    /// a recipe that does not begin with the operations that were executed.
     pub fn start(&self, recipe: &Recipe) -> Result<Option<Start>, Error> {
         let Some(prepared) = self.manifest().prepared() else { return Ok(None) };
         let beginning = prepared.beginning().expect("it was checked when it was opened");
@@ -54,8 +55,7 @@ impl Dataset {
         }
     }
 
-    /// What is stored of a sample that was prepared: the tensor that the operations executed before
-    /// gave; `None` where samples are unchanged.
+    /// The stored tensor of a prepared sample; `None` for unprepared samples.
     pub fn prepared_tensor(&self, sample: u64) -> Result<Option<Tensor>, Error> {
         let Some(prepared) = self.manifest().prepared() else { return Ok(None) };
         let beginning = prepared.beginning().expect("it was checked when it was opened");
@@ -241,7 +241,7 @@ impl Resumer {
     }
 }
 
-/// One thread's means of preparing single samples of a dataset, whatever it stores of them.
+/// Prepares single samples of a dataset in one thread, in whatever form they are stored.
 pub struct OnePreparer<'a> {
     dataset: &'a Dataset,
     preparer: SamplePreparer,
@@ -249,18 +249,18 @@ pub struct OnePreparer<'a> {
 }
 
 impl<'a> OnePreparer<'a> {
-    /// Refuses a recipe that the dataset is not prepared for.
+    /// Refuses a recipe that does not match a prepared dataset.
     pub fn new(dataset: &'a Dataset, recipe: &Recipe, cpu: Cpu) -> Result<Self, Error> {
         let resumer = dataset.start(recipe)?.map(|start| Resumer::new(start, cpu));
         Ok(Self { dataset, preparer: SamplePreparer::new(recipe, cpu), resumer })
     }
 
-    /// Prepares the pictures of these columns alone, where the recipe makes several of a sample.
+    /// Prepares only the pictures of these columns, if the recipe gives several of a sample.
     pub fn set_columns(&mut self, wanted: Vec<usize>) {
         self.preparer.set_columns(wanted);
     }
 
-    /// Prepares the pictures of a sample, by column: one where the recipe has no views.
+    /// Prepares the pictures of a sample, by column; a recipe without views has one.
     pub fn prepare_all(&mut self, sample: u64, id: SampleId) -> Result<Vec<Vec<Tensor>>, Error> {
         if self.resumer.is_some() {
             return Ok(vec![vec![self.prepare(sample, id)?]]);
@@ -271,8 +271,8 @@ impl<'a> OnePreparer<'a> {
         prepared.map_err(|why| self.dataset.unprepared((sample, &location), why.into()))
     }
 
-    /// Prepares a sample as a loader does; `id` has its random parameters. The recipe makes one
-    /// picture of it.
+    /// Prepares a sample as a loader does; `id` has its random parameters. The recipe must give one
+    /// picture of each sample.
     pub fn prepare(&mut self, sample: u64, id: SampleId) -> Result<Tensor, Error> {
         let location = self.dataset.locate(sample)?;
         let stored = self.dataset.read_located(sample, &location)?;

@@ -1,5 +1,5 @@
-//! Reads stored samples, in any order, through a storage engine: what lies side by side with one
-//! read, many reads at once, each sample compared with its checksum.
+//! Reads stored samples, in any order, through a storage engine: adjacent samples are read
+//! together, many reads are in flight, and each sample is compared with its checksum.
 
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most bytes of samples side by side that are read at once; one sample may be longer.
+/// Maximum bytes of adjacent samples in one read; a single sample may be longer.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
 /// Most bytes that are being read or wait to be handed out.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
-/// Most reads in flight, however deep the engine is.
+/// Maximum number of reads in flight, whatever the engine's depth.
 const READS_MAX: usize = 64;
-/// How long nothing may arrive before reading counts as failed.
+/// Time without a completed read after which reading fails.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long one wait lasts.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
 
-/// What to do about a sample that is not what was packed.
+/// How to handle a damaged sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
     /// Stop with its error.
@@ -40,7 +40,7 @@ pub struct ReadStats {
     pub bytes: u64,
     /// Reads that the engine was given.
     pub reads: u64,
-    /// Samples that were left out, with the reason.
+    /// Skipped samples, with the reason.
     pub skipped: Vec<(u64, Error)>,
 }
 
@@ -113,7 +113,7 @@ struct Underway<'a> {
     stats: ReadStats,
 }
 
-/// What is done with each sample: its index, where it lies, and its bytes.
+/// The function that receives each sample: its index, location and bytes.
 pub type Each<'a> = &'a mut dyn FnMut(u64, &SampleLocation, &[u8]) -> Result<(), Error>;
 
 impl SampleReader {
@@ -131,7 +131,7 @@ impl SampleReader {
         Ok(Self { dataset, engine, files, contents, pool, on_damage, call: 0 })
     }
 
-    /// Reads samples and shows each to `each`, in the order in which they are named.
+    /// Reads samples and passes each to `each`, in the given order.
     pub fn read(
         &mut self,
         samples: &mut dyn Iterator<Item = u64>,

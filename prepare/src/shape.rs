@@ -1,12 +1,11 @@
-//! The shape of what a recipe makes of a picture, as far as batches need to know it before any is
-//! decoded.
+//! The shape of a recipe's result, as far as it is known before a picture is decoded.
 
 use crate::Error;
 use meetpoint_format::column::{Collate, VARIES};
 use meetpoint_format::recipe::{Operation, Recipe, TensorSpec};
 
-/// Shape, type and layout of each picture of a recipe; of its first view, where it has views. An
-/// error where one of them has no fixed shape.
+/// Shape, type and layout of each picture of a recipe; of its first view, if it has views. An error
+/// if one of them has no fixed shape.
 pub fn fixed_shape(recipe: &Recipe) -> Result<TensorSpec, Error> {
     let mut first = None;
     for images in recipe.images() {
@@ -21,9 +20,9 @@ pub fn fixed_shape(recipe: &Recipe) -> Result<TensorSpec, Error> {
     first.ok_or(Error::NoFixedShape)
 }
 
-/// As [`fixed_shape`], where pictures become one batch by `collate`: height and width are
-/// [`VARIES`] where pictures may have different sizes. Refuses recipes whose result has no form
-/// then.
+/// Like [`fixed_shape`], for pictures that are combined by `collate`: height and width are
+/// [`VARIES`] if pictures may have different sizes. Refuses recipes that `collate` does not
+/// support.
 pub fn collated_shape(recipe: &Recipe, collate: Collate) -> Result<TensorSpec, Error> {
     if !collate.takes_sizes() {
         return fixed_shape(recipe);

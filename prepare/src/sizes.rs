@@ -1,7 +1,7 @@
 //! Heights and widths of the pictures of a dataset.
 
-/// Heights and widths of the pictures of a dataset, as they lie in their files: before a picture is
-/// turned by its Exif orientation. 8 bytes for each sample.
+/// Heights and widths of the pictures of a dataset, as in their files, before rotation by Exif
+/// orientation. Takes 8 bytes for each sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureSizes {
     /// By sample; (0, 0) where the file does not say.
@@ -9,8 +9,7 @@ pub struct PictureSizes {
 }
 
 impl PictureSizes {
-    /// Height and width of the picture of a sample; `None` where its file does not say, because it
-    /// is damaged.
+    /// Height and width of the picture of a sample; `None` if its file is damaged.
     pub fn of(&self, sample: u64) -> Option<(u32, u32)> {
         let size = self.sizes.get(usize::try_from(sample).ok()?)?;
         (*size != (0, 0)).then_some(*size)

@@ -179,7 +179,7 @@ def test_a_recipe_with_targets_is_written_compared_and_pickled() -> None:
         ([T.CenterCrop(8)], {"b": T.Boxes("xyxy", filters=["c"])}, "all boxes are kept"),
         ([T.CenterCrop(8)], {"p": T.Keypoints([(1, 1)])}, "point 1 twice"),
         ([T.CenterCrop(8)], {"m": T.Mask(dtype="float32")}, "dtype.*float32"),
-        ([T.Compose([T.CenterCrop(8)], {"m": T.Mask()})], None, "has targets of its own"),
+        ([T.Compose([T.CenterCrop(8)], {"m": T.Mask()})], None, "has separate targets"),
         ([T.CenterCrop(8)], {"m": "mask"}, "the target 'm' is 'mask'"),
     ],
 )

@@ -13,7 +13,8 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / NANOSECONDS
 }
 
-/// One epoch that the host ran with so many background threads; `ranks` has the epochs of each.
+/// One epoch that the host ran with this number of background threads; `ranks` has the epochs of
+/// each.
 pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch {
     let of_rank = |(rank, epochs): (u32, &&[EpochStats])| {
         let own = epochs.iter().filter(|epoch| epoch.epoch == stats.epoch);

@@ -52,14 +52,14 @@ pub fn figure(picture: &Picture) -> String {
     format!("<figure class=\"scroll\">\n{}</figure>\n", picture.element())
 }
 
-/// A page of its own around sections that are HTML already.
+/// A self-contained page around sections in HTML.
 pub fn page(title: &str, lead: &str, sections: &str) -> String {
     let heading =
         format!("<header>\n<h1>{}</h1>\n<p>{}</p>\n</header>\n", escape(title), escape(lead));
     document(title, &(heading + sections))
 }
 
-/// A whole page around its sections: the style, no script, nothing that is loaded.
+/// A complete page around its sections, with the style, without scripts or external resources.
 pub fn document(title: &str, body: &str) -> String {
     let title = escape(title);
     let style = [COLOURS, STYLE, PICTURES].concat();

@@ -1,4 +1,4 @@
-//! The legend of a picture: names beside samples of their colour, in as many rows as they need.
+//! The legend of a chart: names next to samples of their colour, in as many rows as needed.
 
 use crate::svg::{Anchor, Svg};
 

@@ -39,7 +39,7 @@ use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
 
-/// Version of the schema; raised when a field changes its meaning or goes.
+/// Version of the schema; increased when a field is removed or changes its meaning.
 pub const VERSION: u32 = 5;
 
 /// Longest `report.json` that is read.
@@ -48,7 +48,7 @@ pub const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Most that a knob of the emulated device may be off its target, as a share.
 pub const KNOB_OFF_MAX: f64 = 0.05;
 
-/// What it means that a knob is off its target, and what to do.
+/// Explains a limit of the emulation that is off its target, with the remedy.
 pub const INVALID: &str = "the device was faster or slower than its settings, so its times do not \
     count; every batch and level still does. Use an idle machine, a core for the device that the \
     host does not use (core, host_cores), and more batches; a latency below that of the machine's \
@@ -63,13 +63,13 @@ pub struct Report {
     pub tool: String,
     /// When the run ended, seconds since 1970-01-01 UTC.
     pub created_unix_seconds: u64,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// What was run.
+    /// The job.
     pub job: Job,
     /// One entry per strategy, in the order in which they ran.
     pub runs: Vec<Run>,
-    /// What was asked for and could not be run to its end.
+    /// Requested runs that failed.
     pub failures: Vec<Failure>,
     /// Fallbacks and other things worth knowing.
     pub notices: Vec<Notice>,
@@ -84,11 +84,11 @@ pub struct Failure {
     pub cause: String,
     /// The error and its causes, in the words of the party that reported it.
     pub error: String,
-    /// What helps; `None` where nothing is known to.
+    /// The remedy; `None` if none is known.
     pub remedy: Option<Remedy>,
 }
 
-/// What a failure of the verification is entered under.
+/// The name under which a failure of the verification is listed.
 pub const VERIFICATION: &str = "verification";
 
 /// The machine.
@@ -104,7 +104,7 @@ pub struct Machine {
     pub kernel: String,
     /// Instruction set of the kernels.
     pub instruction_set: String,
-    /// Meters of energy that are read here, or why there is none.
+    /// Energy meters that are read, or why there is none.
     pub energy_meters: EnergyMeters,
 }
 
@@ -121,7 +121,7 @@ pub struct Job {
     pub recipe_sha256: String,
     /// The columns of a batch, in order.
     pub columns: Vec<Column>,
-    /// How pictures of different sizes become one batch: a mode and its options.
+    /// How pictures of different sizes are combined into a batch: a mode and its options.
     pub collate: String,
     /// Samples in a batch.
     pub batch_size: u32,
@@ -150,17 +150,17 @@ pub struct Job {
     pub strategies: StrategyOptions,
     /// Where device batches are stored.
     pub spool: Spool,
-    /// What consumes batches.
+    /// The consumer of batches.
     pub accelerator: Accelerator,
-    /// What prepares at the other end; empty without any.
+    /// The devices; empty without any.
     pub devices: Vec<DeviceSetup>,
-    /// Whether every device can prepare every batch, or each holds parts of its own.
+    /// Whether every device can prepare every batch, or each holds different parts.
     pub shared: bool,
     /// Consumers that step together.
     pub ranks: u32,
     /// Whether a device that has finished its part of an epoch begins the next.
     pub run_ahead: bool,
-    /// Whether device batches that every epoch has are kept.
+    /// Whether device batches are reused in the next epoch.
     pub reuse: bool,
     /// Which batches the devices get.
     pub choice: Choice,
@@ -190,13 +190,13 @@ pub struct Run {
     pub epochs: Vec<Epoch>,
     /// Consistency levels C0-C6: claimed and verified.
     pub levels: Vec<Level>,
-    /// What the closed form says the time should have been.
+    /// The time predicted by the closed form.
     pub prediction: Prediction,
     /// The part of each device; empty without one.
     pub devices: Vec<Device>,
     /// The part of each rank; empty where there is one.
     pub ranks: Vec<Rank>,
-    /// The plan that the job is beside what was achieved; `None` for a job without one.
+    /// The plan compared with the achieved figures; `None` for a job without one.
     #[serde(default)]
     pub plan: Option<plan::PlanComparison>,
     /// Measured energy, never modelled; `None` where no epoch began.
@@ -212,7 +212,7 @@ pub struct Run {
     /// Damaged samples that were left out or replaced, epoch by epoch.
     #[serde(default)]
     pub damage: Vec<DamageRecord>,
-    /// What held the last epoch up, by rank 0; `None` where fewer than two batches were consumed.
+    /// What limited the last epoch, by rank 0; `None` if fewer than two batches were consumed.
     #[serde(default)]
     pub explanation: Option<Explanation>,
 }
@@ -267,18 +267,18 @@ pub struct Epoch {
     pub order_hash: String,
     /// The devices' share, where the strategy fixes one.
     pub split: Option<u32>,
-    /// What replays this epoch with `--replay`; `None` where the order follows from the strategy
-    /// alone, or from nothing.
+    /// The record that replays this epoch with `--replay`; `None` if the order follows from the
+    /// strategy alone, or depends on timing.
     pub record: Option<String>,
-    /// What `auto` picked and why; `None` under any other strategy.
+    /// The choice of `auto` and its reason; `None` under any other strategy.
     pub picked: Option<AutoChoice>,
-    /// What the scheduler knew at the end: the next epoch begins with it.
+    /// The scheduler's estimates at the end, with which the next epoch begins.
     pub learned: Learned,
     /// Device batches that were prepared before the epoch began.
     pub ahead_batches: u32,
-    /// Device batches that were kept from an epoch before.
+    /// Device batches that were reused from an earlier epoch.
     pub reused_batches: u32,
-    /// How far samples were moved to give the device those that pay; `None` where none was.
+    /// How far batches were moved to give devices those that save most; `None` if none was moved.
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
@@ -315,7 +315,7 @@ pub struct Learned {
     pub t_s_seconds: Vec<Option<f64>>,
 }
 
-/// How far batches stand from where they would be consumed without a choice.
+/// The distance of batches from their positions without a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Displacement {
     /// Mean over all batches, in batches.
@@ -412,7 +412,7 @@ pub enum Verdict {
     NotClaimed,
 }
 
-/// The closed form beside the clock.
+/// The closed form compared with the measured time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// Predicted time of all epochs; `None` where no form applies.
@@ -434,7 +434,7 @@ pub struct Device {
     pub revoked: u64,
     /// Times that it had work and was silent.
     pub stalls: u64,
-    /// Whether it was given up in an epoch.
+    /// Whether it was excluded from an epoch.
     pub is_lost: bool,
     /// t_s: mean time of a batch; `None` where it finished none.
     pub t_s_seconds: Option<f64>,
@@ -476,7 +476,7 @@ pub struct Knob {
     pub name: String,
     /// `ratio`, `bytes per second` or `seconds`.
     pub unit: String,
-    /// As asked for.
+    /// The target.
     pub target: f64,
     /// As measured.
     pub achieved: f64,

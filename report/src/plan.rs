@@ -1,6 +1,7 @@
-//! What a plan predicted beside what a run achieved, per resource, and why they differ.
+//! Compares the predictions of a plan with the results of a run, per resource, and explains
+//! differences.
 //!
-//! Predicted figures are modelled and achieved ones are measured: each has a column of its own.
+//! Predicted figures are modelled and achieved ones are measured; they have separate columns.
 
 use crate::grid::Grid;
 use crate::units::{bytes, seconds};
@@ -42,7 +43,7 @@ impl Resource {
     }
 }
 
-/// What one epoch uses of each resource.
+/// The use of each resource in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Used {
     /// Its duration.
@@ -61,7 +62,7 @@ pub struct Used {
     pub cache_hit_share: f64,
 }
 
-/// How much there is of each resource.
+/// The available amount of each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Capacity {
     /// Threads of the host that prepare.
@@ -176,7 +177,7 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// A plan beside the run that applied it.
+/// A plan compared with the run that applied it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanComparison {
     /// Whether the epoch is the first, in which nothing is cached; else the mean of the later ones.
@@ -185,7 +186,7 @@ pub struct PlanComparison {
     pub predicted: Used,
     /// Measured.
     pub achieved: Used,
-    /// How much there is of each resource.
+    /// The available amount of each resource.
     pub capacity: Capacity,
     /// The resource that limits the epoch as predicted.
     pub predicted_bottleneck: Resource,

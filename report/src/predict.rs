@@ -14,7 +14,7 @@ pub enum Form {
     Evaluated {
         /// The form, such as `T = N·t_c`.
         formula: String,
-        /// What bounds the epoch.
+        /// The bottleneck of the epoch.
         regime: Regime,
     },
     /// The run has no epoch.
@@ -44,7 +44,7 @@ pub enum Form {
     DeviceLost,
     /// A device stalled.
     DeviceStalled,
-    /// The job asks for faults.
+    /// The job injects faults.
     FaultsInJob,
 }
 
@@ -91,7 +91,7 @@ impl From<NotApplicable> for Form {
     }
 }
 
-/// What one epoch should have taken.
+/// The predicted time of one epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicted {
     /// Its duration; `None` where no form applies.
@@ -100,7 +100,7 @@ pub struct Predicted {
     pub form: Form,
 }
 
-/// What one epoch should have taken by the closed form of its strategy.
+/// The predicted time of one epoch, by the closed form of its strategy.
 pub fn epoch(strategy: AnyStrategy, inputs: &Inputs) -> Predicted {
     match strategy.closed_form(inputs) {
         Ok(found) => {
@@ -112,8 +112,8 @@ pub fn epoch(strategy: AnyStrategy, inputs: &Inputs) -> Predicted {
     }
 }
 
-/// The epochs' predictions together, beside the measured time. The form is that of the last epoch,
-/// or of the first that has none.
+/// The sum of the epochs' predictions, compared with the measured time. The form is that of the
+/// last epoch, or of the first that has none.
 pub fn total(epochs: &[Predicted], measured: f64) -> Prediction {
     let times: Option<Vec<f64>> = epochs.iter().map(|epoch| epoch.seconds).collect();
     let without = epochs.iter().find(|epoch| epoch.seconds.is_none());

@@ -1,12 +1,12 @@
 //! Mean times of a batch over a whole epoch, from the life of every batch.
 //!
-//! The scheduler has estimates of its own, which follow the latest batches; a prediction of the
-//! epoch needs what held on average.
+//! The scheduler's own estimates follow the latest batches, whereas a prediction of the epoch needs
+//! averages.
 
 use super::Profile;
 use meetpoint_host::stats::{BatchRecord, EpochStats, Preparer};
 
-/// t_c, t_g and t_s of an epoch that the host ran with so many background threads.
+/// t_c, t_g and t_s of an epoch that the host ran with `workers` background threads.
 pub fn measure(stats: &EpochStats, workers: u32) -> Profile {
     let of = |source| stats.records.iter().filter(move |record| record.source == source);
     let host = || of(Preparer::Host);

@@ -28,14 +28,14 @@ pub enum Spool {
 /// A device as the job describes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSetup {
-    /// What prepares.
+    /// The processor.
     #[serde(flatten)]
     pub processor: Processor,
     /// Numbers of the dataset's parts that it holds; `None`: all.
     pub parts: Option<Vec<u32>>,
 }
 
-/// What prepares at the end of a device.
+/// The processor of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Processor {
@@ -63,7 +63,7 @@ pub enum Processor {
     },
 }
 
-/// What consumes batches.
+/// The consumer of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Accelerator {
@@ -91,11 +91,11 @@ pub enum Choice {
 pub struct EnergyMeters {
     /// Names of those that are read.
     pub read: Vec<String>,
-    /// Why there is none; `None` where there is one.
+    /// Why there is none; `None` if there is one.
     pub none_because: Option<NoMeters>,
 }
 
-/// What `auto` picked for an epoch.
+/// The choice of `auto` for an epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoChoice {
     /// Name of the strategy.

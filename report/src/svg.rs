@@ -131,7 +131,7 @@ impl Picture {
         self.with("", "")
     }
 
-    /// A file of its own, with its style and a light ground.
+    /// A standalone file, with its style and a light background.
     pub fn file(&self) -> String {
         let Svg { width, height, .. } = self.drawn;
         let size = format!(" width=\"{width}\" height=\"{height}\"");

@@ -74,7 +74,7 @@ pub fn usage(report: &Report) -> Grid {
     grid
 }
 
-/// What each device came to, a row for each strategy and device; no rows where there is one.
+/// The figures of each device, a row for each strategy and device; no rows with a single device.
 pub fn devices(report: &Report) -> Grid {
     let head = [
         "strategy",
@@ -108,7 +108,7 @@ pub fn devices(report: &Report) -> Grid {
     grid
 }
 
-/// What each rank came to, a row for each strategy and rank; no rows where there is one.
+/// The figures of each rank, a row for each strategy and rank; no rows with a single rank.
 pub fn ranks(report: &Report) -> Grid {
     let head = [
         "strategy",
@@ -136,7 +136,7 @@ pub fn ranks(report: &Report) -> Grid {
     grid
 }
 
-/// What the scheduler came to know and decide, a row for each strategy and epoch.
+/// Learned times and decisions of the scheduler, a row for each strategy and epoch.
 pub fn decisions(report: &Report) -> Grid {
     let head = ["strategy", "epoch", "t_c", "t_g", "t_s", "record", "decided"];
     let mut grid = Grid::new(&head, 2..5);
@@ -209,7 +209,7 @@ fn name(level: &Level) -> &str {
     &level.level
 }
 
-/// How each verdict was come by, a row for each strategy and level.
+/// The findings of each verdict, a row for each strategy and level.
 pub fn level_details(report: &Report) -> Grid {
     let mut grid = Grid::new(&["strategy", "level", "verdict", "how"], 4..4);
     for run in &report.runs {

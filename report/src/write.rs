@@ -166,7 +166,7 @@ fn replace(folder: &Path, path: &Path, content: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What went wrong, without the temporary name, which says nothing to a user.
+/// The error without the temporary file name, which is meaningless to a user.
 pub fn without_path(error: &std::io::Error) -> std::io::Error {
     match meetpoint_storage::os_error(error) {
         Some(code) => std::io::Error::from_raw_os_error(code),

@@ -30,13 +30,13 @@ pub struct Prediction {
     pub total_ns: f64,
     /// n_s, batches that the device prepares.
     pub device_batches: f64,
-    /// What bounds it.
+    /// The bottleneck.
     pub regime: Regime,
     /// The form that was evaluated, as text.
     pub formula: &'static str,
 }
 
-/// What bounds an epoch.
+/// The bottleneck of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regime {
@@ -69,7 +69,7 @@ pub enum NotApplicable {
         /// Its name.
         strategy: &'static str,
     },
-    /// A device part beyond the spool stops and starts with consumption.
+    /// The device's part exceeds the spool, so the device waits for consumption.
     #[error("the device's part of {part} batches exceeds the spool's {slots} slots")]
     SpoolTooSmall {
         /// n_s.

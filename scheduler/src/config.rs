@@ -14,9 +14,11 @@ pub struct Config {
     pub batches: u32,
     /// The strategy.
     pub strategy: AnyStrategy,
-    /// Most host batches claimed and not consumed: workers + prefetch; 1 without workers.
+    /// Maximum number of host batches claimed and not consumed: workers + prefetch; 1 without
+    /// workers.
     pub host_ahead: u32,
-    /// Most published batches being fetched or ready in host memory and not consumed.
+    /// Maximum number of published batches that are being fetched or ready in host memory, and not
+    /// consumed.
     pub fetch_ahead: u32,
     /// The devices; empty: none.
     pub devices: Vec<DeviceConfig>,
@@ -32,7 +34,7 @@ pub struct Config {
     pub learned: Learned,
     /// Replays a recorded epoch; the record must be one of the strategy.
     pub replay: Option<Record>,
-    /// 1: Number of ranks. With more than one, all ranks agree on the source of each step (C5).
+    /// Number of ranks. With more than one, all ranks agree on the source of each step (C5).
     pub ranks: u32,
     /// Power consumption, for [`crate::Auto`] with a goal other than throughput.
     pub costs: Option<Costs>,

@@ -39,7 +39,7 @@ pub enum Error {
          devices; use the job that it was recorded with"
     )]
     NotReplayed {
-        /// As given.
+        /// The given value.
         record: String,
         /// The strategy.
         strategy: StrategyName,
@@ -57,7 +57,7 @@ pub enum Error {
     TooSmall {
         /// Its name.
         field: &'static str,
-        /// As given.
+        /// The given value.
         got: u64,
         /// Least value.
         least: u64,
@@ -75,7 +75,7 @@ pub struct OptionTooLarge {
     pub strategy: StrategyName,
     /// Its option.
     pub option: &'static str,
-    /// As given.
+    /// The given value.
     pub asked: u32,
     /// N.
     pub batches: u32,

@@ -8,7 +8,7 @@ use crate::types::Profile;
 pub struct Learned {
     /// t_c: one step on a batch that the host prepares.
     pub host_ns: u64,
-    /// t_g: one step on a batch that a device had ready.
+    /// t_g: one step on a ready device batch.
     pub ready_ns: u64,
     /// Preparation of one host batch by one worker, begin to end.
     pub preparation_ns: u64,

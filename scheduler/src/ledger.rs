@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Only open batches have an entry, so memory is proportional to open batches and not to N: a batch
-//! without an entry is either untouched (see `parts`) or consumed. A wrong transition is a defect
-//! of the scheduler and panics; wrong *reports* are rejected before.
+//! without an entry is either untouched (see `parts`) or consumed. An invalid transition is a
+//! defect of the scheduler and panics; invalid *reports* are rejected earlier.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

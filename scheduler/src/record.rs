@@ -24,7 +24,7 @@ const TURNS_NUMBERS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a record of an epoch; one looks like \"mte:812\"")]
 pub struct NoRecord {
-    /// As given.
+    /// The given value.
     pub text: String,
 }
 

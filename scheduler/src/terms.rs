@@ -11,9 +11,10 @@ use crate::types::{BatchIndex, DeviceId};
 pub struct Terms {
     /// N, at least 1.
     pub batches: u32,
-    /// Most host batches claimed and not consumed.
+    /// Maximum number of host batches claimed and not consumed.
     pub host_ahead: u32,
-    /// Most published batches being fetched or ready in host memory and not consumed.
+    /// Maximum number of published batches that are being fetched or ready in host memory, and not
+    /// consumed.
     pub fetch_ahead: u32,
     /// The devices; empty: none.
     pub devices: Vec<DeviceConfig>,
@@ -38,9 +39,10 @@ pub struct Terms {
 /// One device. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceConfig {
-    /// Most batches granted to it and not published.
+    /// Maximum number of batches granted to it and not published.
     pub ahead: u32,
-    /// Slots of its spool: most of its batches claimed, published or ready and not consumed.
+    /// Slots of its spool: the maximum number of its batches claimed, published or ready, and not
+    /// consumed.
     pub spool_slots: u32,
     /// Its first generation; higher than any used before on its link.
     pub first_generation: u32,

@@ -11,7 +11,7 @@ pub struct BatchIndex(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u32);
 
-/// One of the computational storage devices, from 0.
+/// Index of a computational storage device, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
@@ -77,6 +77,6 @@ pub struct Profile {
     pub host_ns: u64,
     /// t_s: one batch at the device.
     pub device_ns: u64,
-    /// t_g: one step on a batch that the device had ready.
+    /// t_g: one step on a ready device batch.
     pub ready_ns: u64,
 }

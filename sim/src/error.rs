@@ -18,7 +18,7 @@ pub enum Error {
     /// No progress: events occur, and no step ends. A defect of the scheduler or of the simulator.
     #[error("epoch {epoch} makes no progress after step {step}: {events} events without another")]
     NoProgress {
-        /// Which, from 0.
+        /// The epoch, from 0.
         epoch: u32,
         /// Steps that ended.
         step: u32,

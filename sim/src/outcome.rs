@@ -33,7 +33,7 @@ pub struct Outcome {
 /// A rank that did not come in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LostRank {
-    /// Which, from 0.
+    /// The rank, from 0.
     pub rank: u32,
     /// In which epoch, from 0.
     pub epoch: u32,

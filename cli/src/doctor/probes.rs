@@ -27,7 +27,7 @@ pub(crate) struct Probes {
 pub(crate) struct NoRing {
     /// What is wrong.
     pub reason: String,
-    /// What helps.
+    /// The remedy.
     pub remedy: Option<Remedy>,
 }
 

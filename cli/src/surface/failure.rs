@@ -163,7 +163,7 @@ pub(crate) struct Description {
     pub(crate) message: String,
     /// The causes that say something more.
     pub(crate) because: Vec<String>,
-    /// What helps.
+    /// The remedy.
     pub(crate) remedy: Option<Remedy>,
 }
 

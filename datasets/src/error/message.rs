@@ -1,4 +1,4 @@
-//! The words of errors, without their remedies.
+//! The messages of errors, without their remedies.
 
 use super::Error;
 use crate::left_out::LeftOut;
@@ -15,8 +15,8 @@ use std::path::Path;
 const NAMED_MAX: usize = 10;
 
 impl Error {
-    /// The message without the remedy, with options as the command line or Python spells them;
-    /// `to_string` is that of the command line.
+    /// The message without the remedy, with options spelled for the command line or Python;
+    /// `to_string` gives that of the command line.
     pub fn in_words(&self, surface: Surface) -> String {
         self.text(surface).in_words(surface)
     }

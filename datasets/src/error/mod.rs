@@ -1,4 +1,4 @@
-//! What can go wrong when a dataset is made or read.
+//! Errors of reading and writing datasets.
 //!
 //! The variants are facts; `message` puts them into words.
 
@@ -31,19 +31,19 @@ pub enum Error {
     },
     /// The source is not a folder.
     NotAFolder {
-        /// What was named.
+        /// The given path.
         path: PathBuf,
     },
     /// The format of the source cannot be determined.
     UnknownSource {
-        /// What was named.
+        /// The given path.
         path: PathBuf,
         /// Names and descriptions of all kinds.
         looked_for: Vec<(&'static str, &'static str)>,
     },
     /// The source matches several kinds.
     AmbiguousSource {
-        /// What was named.
+        /// The given path.
         path: PathBuf,
         /// Name and description of each kind, and why it matches.
         found: Vec<(&'static str, &'static str, String)>,
@@ -61,7 +61,7 @@ pub enum Error {
         path: PathBuf,
         /// The requested value.
         kind: ContentKind,
-        /// Files that are something else.
+        /// Number of other files.
         others: u64,
     },
     /// A source without samples.
@@ -69,7 +69,7 @@ pub enum Error {
         /// Source.
         path: PathBuf,
     },
-    /// Two samples of one key.
+    /// Two samples with the same key.
     DuplicateKey {
         /// The key.
         key: String,
@@ -84,12 +84,12 @@ pub enum Error {
         key: String,
         /// Its label.
         label: i32,
-        /// Number of names; 0 where labels are integers.
+        /// Number of names; 0 if labels are integers.
         names: u64,
     },
     /// An interrupted command that cannot resume.
     ResumeDiffers {
-        /// What was left.
+        /// The working folder.
         path: PathBuf,
         /// What differs.
         difference: Box<Difference>,
@@ -101,19 +101,19 @@ pub enum Error {
         /// The folder that it writes to.
         place: PathBuf,
     },
-    /// The folder to resume from contains files of others.
+    /// The folder to resume from contains files that Meetpoint did not write.
     ResumeForeign {
-        /// What was left.
+        /// The working folder.
         path: PathBuf,
         /// A file or folder in it.
         entry: String,
     },
-    /// A source that violates its format, or uses what is not supported; the rest of it cannot be
+    /// A source that violates its format, or uses an unsupported feature; the rest of it cannot be
     /// read.
     Malformed {
         /// Where.
         whence: Box<Whence>,
-        /// What is wrong with it, and what to do about it.
+        /// The problem, with its remedy.
         problem: Message,
     },
     /// A source that needs more memory than its limit.
@@ -123,7 +123,7 @@ pub enum Error {
         /// What it needs.
         over: OverBudget,
     },
-    /// An option that means nothing for this source or its kind of content.
+    /// An option that does not apply to this source or its kind of content.
     OptionWithoutUse {
         /// The option.
         option: Setting,
@@ -136,10 +136,10 @@ pub enum Error {
     NoImages {
         /// Source.
         path: PathBuf,
-        /// Files that are something else.
+        /// Number of other files.
         others: u64,
     },
-    /// Images beside class sub-folders.
+    /// Images at the same level as class sub-folders.
     MixedLayout {
         /// Source.
         path: PathBuf,
@@ -159,7 +159,7 @@ pub enum Error {
     Unreadable {
         /// All of them.
         files: Vec<LeftOut>,
-        /// Samples looked at.
+        /// Number of checked samples.
         checked: u64,
     },
     /// A file that changed while it was packed.
@@ -178,7 +178,7 @@ pub enum Error {
     NotInPlace {
         /// The sample and where it is.
         whence: String,
-        /// Why, and what can be done.
+        /// The reason, with its remedy.
         problem: Message,
     },
     /// The destination exists.
@@ -190,30 +190,30 @@ pub enum Error {
     NotReplaced {
         /// Destination.
         path: PathBuf,
-        /// A file in it, or what it is.
+        /// A file in it, or its type.
         entry: String,
     },
     /// The destination contains files that are not part of the dataset, so it is not replaced.
     Foreign {
         /// Destination.
         path: PathBuf,
-        /// A file or folder in it, or what it is.
+        /// A file or folder in it, or its type.
         entry: String,
     },
     /// Samples that cannot be unpacked, under [`OnError::Fail`](crate::OnError::Fail).
     Damaged {
         /// All of them, by key.
         samples: Vec<LeftOut>,
-        /// Samples looked at.
+        /// Number of checked samples.
         checked: u64,
         /// What to do about them.
         remedy: Remedy,
     },
     /// Samples that cannot be converted, under [`OnError::Fail`](crate::OnError::Fail).
     Unconverted {
-        /// All of them, by key or place.
+        /// All of them, by key or location.
         samples: Vec<LeftOut>,
-        /// Samples looked at.
+        /// Number of checked samples.
         checked: u64,
         /// What to do about them.
         remedy: Remedy,
@@ -224,7 +224,7 @@ pub enum Error {
         sink: &'static str,
         /// The column.
         column: String,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
     /// A column to leave out that does not exist.
@@ -250,14 +250,14 @@ pub enum Error {
     },
     /// A dataset whose complete parts remain, so that the command can resume.
     Kept {
-        /// What failed.
+        /// The error.
         error: Box<Error>,
         /// The folder with the parts.
         place: PathBuf,
         /// Number of complete parts, at least 1.
         parts: u64,
     },
-    /// An image that a dataset cannot hold.
+    /// An image that a dataset cannot store.
     Row(meetpoint_format::dataset::DatasetError),
     /// A limit for shards, with a sink that writes none.
     ShardsWithoutUse {
@@ -271,7 +271,7 @@ pub enum Error {
         /// The maximum of a dataset.
         limit: u64,
     },
-    /// A source elsewhere.
+    /// A remote source.
     Remote(RemoteError),
     /// Too many threads.
     TooManyThreads {

@@ -1,5 +1,5 @@
-//! Whether the files that content stays in are what they were: each is compared with its length and
-//! time, and each sample in it against its checksum.
+//! Checks the files of content in place: each is compared with its recorded length and time, and
+//! each sample with its checksum.
 
 use crate::Error;
 use crate::threads::threads;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a sample was found to be.
 type Found = (Option<SampleLocation>, Result<u64, ReadError>);
 
-/// What is wrong with the files that the content of a dataset in place stays in; nothing where the
-/// content is in the parts. `progress` gets the bytes that were read.
+/// The problems of the files that contain the content of a dataset in place; none if the content is
+/// in the parts. `progress` receives the number of bytes read.
 pub fn check_contents(
     dataset: &Dataset,
     asked_threads: usize,
@@ -74,8 +74,8 @@ pub fn check_contents(
 struct Damage {
     file: String,
     problem: String,
-    /// The first of them: its index, its row in the part, its key. `None` where the part itself
-    /// does not say.
+    /// The first of them: its index, its row in the part, its key. `None` if it cannot be read from
+    /// the part.
     first: Option<(u64, u64, String)>,
     samples: u64,
 }

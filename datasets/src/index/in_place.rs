@@ -1,5 +1,5 @@
-//! A source whose samples are indexed where they lie: what it yields says in which file the content
-//! of each is, and what that file was.
+//! A source whose samples are indexed in place: for each sample it yields the file of the content,
+//! with the length and time of the file.
 
 use crate::message::Message;
 use crate::printable::printable;

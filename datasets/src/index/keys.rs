@@ -1,4 +1,4 @@
-//! Makes and checks `keys.idx`, the index of a dataset's keys.
+//! Writes and checks `keys.idx`, the index of a dataset's keys.
 
 use crate::Error;
 use crate::destination::partial_keys;
@@ -11,16 +11,16 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How far it is.
+/// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexProgress {
-    /// Samples that are done.
+    /// Number of finished samples.
     pub samples_done: u64,
-    /// All samples; 0 where that is not known before the end.
+    /// Number of all samples; 0 if it is not known before the end.
     pub samples: u64,
 }
 
-/// What was made.
+/// The written index.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct KeysSummary {
     /// The file.
@@ -31,9 +31,10 @@ pub struct KeysSummary {
     pub bytes: u64,
 }
 
-/// Makes the index of keys of a dataset, or rebuilds it; takes 16 bytes of memory for each key.
+/// Writes or rebuilds the index of keys of a dataset; takes 16 bytes of memory for each key.
 ///
-/// The file appears whole or not at all: it is written and synced under another name, then renamed.
+/// The file appears complete or not at all: it is written and synced under another name, then
+/// renamed.
 pub fn index_keys(
     path: &Path,
     stop: &AtomicBool,
@@ -86,8 +87,8 @@ pub(crate) fn write_keys(
     write().map_err(|source| Error::Write { path: path.to_path_buf(), source })
 }
 
-/// What is wrong with the index of keys of a dataset, if it has one: every byte of it is looked at,
-/// and every key of the dataset looked up.
+/// The problem of the index of keys of a dataset, if it has one: checks every byte of it, and looks
+/// up every key of the dataset.
 pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let path = dataset.path().join(KEY_INDEX_NAME);
     let file = match meetpoint_storage::files::open_regular(&path) {

@@ -1,8 +1,8 @@
-//! Side files that make samples easy to reach: the index of keys, and datasets in place.
+//! Indexes: the index of keys, and datasets with content in place.
 //!
 //! In reading order: [`index()`] (a source becomes a dataset without a copy of its content),
-//! `in_place` (where its samples lie), [`index_keys`] (from key to sample), [`check_contents`]
-//! (whether files are what they were).
+//! `in_place` (the locations of its samples), [`index_keys`] (from key to sample),
+//! [`check_contents`] (whether files are unchanged).
 
 mod contents;
 mod in_place;
@@ -16,12 +16,12 @@ pub use contents::check_contents;
 pub(crate) use in_place::InPlace;
 pub use keys::{IndexProgress, KeysSummary, check_keys, index_keys};
 
-/// Indexes the source `from` where it lies: the dataset `to` holds keys, labels, checksums, entry
-/// points and further columns, and says of each sample in which file its content is.
+/// Indexes the source `from` in place: the dataset `to` has keys, labels, checksums, entry points
+/// and further columns, and for each sample the file of its content.
 ///
-/// It is [`pack()`] but for the content, and takes the same options; images stay as they are, so
-/// of [`PackOptions::jpeg`] only the spacing of entry points counts. A sample whose bytes lie
-/// nowhere as they are is an error that names it.
+/// It is like [`pack()`] except for the content, and takes the same options. Images are not
+/// changed, so of [`PackOptions::jpeg`] only the spacing of entry points applies. A sample whose
+/// bytes the source does not contain unchanged is an error that names it.
 pub fn index(
     from: &Path,
     to: &Path,

@@ -1,4 +1,4 @@
-//! The values of one column, sample by sample: what a dataset can be split and shown by.
+//! The values of one column, sample by sample, by which a dataset can be split and shown.
 
 use super::error::OperationError;
 use crate::message::Message;
@@ -11,7 +11,7 @@ use meetpoint_format::dataset::schema::LABEL;
 use meetpoint_prepare::Dataset;
 use std::collections::HashMap;
 
-/// Most values of a column that a dataset is split by.
+/// Maximum number of values of a column by which a dataset is split.
 pub const VALUES_MAX: usize = 1000;
 
 /// A column of a dataset whose values have names.

@@ -1,7 +1,7 @@
-//! Samples of datasets into a dataset: the end that all operations which write have in common.
+//! Writes samples of datasets into a dataset: the common last stage of all operations that write.
 //!
-//! Rows are copied as they are stored: coefficient forms and entry points are carried over and not
-//! rebuilt, and every content is compared with its checksum on the way.
+//! Rows are copied as they are stored: coefficient forms and entry points are copied and not
+//! rebuilt, and every content is compared with its checksum.
 
 use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, InputSamples, each_row};
@@ -30,14 +30,14 @@ pub struct CopySummary {
     pub file_bytes: u64,
     /// Part files.
     pub parts: u64,
-    /// Number of labels; those that no sample has are kept.
+    /// Number of labels, including those that no sample has.
     pub labels: u64,
-    /// Parts that an operation which was killed had finished, and that were taken over.
+    /// Parts that were retained from a killed operation.
     pub parts_resumed: u64,
-    /// Remains of processes that were killed, removed.
+    /// Leftovers of killed processes that were removed.
     pub cleaned: Vec<PathBuf>,
-    /// What was done about other remains, in sentences: parts that were written again, folders that
-    /// stay.
+    /// Notes on other leftovers, as sentences: parts that were written again, folders that were not
+    /// removed.
     pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,

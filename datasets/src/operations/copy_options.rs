@@ -15,8 +15,8 @@ pub struct CopyOptions {
     pub memory_bytes: u64,
     /// Threads that read; 0 for one per processor.
     pub threads: usize,
-    /// Resume what the same operation left when it was interrupted, and retain complete parts when
-    /// this one is.
+    /// Resume an interrupted run of the same operation, and retain complete parts if this run is
+    /// interrupted.
     pub resume: bool,
     /// Set by the caller to stop; without `resume`, nothing is retained.
     pub stop: Arc<AtomicBool>,
@@ -38,10 +38,10 @@ impl Default for CopyOptions {
 /// Progress of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Samples that are done.
+    /// Number of finished samples.
     pub samples_done: u64,
-    /// All samples to do.
+    /// Number of all samples.
     pub samples: u64,
-    /// Bytes of the content of samples that are done.
+    /// Bytes of the content of finished samples.
     pub bytes_done: u64,
 }

@@ -1,4 +1,4 @@
-//! What is different between two datasets, sample by sample, by their keys.
+//! Compares two datasets sample by sample, by their keys.
 //!
 //! Memory: 24 bytes for each sample of both and 16 for each pair, beside what open datasets take.
 
@@ -23,9 +23,9 @@ use std::sync::mpsc;
 /// How to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// Most samples of each kind that are named; all are counted.
+    /// Maximum number of samples of each kind that are listed; all are counted.
     pub named_max: usize,
-    /// Take contents with the same length and checksum for the same, without reading them.
+    /// Treat contents with the same length and checksum as equal, without reading them.
     pub trust_checksums: bool,
     /// Threads that read; 0 for as many as the machine has.
     pub threads: usize,
@@ -37,7 +37,7 @@ impl Default for DiffOptions {
     }
 }
 
-/// What is different.
+/// The differences.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     /// The first dataset.
@@ -46,7 +46,7 @@ pub struct Difference {
     pub right: PathBuf,
     /// Samples that are the same in both.
     pub same: u64,
-    /// Of them, those that are stored in another form and come from the same file.
+    /// Of these, samples that are stored in another form of the same file.
     pub other_form: u64,
     /// Samples only the first one has.
     pub only_left: Keys,
@@ -56,18 +56,18 @@ pub struct Difference {
     pub changed: u64,
     /// The first of them, in the order of the first dataset.
     pub changed_named: Vec<Changed>,
-    /// The first column that one has and the other has not, or of another type, in words.
+    /// The first column that only one has, or that has another type, in words.
     pub columns: Option<String>,
     /// Whether the names of the labels, or their order, differ.
     pub label_names: bool,
-    /// The first sample of both that comes elsewhere among those of both.
+    /// The first sample of both whose position among the common samples differs.
     pub order: Option<Moved>,
 }
 
 /// Keys of samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Keys {
-    /// How many.
+    /// Their number.
     pub samples: u64,
     /// The first of them.
     pub named: Vec<String>,
@@ -86,7 +86,7 @@ pub struct Changed {
     pub what: Vec<String>,
 }
 
-/// A sample that comes elsewhere.
+/// A sample at another position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Moved {
     /// Its key.
@@ -98,8 +98,8 @@ pub struct Moved {
 }
 
 impl Difference {
-    /// Whether there is none: the same samples with the same content, labels and columns in the
-    /// same order.
+    /// Whether there is no difference: the same samples with the same content, labels and columns
+    /// in the same order.
     pub fn is_empty(&self) -> bool {
         self.only_left.samples == 0
             && self.only_right.samples == 0

@@ -1,8 +1,8 @@
-//! Who is drawn: seeded choices among samples, alone or label by label, in little memory.
+//! Random selections: seeded choices among samples, of all or by label, in little memory.
 //!
-//! Every stratum (all samples, or those of one label) has a permutation of its own
-//! ([`Order`]), and a sample belongs to the owner of its position. Nothing is kept of
-//! a sample, so a draw takes some bytes a label however many samples there are.
+//! Every stratum (all samples, or those of one label) has a separate permutation ([`Order`]), and a
+//! sample belongs to the owner of its position. No state is stored for a sample, so a selection
+//! takes a few bytes per label for any number of samples.
 
 use super::error::OperationError;
 use super::share::Share;

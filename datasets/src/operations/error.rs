@@ -17,49 +17,49 @@ pub enum OperationError {
         /// What to do.
         remedy: Remedy,
     },
-    /// More samples than there are.
+    /// More samples than the dataset has.
     TooMany {
-        /// Asked for.
+        /// The requested value.
         asked: u64,
-        /// There are.
+        /// The actual value.
         available: u64,
     },
-    /// Samples that are not there.
+    /// Samples that do not exist.
     Range {
         /// Dataset.
         path: PathBuf,
         /// Asked for: `100..200`.
         asked: String,
-        /// Samples that there are.
+        /// Number of samples in the dataset.
         samples: u64,
     },
-    /// More than everything.
+    /// A fraction above 1.
     Fraction {
-        /// Asked for.
+        /// The requested value.
         asked: Share,
     },
-    /// Parts of a split that cannot be.
+    /// Invalid parts of a split.
     Shares {
         /// What is wrong.
         problem: String,
     },
-    /// A column that is not there.
+    /// A column that does not exist.
     NoColumn {
         /// Dataset.
         path: PathBuf,
-        /// Asked for.
+        /// The requested value.
         column: String,
-        /// Those that can be asked for.
+        /// The available columns.
         available: String,
     },
     /// A column whose values cannot name datasets.
     Column {
-        /// Which.
+        /// The column.
         column: String,
-        /// What is wrong, and what to do.
+        /// The problem, with its remedy.
         problem: Message,
     },
-    /// Datasets with other columns.
+    /// Datasets with different columns.
     Columns {
         /// A dataset.
         left: PathBuf,
@@ -68,7 +68,7 @@ pub enum OperationError {
         /// The column that differs, and how.
         difference: String,
     },
-    /// Datasets whose pictures are stored in ways that one dataset cannot have.
+    /// Datasets whose pictures are stored in forms that one dataset cannot combine.
     Forms {
         /// A dataset.
         left: PathBuf,
@@ -108,27 +108,27 @@ pub enum OperationError {
     NoLabel {
         /// Dataset.
         path: PathBuf,
-        /// Asked for.
+        /// The requested value.
         label: String,
     },
-    /// Labels are asked about, and no sample has one.
+    /// An option that needs labels, although no sample has one.
     NoLabels {
         /// Dataset.
         path: PathBuf,
         /// The option that needs labels.
         option: Setting,
     },
-    /// Nothing can be rebuilt.
+    /// No sample can be recovered.
     Hopeless {
         /// Dataset.
         path: PathBuf,
-        /// Why, and what to do.
+        /// The reason, with its remedy.
         problem: Message,
     },
 }
 
 impl OperationError {
-    /// What is refused.
+    /// The message.
     pub fn message(&self) -> Message {
         let text = match self {
             Self::DuplicateKey { key, first, first_sample, second, second_sample } => format!(

@@ -1,8 +1,8 @@
 //! Rows of datasets in any order, read by several threads in bounded memory.
 //!
 //! Rows are gathered a window at a time. In a window each record batch that is needed is opened
-//! once, whatever the order of the rows, so that an order that jumps about costs little more than
-//! one that does not. While a window is passed on, the next one is read.
+//! once, whatever the order of the rows, so a random order costs little more than a sequential one.
+//! While a window is passed on, the next one is read.
 
 use super::copy_options::CopyOptions;
 use crate::Error;
@@ -35,12 +35,12 @@ pub(super) struct Input {
     pub(super) columns: Columns,
     /// Indices of the further ones of these.
     carried: Vec<usize>,
-    /// What a row takes beside its content, on average: key, numbers, entry points, columns.
+    /// Mean bytes of a row without its content: key, numbers, entry points, columns.
     beside_bytes: u64,
 }
 
-/// The columns of samples once their content is with them, and which of the further columns those
-/// are: all but the one that says where content lies that stays elsewhere.
+/// The columns of samples whose content is copied, and the indices of the further columns among
+/// them: all except the one that locates content in place.
 pub fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
     let fields = columns.extra.fields();
     let carried: Vec<usize> =
@@ -136,7 +136,7 @@ fn plan(
 struct Unit<'a> {
     input: &'a Input,
     record_batch: usize,
-    /// Place in the window, and row in the record batch.
+    /// Position in the window, and row in the record batch.
     rows: Vec<(usize, usize)>,
 }
 

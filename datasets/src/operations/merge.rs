@@ -1,4 +1,4 @@
-//! Several datasets into one.
+//! Merges several datasets into one.
 
 use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// How the samples of several datasets follow one another.
+/// The order of the samples of several datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MergeOrder {
     /// One dataset after another.
@@ -33,9 +33,9 @@ impl MergeOrder {
 
 /// Writes all samples of the datasets `from` to `to`.
 ///
-/// Columns must be the same. Labels are united by name: in natural order where each dataset has
-/// its own so, else in order of first appearance. A key must not occur twice; with `prefixes`, one
-/// for each dataset, each is put before that dataset's keys.
+/// Columns must be the same. Labels are merged by name: in natural order if each dataset lists them
+/// so, otherwise in order of first appearance. A key must not occur twice; `prefixes`, one for each
+/// dataset, are prepended to the keys of the datasets.
 pub fn merge(
     from: &[PathBuf],
     to: &Path,

@@ -1,7 +1,7 @@
 //! Operations on datasets: shuffle, split, merge, sample, select; show, count, compare, repair.
 //!
-//! None of them holds a dataset in memory, whatever its size; `docs/operations.md` says what each
-//! takes. An open dataset keeps 32 bytes for each sample whose record batch was looked into.
+//! None of them holds a dataset in memory, whatever its size; `docs/operations.md` lists the memory
+//! of each. An open dataset takes 32 bytes for each sample whose record batch was read.
 //!
 //! In reading order: [`Share`] (shares of a whole), `draw` (random choices), `gather` (rows in any
 //! order), `copy` (rows into a dataset), then each operation: [`shuffle`], [`split`], [`merge`],

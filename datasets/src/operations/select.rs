@@ -1,4 +1,4 @@
-//! The samples of a dataset that fit: by label, by key, by place.
+//! Selects samples of a dataset by label, key or index.
 
 use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
@@ -31,7 +31,8 @@ pub struct Selection {
     pub invert: bool,
 }
 
-/// Writes the samples of `from` that fit to `to`, in their order. One bit a sample is kept.
+/// Writes the matching samples of `from` to `to`, in their order. Takes one bit of memory per
+/// sample.
 pub fn select(
     from: &Path,
     to: &Path,
@@ -75,7 +76,7 @@ fn said(selection: &Selection) -> Vec<(&'static str, String)> {
 /// The samples that fit, one bit each.
 pub(super) struct Fitting {
     bits: Vec<u64>,
-    /// How many there are.
+    /// The number of samples.
     pub(super) samples: u64,
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Writes the samples of `from` to `to` in the order that an epoch 0 with this seed would have:
 /// sample `i` of the result is sample `Order::shuffled(n, seed, 0).sample_at(i)`.
 ///
-/// Exact: every order of the samples can come about, whatever memory is given.
+/// The shuffle is exact: every order of the samples is possible, with any amount of memory.
 pub fn shuffle(
     from: &Path,
     to: &Path,

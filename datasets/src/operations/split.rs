@@ -1,4 +1,4 @@
-//! A dataset into several that share nothing and together are all of it.
+//! Splits a dataset into several disjoint ones that together contain all of it.
 
 use super::column::{Values, name_of_value};
 use super::copy::{CopySummary, Deed};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub enum SplitBy {
     /// At random, each part with its share of the sum of all shares.
     Shares {
-        /// Where each part goes, and how large it is.
+        /// The destination and share of each part.
         parts: Vec<(PathBuf, Share)>,
         /// Whether every label is split so, and not only all samples together.
         stratify: bool,
@@ -29,7 +29,7 @@ pub enum SplitBy {
     Column {
         /// Name of the column, or `label`.
         column: String,
-        /// Folder that the parts go to; it is made where it is not there.
+        /// Folder for the parts; created if it does not exist.
         folder: PathBuf,
     },
 }
@@ -40,10 +40,10 @@ struct Planned {
     samples: u64,
 }
 
-/// Splits `from`. Samples keep their order; every part keeps all labels, so that a label is the
-/// same number in each.
+/// Splits `from`. The order of samples does not change; every part has all labels, so a label has
+/// the same number in each.
 ///
-/// Parts appear one after another, each whole or not at all. With the same seed and shares the
+/// Parts appear one after another, each complete or not at all. With the same seed and shares the
 /// split is the same, whatever the paths are called.
 pub fn split(
     from: &Path,

@@ -1,7 +1,8 @@
-//! What the samples of a dataset are like: sizes, pixels, coding, labels, duplicates.
+//! Statistics of a dataset: sizes, pixels, coding, labels, duplicates.
 //!
 //! Every sample is read and compared with its checksum. Memory: some kilobytes for each quantity
-//! (quantiles are to 0.1 %), 16 bytes a sample to find duplicates, and what an open dataset takes.
+//! (quantiles are accurate to 0.1 %), 16 bytes per sample to find duplicates, and that of an open
+//! dataset.
 
 use super::copy_options::Progress;
 use crate::inspect::LabelCount;
@@ -59,7 +60,7 @@ pub struct Statistics {
     pub damaged: u64,
     /// The first [`NAMED_MAX`] of them, by key.
     pub damaged_named: Vec<LeftOut>,
-    /// Whether content stays in the files of its source, so that damage is theirs.
+    /// Whether the content is in the files of its source, so that damage is in these files.
     pub is_in_place: bool,
 }
 
@@ -117,7 +118,7 @@ enum Picture {
     Read { format: ImageFormat, width: u32, height: u32, jpeg: Option<JpegSummary> },
 }
 
-/// Counts what the samples of a dataset are like.
+/// Computes the statistics of a dataset.
 pub fn stats(
     path: &Path,
     asked_threads: usize,

@@ -1,4 +1,4 @@
-//! Does a sample read, is it what it should be, and what is stored of it.
+//! Checks whether a sample can be read and is valid, and converts it to its stored form.
 
 use super::Check;
 use crate::jpeg::{Converted, Converter, Fate, Interrupted, JpegOptions};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// What a look into a sample gave.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// What is stored of it, and the bytes that it had.
+    /// Its stored form, and its original length.
     Sound(Converted, u64),
     /// Why it cannot be read or is invalid.
     Unreadable(String),
@@ -24,7 +24,7 @@ pub(super) enum Verdict {
     Changed(PathBuf),
     /// A limit of this process, which says nothing about the sample.
     Failed(PathBuf, std::io::Error),
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     Interrupted,
 }
 

@@ -1,8 +1,8 @@
-//! Tells a key that occurs twice, in 19 to 39 bytes a sample.
+//! Detects duplicate keys, in 19 to 39 bytes per sample.
 //!
-//! What is kept of a key are 128 bits of a hash that nobody can foresee. Two keys of a billion
-//! share one with a probability of 2^-69; a second look at the source, which names both places,
-//! would tell that too.
+//! For each key, 128 bits of a randomly keyed hash are stored. Among a billion keys, two share a
+//! hash with a probability of 2^-69; the second pass over the source, which finds both locations,
+//! would detect that too.
 
 use crate::Error;
 use crate::source::{Entry, Source, Whence};

@@ -1,8 +1,8 @@
-//! A source into a dataset, whole or not at all.
+//! Packs a source into a dataset, which appears complete or not at all.
 //!
-//! In reading order: `check` (does a sample read, is it what it should be, what is stored of it),
-//! `pipeline` (many checks at once, results in order, memory bounded), `keys` (does a key occur
-//! twice), `rows` (what arrives becomes rows, and is counted).
+//! In reading order: `check` (checks and converts a sample), `pipeline` (parallel checks, ordered
+//! results, bounded memory), `keys` (duplicate keys), `rows` (checked samples become rows and are
+//! counted).
 
 mod check;
 pub(crate) mod keys;
@@ -44,7 +44,7 @@ pub enum OnError {
     Skip,
 }
 
-/// How far a file is looked into.
+/// How thoroughly a file is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Check {
     /// It is decoded whole.
@@ -63,17 +63,17 @@ pub struct PackOptions {
     pub from: Option<String>,
     /// What there is to say about the source.
     pub source: SourceOptions,
-    /// Resume what a pack of the same source and options left when it was killed, and leave
-    /// whole parts behind when this one is stopped.
+    /// Resume a killed pack with the same source and options, and retain complete parts if this one
+    /// is stopped.
     pub resume: bool,
     /// What to do about unreadable samples.
     pub on_error: OnError,
     /// What makes a file unreadable.
     pub check: Check,
-    /// In which form JPEGs are stored.
+    /// The form in which JPEGs are stored.
     pub jpeg: JpegOptions,
-    /// Leave the content where it lies, and say where that is; images then stay as they are, so of
-    /// `jpeg` only the spacing of entry points counts. See [`index()`](crate::index::index()).
+    /// Leave the content in place, and record its location; images are then not changed, so of
+    /// `jpeg` only the spacing of entry points applies. See [`index()`](crate::index::index()).
     pub in_place: bool,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
@@ -82,7 +82,7 @@ pub struct PackOptions {
     pub time: Option<String>,
     /// Threads that read and check; 0 for as many as the machine has.
     pub threads: usize,
-    /// Set from elsewhere to stop: nothing is left behind.
+    /// Set by another thread to stop: nothing is left behind.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -105,16 +105,16 @@ impl Default for PackOptions {
     }
 }
 
-/// How far it is. Bytes are those of the source.
+/// The progress. Bytes are those of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PackProgress {
     /// Samples that are packed or left out.
     pub samples_done: u64,
-    /// Samples to look at, where that is known before the end.
+    /// Number of samples to check, if it is known before the end.
     pub samples: Option<u64>,
     /// Bytes of the samples that are done.
     pub bytes_done: u64,
-    /// Bytes of all samples, where that is known before the end.
+    /// Bytes of all samples, if that is known before the end.
     pub bytes: Option<u64>,
 }
 
@@ -147,9 +147,9 @@ pub struct PackSummary {
     pub unused_labels: Vec<UnusedLabel>,
     /// Samples that cannot be read or are invalid, left out by [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
-    /// What lies in the source and is no sample.
+    /// Files of the source that are not samples.
     pub not_samples: Vec<LeftOut>,
-    /// Hidden files and side files of desktops (`.DS_Store`, `Thumbs.db`, …), not looked at.
+    /// Hidden files and side files of desktops (`.DS_Store`, `Thumbs.db`, …), which are not read.
     pub ignored: u64,
     /// Remains of packs that were killed, removed.
     pub cleaned: Vec<PathBuf>,

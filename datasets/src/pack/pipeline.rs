@@ -1,9 +1,9 @@
-//! One thread drains the source, many read, check and convert its samples; what comes of them
-//! arrives in order, and the memory is bounded.
+//! One thread drains the source, many read, check and convert its samples; results arrive in order,
+//! and memory is bounded.
 //!
-//! Samples that are on their way have at most [`BYTES_AHEAD_MAX`] bytes of content, or are a single
-//! one; what is stored of them takes at most some two times as much. Beside it the source holds
-//! what it needs for itself (a row group, a record batch), and one sample that waits for room.
+//! Samples in flight have at most [`BYTES_AHEAD_MAX`] bytes of content, or are a single one; their
+//! stored forms take at most about twice as much. In addition, the source holds its own data (a row
+//! group, a record batch) and one sample that waits for space.
 
 use super::check::{How, Scratch, Verdict, check};
 use crate::source::{Content, Entry, Finished, Item, Source};
@@ -24,7 +24,7 @@ const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 pub(super) enum Arrived {
     /// A sample, without its content, the bytes of that in the source, and its verdict.
     Sample(Box<Item>, u64, Verdict),
-    /// A sample that is not looked into, since it is packed already.
+    /// A sample that is not checked, because it is packed already.
     Passed(Box<Item>),
     /// A sample that the source cannot give.
     Unreadable(LeftOut),
@@ -67,17 +67,17 @@ struct Shared {
 }
 
 struct State {
-    /// Samples to look into, by their place in the order.
+    /// Samples to check, by their position in the order.
     work: VecDeque<(usize, Box<Item>)>,
     /// The source is drained: no more work comes.
     is_drained: bool,
-    /// Place of what the writer wants next.
+    /// Position of the sample that the writer needs next.
     wanted: usize,
     /// Bytes that are being read or wait for the writer.
     bytes_ahead: u64,
-    /// What has arrived from `wanted` on, by place modulo length; `None` in a slot is the end.
+    /// The results from `wanted` on, by position modulo length; `None` in a slot is the end.
     slots: Vec<Option<Slot>>,
-    /// The writer has gone, or a thread has panicked.
+    /// The writer has ended, or a thread has panicked.
     is_over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What arrives from a source becomes rows of a dataset, and is counted.
+//! Converts the samples of a source to rows of a dataset, and counts them.
 
 use super::check::Verdict;
 use super::keys::Keys;

@@ -1,4 +1,4 @@
-//! Where the pictures of one sample lie beside each other: those of each column in a block.
+//! The arrangement of the pictures of one sample: those of each column in a block.
 
 /// Pixels between pictures of a sample.
 const GAP: u32 = 2;
@@ -8,7 +8,7 @@ const ROW_MOST: u32 = 5;
 /// The pictures of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
-    /// How many.
+    /// Their number.
     pub(super) count: u32,
     /// Width and height of each.
     pub(super) size: (u32, u32),

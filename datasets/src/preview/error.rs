@@ -39,7 +39,7 @@ pub enum PreviewError {
     Range {
         /// What it counts.
         what: &'static str,
-        /// As given.
+        /// The given value.
         value: u32,
         /// The largest.
         most: u32,

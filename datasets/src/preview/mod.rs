@@ -1,4 +1,4 @@
-//! A contact sheet: what a recipe makes of some samples, as the model will see them.
+//! A contact sheet: the results of a recipe for some samples, as the model will see them.
 //!
 //! Samples are prepared as in a run, operations on batches and targets included. Each row of the
 //! sheet is a sample: the picture as it is stored, then one result for each epoch, which consists
@@ -73,7 +73,7 @@ pub struct Preview {
     pub epochs: Range<u32>,
 }
 
-/// Draws what a recipe makes of samples of a dataset.
+/// Draws a contact sheet of a recipe's results for samples of a dataset.
 pub fn preview(
     dataset: &Arc<Dataset>,
     recipe: &Arc<Recipe>,

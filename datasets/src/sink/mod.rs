@@ -1,8 +1,8 @@
-//! Where samples go: one trait, one file for each kind of sink.
+//! The sinks of samples: one trait, and one file for each kind of sink.
 //!
-//! A sink gets samples one after another and writes files into a folder that is made for it alone;
-//! it decides neither how damaged samples are treated nor when the folder appears. What it cannot
-//! hold it refuses, or says in its notes: nothing is dropped without a word.
+//! A sink receives samples one after another and writes files into a separate folder; it decides
+//! neither how damaged samples are handled nor when the folder appears. It refuses values that it
+//! cannot store, or mentions them in its notes: nothing is dropped silently.
 //!
 //! In reading order: [`SinkKind`] (which there are), [`Sink`] (the trait), [`OutSample`] (what is
 //! put), [`Refusal`] (why one is not), [`Shards`] (when the next file begins), [`Closed`] (the
@@ -72,9 +72,9 @@ impl SinkKind {
 /// When the next file begins, in sinks with shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shards {
-    /// After so many bytes; `None` for what is customary in the format.
+    /// After this number of bytes; `None` for the default of the format.
     pub bytes: Option<u64>,
-    /// After so many samples.
+    /// After this number of samples.
     pub samples: Option<u64>,
 }
 
@@ -131,9 +131,9 @@ impl OutSample<'_> {
 /// Why a sample is not written.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It is damaged, or the sink cannot hold it; nothing of it was written.
+    /// It is damaged, or the sink cannot store it; nothing of it was written.
     Sample(String),
-    /// The sink cannot hold what it has in a further column; nothing of it was written.
+    /// The sink cannot store its value of a further column; nothing of it was written.
     Column {
         /// The column.
         column: String,
@@ -162,7 +162,7 @@ impl From<Error> for Refusal {
 pub struct Closed {
     /// Files and bytes, without those that threads wrote below [`Sink::root`].
     pub tally: Tally,
-    /// What the sink holds in another way than it came, in sentences.
+    /// Values that the sink stores in another form, as sentences.
     pub notes: Vec<String>,
 }
 

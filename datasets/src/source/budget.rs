@@ -1,5 +1,5 @@
-//! How much memory a source takes for what it decompresses and for lists of values: one budget for
-//! each source, which everything that unfolds its bytes draws from.
+//! Limits the memory of a source for decompressed data and lists of values: one budget for each
+//! source.
 
 use super::SourceOptions;
 use crate::over_budget::{OverBudget, RATIO_MAX};
@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that a source holds at once, unless another limit is asked for.
+/// Default limit of the bytes that a source holds at once.
 pub const MEMORY_BYTES: u64 = 1 << 30;
 /// Bytes that any number of compressed bytes may expand to; beyond it [`RATIO_MAX`] holds.
 const RATIO_FREE_BYTES: u64 = 64 << 20;

@@ -70,7 +70,7 @@ fn is_names(name: &str) -> bool {
     matches!(name, "batches.meta.txt" | "fine_label_names.txt" | "coarse_label_names.txt")
 }
 
-/// Says by what `path` is known to be one of them: names of files or members, and their lengths.
+/// Returns the evidence that `path` is one of them: names of files or members, and their lengths.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let folder = folder_of(path);
     if folder.is_dir() {

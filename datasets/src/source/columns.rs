@@ -1,7 +1,7 @@
-//! Typed columns out of loosely typed values, as JSON and CSV have them.
+//! Builds typed columns from the loosely typed values of JSON and CSV.
 //!
-//! Types are found by looking at all values ([`Shape::absorb`]); a value is never converted to
-//! another type but integers to floats, and those only where nothing is lost.
+//! Types are inferred from all values ([`Shape::absorb`]). Values are never converted to another
+//! type, except integers to floats without loss.
 
 use super::json::non_finite;
 use super::{ContentKind, Entry, Item, UnusedLabel};

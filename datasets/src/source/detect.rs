@@ -1,6 +1,6 @@
-//! Which kind of source something is: the table of all kinds, and the look that tells them apart.
+//! Detects the kind of a source, with the table of all kinds.
 //!
-//! This is the one place to register a kind of source.
+//! New kinds of source are registered here.
 
 use super::limit::limited;
 use super::links::refuse_leading_out;
@@ -20,12 +20,12 @@ pub type OpenSource = fn(&StorePath, &SourceOptions) -> Result<Box<dyn Source>, 
 pub struct SourceKind {
     /// Its name for `--from`.
     pub name: &'static str,
-    /// What it is, in words that follow "looked for": "a folder of images, …".
+    /// Its description, which follows "looked for": "a folder of images, …".
     pub words: &'static str,
-    /// Names of kinds that it may contain, so that what looks like both is this one.
+    /// Names of kinds that it may contain: a source that matches both is of this kind.
     pub covers: &'static [&'static str],
-    /// Says by what `path` is known to be of this kind: "it holds the image a.jpg". It reads names
-    /// and some first bytes, and takes no time that grows with the samples.
+    /// Returns the evidence that `path` is of this kind: "it holds the image a.jpg". It reads names
+    /// and a few first bytes; its time does not grow with the number of samples.
     pub recognise: fn(&StorePath) -> Result<Option<String>, Error>,
     /// Opens it.
     pub open: OpenSource,
@@ -132,10 +132,10 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// Finds out of which kind `path` is.
+/// Detects the kind of `path`.
 ///
-/// What is of no kind, or of two at once, is an error that lists what was looked for or found. A
-/// folder that nothing is known by is taken for one of images, which may have any names.
+/// A path that matches no kind or several is an error that lists the kinds or the matches. A folder
+/// that matches no kind is treated as a folder of images, which may have any names.
 pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
     let metadata = path.metadata();

@@ -1,8 +1,8 @@
-//! A folder of files, a sample each: which of them, in which order and with which label.
+//! A folder with one file per sample: selects, orders and labels the files.
 //!
-//! No file is passed over without a word: an image by name or by content is a sample or named as
-//! unreadable, any other file is named, and only hidden and side files are counted alone. Folders
-//! of sounds, texts or anything else are read where [`SourceOptions::kind`] says so, by name.
+//! No file is skipped silently: an image by name or content is a sample or listed as unreadable,
+//! any other file is listed, and only hidden and side files are merely counted. Folders of sounds,
+//! texts or other files are read by name if [`SourceOptions::kind`] is set.
 
 use super::links::Links;
 use super::{

@@ -156,7 +156,7 @@ fn sets_of(path: &StorePath) -> Vec<Set> {
     sets
 }
 
-/// Says by what `path` is known to be of this kind: names of files, and their first bytes.
+/// Returns the evidence that `path` is of this kind: names of files, and their first bytes.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let sets = sets_of(path);
     let Some(set) = sets.first().filter(|set| set.images.is_file()) else {

@@ -1,4 +1,4 @@
-//! Symbolic links in a source. Links that stay within it are followed. Links that lead out of it
+//! Symbolic links in a source. Links to targets inside it are followed. Links that lead out of it
 //! are followed only if the user allows it, since a folder from a stranger could otherwise bring
 //! the user's private files into a dataset.
 

@@ -27,7 +27,7 @@ pub struct Selection {
     pub sample: Option<(u64, u64)>,
 }
 
-/// Says by what `path` is known to be a Meetpoint dataset.
+/// Returns the evidence that `path` is a Meetpoint dataset.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let is_one = path.join(MANIFEST_NAME).is_file()
         && super::arrow::json(&path.join(MANIFEST_NAME))

@@ -1,14 +1,13 @@
-//! Where samples come from: one trait, one file or folder for each kind of source.
+//! The sources of samples: one trait, and one file or folder for each kind of source.
 //!
-//! A source yields its samples in an order of its own, which is the same each time it is opened
-//! and nothing changed; it decides nothing about how they are stored. What a sample's bytes are is
-//! said as a place ([`Content::File`], [`Content::Range`]) wherever they lie somewhere as they are,
-//! so that they are read by many threads, and can be indexed without a copy.
+//! A source yields its samples in a repeatable order, as long as nothing changes; it does not
+//! decide how they are stored. If a file contains the unchanged bytes of a sample, the source
+//! yields their location ([`Content::File`], [`Content::Range`]), so that many threads can read
+//! them, and they can be indexed without a copy.
 //!
 //! In reading order: [`Source`] (the trait), [`SourceSchema`] (the columns of its samples),
-//! [`Entry`] and [`Item`] (one of them), [`Finished`] (what is known at the end),
-//! [`SourceOptions`] (what a user says about it), [`detect()`] (which kind something is), and then
-//! a module for each kind.
+//! [`Entry`] and [`Item`] (one of them), [`Finished`] (totals at the end), [`SourceOptions`] (the
+//! user's options), [`detect()`] (the kind of a source), and then a module for each kind.
 
 pub mod arrow;
 mod budget;
@@ -61,21 +60,21 @@ use std::sync::Arc;
 
 pub use meetpoint_format::dataset::{Columns as SourceSchema, ContentKind};
 
-/// How much there is, as far as it is known before the end; for a progress bar.
+/// The size of a source, as far as it is known in advance; for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
     /// Samples.
     pub samples: Option<u64>,
-    /// Bytes of what is read.
+    /// Bytes to read.
     pub bytes: Option<u64>,
 }
 
-/// The bytes of a sample, or where they are.
+/// The bytes of a sample, or their location.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// In memory: they lie nowhere as they are.
+    /// In memory: no file contains them unchanged.
     Bytes(Vec<u8>),
-    /// A file of their own, of so many bytes when it was listed.
+    /// A separate file, with its length when it was listed.
     File {
         /// Its path.
         path: StorePath,
@@ -138,7 +137,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// What the user knows it by: the key where it is a file of its own, else where it lies.
+    /// Its name for the user: the key if it is a separate file, otherwise its location.
     pub fn name(&self) -> String {
         match (&self.whence.member, self.whence.offset) {
             (None, None) => self.key.clone(),
@@ -152,11 +151,11 @@ impl Item {
 pub enum Entry {
     /// A sample.
     Sample(Box<Item>),
-    /// A sample that cannot be read; the source can go on behind it.
+    /// A sample that cannot be read; the source can continue after it.
     Unreadable(LeftOut),
     /// Something that is no sample, named.
     NotASample(LeftOut),
-    /// Something that nobody expects to be a sample (hidden and side files), counted.
+    /// A hidden or side file, which is only counted.
     Ignored,
 }
 

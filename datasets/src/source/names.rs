@@ -1,4 +1,5 @@
-//! Names that come out of archives and tables: which may be keys, what kind of content they tell.
+//! Names from archives and tables: whether they can be keys, and the kind of content that they
+//! indicate.
 //!
 //! A name never leads out of the folder that a dataset is unpacked to.
 

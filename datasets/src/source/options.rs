@@ -1,4 +1,4 @@
-//! What a user says about a source.
+//! The user's options for a source.
 
 use super::{ContentKind, PixelStore};
 use crate::Error;
@@ -6,11 +6,11 @@ use crate::store::RemoteOptions;
 use meetpoint_diagnose::Setting;
 use std::path::PathBuf;
 
-/// What a user says about a source. Nothing needs to be said where the source itself says it, or
-/// follows the customs of its format.
+/// The user's options for a source. No option is needed if the source itself has the information,
+/// or follows the conventions of its format.
 ///
-/// A source calls [`SourceOptions::allow_only`] with those that mean something to it, so that none
-/// is passed over without a word.
+/// A source calls [`SourceOptions::allow_only`] with the options that it supports, so that no
+/// option is ignored silently.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceOptions {
     /// Name of the column, member or feature that is the content (`--content`): `image`, `jpg`,

@@ -32,7 +32,7 @@ const MEMBERS_MAX: u64 = 1 << 24;
 /// Bytes of a local header, without its name and extra fields (APPNOTE 4.3.7).
 const LOCAL_HEADER_BYTES: u64 = 30;
 
-/// Says by what `path` is known to be a ZIP archive: its first bytes and its name.
+/// Returns the evidence that `path` is a ZIP archive: its first bytes and its name.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if !path.is_file() {
         return Ok(None);

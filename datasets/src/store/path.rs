@@ -1,4 +1,4 @@
-//! A path in a store: what a source is given instead of a path of this machine.
+//! A path in a store, which sources use instead of a path of this machine.
 
 use super::local::Local;
 use super::seam::{FileKind, Found, Metadata, Store, Walk, WalkError, WalkOptions};
@@ -58,12 +58,12 @@ impl StorePath {
         self.path.to_string_lossy()
     }
 
-    /// What lies below it by that path.
+    /// The path below it.
     pub fn join(&self, path: impl AsRef<Path>) -> Self {
         self.at(self.path.join(path))
     }
 
-    /// What lies beside it by that name.
+    /// The path of another name in the same folder.
     pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
         self.at(self.path.with_file_name(name))
     }

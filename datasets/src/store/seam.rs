@@ -1,7 +1,7 @@
-//! What a store is: files by their paths, read only.
+//! The interface of a store: files by their paths, read-only.
 //!
-//! Paths are those that a user would name: of this machine, or URLs. An error says what is wrong
-//! and not where; [`StorePath`](super::StorePath) knows the path.
+//! Paths are those that a user enters: local paths or URLs. An error contains the problem but not
+//! the path, which [`StorePath`](super::StorePath) adds.
 
 use crate::Error;
 use std::ffi::{OsStr, OsString};

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far it is.
+/// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConvertProgress {
     /// Samples that are written or left out.
@@ -45,7 +45,7 @@ pub struct ConvertSummary {
     pub unused_labels: Vec<UnusedLabel>,
     /// What the sink holds in another way than the source, in sentences.
     pub notes: Vec<String>,
-    /// Further columns that were left out as asked.
+    /// Further columns that were left out on request.
     pub without: Vec<String>,
     /// Samples that were left out by [`OnError::Skip`].
     pub damaged: Vec<LeftOut>,
@@ -53,7 +53,7 @@ pub struct ConvertSummary {
     pub not_samples: Vec<LeftOut>,
     /// Hidden and side files in the source.
     pub ignored: u64,
-    /// Remains of processes that were killed, removed.
+    /// Leftovers of killed processes that were removed.
     pub cleaned: Vec<PathBuf>,
     /// Whether a folder was replaced.
     pub replaced: bool,

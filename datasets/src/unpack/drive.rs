@@ -1,4 +1,5 @@
-//! Samples into a sink: read by many threads, put in order, the damaged ones by what was asked.
+//! Writes samples into a sink: many threads read them, their order is restored, and damaged ones
+//! are handled by `on_error`.
 
 use crate::sink::feed::{Next, in_order};
 use crate::sink::tree::{Root, Tree};

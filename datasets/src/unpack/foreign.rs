@@ -1,4 +1,4 @@
-//! Whether a folder holds something that would not be written again, so that it must not be
+//! Whether a folder contains files that would not be written again, so that it must not be
 //! replaced.
 
 use crate::sink::{METADATA_NAME, SinkKind, key_of_file_name};

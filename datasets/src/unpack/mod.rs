@@ -34,13 +34,13 @@ pub struct UnpackOptions {
     pub shards: Shards,
     /// Further columns to leave out.
     pub without: Vec<String>,
-    /// Replace a folder that holds nothing but what would be written again.
+    /// Replace a folder that contains only files that are written again.
     pub force: bool,
     /// What to do about damaged samples, and those that the sink cannot hold.
     pub on_error: OnError,
     /// Threads that read and write; 0 for as many as the machine has.
     pub threads: usize,
-    /// Set from elsewhere to stop: nothing is left behind.
+    /// Set by another thread to stop: nothing is left behind.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -54,7 +54,7 @@ impl UnpackOptions {
     }
 }
 
-/// How far it is.
+/// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnpackProgress {
     /// Samples that are written or left out.
@@ -76,18 +76,18 @@ pub struct UnpackSummary {
     pub files: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Samples that came back from the coefficient form.
+    /// Samples that were restored from the coefficient form.
     pub converted: u64,
     /// Samples of the dataset that were re-written when they were packed: they come back with the
     /// same pixels and other bytes than the files they were packed from.
     pub rewritten: u64,
     /// What the sink holds in another way than the dataset, in sentences.
     pub notes: Vec<String>,
-    /// Further columns that were left out as asked.
+    /// Further columns that were left out on request.
     pub without: Vec<String>,
     /// Samples that were left out by [`OnError::Skip`].
     pub damaged: Vec<LeftOut>,
-    /// Remains of processes that were killed, removed.
+    /// Leftovers of killed processes that were removed.
     pub cleaned: Vec<PathBuf>,
     /// Whether a folder was replaced.
     pub replaced: bool,

@@ -1,6 +1,7 @@
-//! Whether the manifest tells the truth about a part that is as it was packed.
+//! Compares the manifest with a part that is unchanged since it was packed.
 //!
-//! The checksum in a manifest says that nobody changed it by accident, not that it is right.
+//! The checksum of a manifest detects accidental changes, but does not prove that the manifest is
+//! correct.
 
 use super::DamageLocation;
 use super::diagnose::{cause_of, region};

@@ -1,5 +1,5 @@
-//! Whether every sample is what the dataset says that it is: it decodes, comes back from its form,
-//! and its entry points are those of its file.
+//! Whether every sample matches the dataset: it can be decoded and restored from its form, and its
+//! entry points are those of its file.
 
 use super::{DamageLocation, DeepReport, Problem, VerifyProgress, VerifyReport};
 use crate::Error;

@@ -1,4 +1,4 @@
-//! A part that differs from its SHA-256: which of the checksums inside it differ, and so where.
+//! Locates damage in a part that differs from its SHA-256, by the checksums inside it.
 
 use super::DamageLocation;
 use super::locate::changed_byte;

@@ -1,4 +1,4 @@
-//! Which single byte changed, when a CRC-32C tells that something did.
+//! Finds the single changed byte from a CRC-32C mismatch.
 //!
 //! A CRC is linear: the difference between two checksums of equally long texts is the checksum
 //! (without its initial and final inversion) of the difference between the texts. When that is one

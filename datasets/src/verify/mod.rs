@@ -1,4 +1,5 @@
-//! Whether every bit of a dataset is as it was packed; where not, which part, row and key.
+//! Checks whether every bit of a dataset is unchanged since it was packed, and locates damage by
+//! part, row and key.
 //!
 //! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose`
 //! (a part that differs: which of its checksums do), `locate` (which byte a checksum points to),
@@ -35,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
 
-/// How far it is.
+/// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VerifyProgress {
     /// Bytes of part files read.
@@ -60,18 +61,18 @@ pub struct VerifyOptions {
 pub struct VerifyReport {
     /// Samples that the manifest lists.
     pub samples: u64,
-    /// Part files that were looked at.
+    /// Part files that were checked.
     pub parts: u64,
-    /// Bytes that were looked at.
+    /// Bytes that were checked.
     pub bytes: u64,
     /// What is wrong; empty for a sound dataset.
     pub problems: Vec<Problem>,
-    /// What [`verify_deep`] looked at, where it did.
+    /// The results of [`verify_deep`], if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deep: Option<DeepReport>,
 }
 
-/// Samples that are what they should be.
+/// Counts of intact samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct DeepReport {
     /// Samples that decode.
@@ -85,7 +86,7 @@ pub struct DeepReport {
 }
 
 impl VerifyReport {
-    /// Whether every bit is as it was packed.
+    /// Whether every bit is unchanged.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
@@ -121,7 +122,7 @@ pub fn verify(
 
 /// Reads a dataset whole and compares it with its checksums.
 ///
-/// Damage is reported, not returned as an error; an error is a folder that cannot be looked at.
+/// Damage is reported, not returned as an error; a folder that cannot be read is an error.
 pub fn verify_with(
     path: &Path,
     options: &VerifyOptions,

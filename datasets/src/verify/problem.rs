@@ -9,7 +9,7 @@ pub struct Problem {
     pub file: String,
     /// Where in the file.
     pub place: DamageLocation,
-    /// What is wrong, and what can be done.
+    /// The problem and its remedy.
     pub problem: String,
 }
 

@@ -1,9 +1,9 @@
-//! What a killed writer leaves behind, so that another one can go on: which parts are whole, and
-//! where its caller was when each of them ended.
+//! The journal of a writer, with which another one can resume after a kill: the complete parts, and
+//! the state of the caller at the end of each.
 //!
-//! A file of JSON lines in the place that is written in. The first line says what is written; each
-//! further one is added and synced after the part that it names was synced. A last line without an
-//! end was being written when the process was killed and does not count.
+//! A file of JSON lines in the working folder. The first line identifies the job; each further line
+//! is appended and synced after its part was synced. An incomplete last line was being written when
+//! the process was killed, and is ignored.
 
 use super::recipe::{Difference, Recipe};
 use super::written::{RowCounts, WrittenParts, sha256_of};

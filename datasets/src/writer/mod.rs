@@ -1,9 +1,9 @@
-//! Rows into a dataset that appears whole or not at all.
+//! Writes rows into a dataset, which appears complete or not at all.
 //!
-//! Rows are stored as they come: in which form an image is, and which entry points it has, is
-//! decided before. In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts`
-//! (rows into part files), `part_file` and `part_drain` (their bytes to the drive), `recipe` (what
-//! decides on the bytes) and `journal` (what another process needs to go on).
+//! Rows are stored unchanged: the form of an image and its entry points are decided by the caller.
+//! In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts` (rows into part
+//! files), `part_file` and `part_drain` (their bytes to the drive), `recipe` (what decides on the
+//! bytes) and `journal` (what another process needs to go on).
 
 mod journal;
 mod part_drain;
@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 use written::WrittenParts;
 
-/// Bytes after which the next part begins, where nothing else is said.
+/// Default of the bytes after which the next part begins.
 pub const PART_BYTES_TARGET: u64 = 256 << 20;
 
 /// Program and version, as in the provenance of a dataset.
@@ -59,14 +59,13 @@ pub struct WriterOptions {
     pub force: bool,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
-    /// Files and folders that are read for it: none may lie in the destination, nor the
-    /// destination in one of them.
+    /// Files and folders of the source: none may be inside the destination, nor the destination
+    /// inside one of them.
     pub sources: Vec<PathBuf>,
-    /// What is written and from what: everything that decides on the rows. It is noted in the
-    /// journal.
+    /// The inputs and options that determine the rows. They are recorded in the journal.
     pub recipe: Recipe,
-    /// Resume what a writer of the same recipe left when it was killed, and leave behind what
-    /// was written when this one is dropped. Else remains are removed.
+    /// Resume a killed writer with the same recipe, and retain the written parts when this one is
+    /// dropped. Otherwise leftovers are removed.
     pub resume: bool,
 }
 
@@ -93,8 +92,8 @@ pub struct Written {
     pub file_bytes: u64,
     /// Remains of killed processes that were removed.
     pub cleaned: Vec<PathBuf>,
-    /// What was done about other remains, in sentences: parts that were written again, folders that
-    /// stay.
+    /// Notes on other leftovers, as sentences: parts that were written again, folders that were not
+    /// removed.
     pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
@@ -118,10 +117,10 @@ impl Writer {
         destination(to, options).map(|_| ())
     }
 
-    /// Begins a dataset of such columns, or resumes one.
+    /// Begins a dataset with these columns, or resumes one.
     ///
-    /// The destination must not exist, or be a dataset and [`WriterOptions::force`] be set; remains
-    /// of killed processes that wrote to it are removed, but for what is resumed.
+    /// The destination must not exist, unless it is a dataset and [`WriterOptions::force`] is set.
+    /// Leftovers of killed processes that wrote to it are removed, except those that are resumed.
     pub fn create(
         to: &Path,
         columns: Arc<Columns>,
@@ -190,8 +189,8 @@ impl Writer {
         self.parts.samples()
     }
 
-    /// The error that ended it, and what is kept of the dataset. Where no part is whole, nothing is
-    /// kept: it would only take room.
+    /// The error that ended it, with the retained parts of the dataset. Without a complete part,
+    /// nothing is retained.
     pub fn with_remains(&mut self, error: Error) -> Error {
         let can_resume =
             matches!(error, Error::Write { .. } | Error::Remote(_) | Error::Interrupted);
@@ -210,12 +209,13 @@ impl Writer {
         }
     }
 
-    /// Leaves nothing behind, whatever [`WriterOptions::resume`] says.
+    /// Removes everything, whatever [`WriterOptions::resume`] is.
     pub fn discard(mut self) {
         self.staging.keep(false);
     }
 
-    /// Writes what is left and the manifest, syncs everything, and lets the dataset appear.
+    /// Writes the remaining rows and the manifest, syncs everything, and renames the dataset to its
+    /// destination.
     ///
     /// `labels` are the names of the labels by index. Of `stored`, samples and bytes of the entry
     /// points are counted here; the rest is taken as it is.

@@ -5,7 +5,7 @@ use meetpoint_diagnose::Setting;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that decides on what is written.
+/// An input that determines the written rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
@@ -72,7 +72,7 @@ impl From<&str> for Value {
     }
 }
 
-/// Everything that decides on what is written: a writer resumes only where all of it is the same.
+/// All inputs that determine the written rows: a writer resumes only if all of them are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Recipe(Vec<(Decider, Value)>);
@@ -119,9 +119,9 @@ pub enum Difference {
         /// This one.
         now: String,
     },
-    /// Something that decides on what is written.
+    /// An input that determines the written rows.
     Decider {
-        /// Which.
+        /// The decider.
         decider: Decider,
         /// Its value when the command began; `None`: not given.
         before: Option<Value>,
@@ -130,7 +130,7 @@ pub enum Difference {
     },
     /// Its journal cannot be read.
     Journal {
-        /// Why not.
+        /// The cause.
         problem: String,
     },
 }

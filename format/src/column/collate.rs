@@ -1,4 +1,4 @@
-//! How pictures of different sizes become one batch.
+//! How pictures of different sizes are combined into a batch.
 
 use crate::recipe::{Dtype, SampleType};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Most pixels of a side in `max_size`, and the largest `multiple_of`.
 pub const COLLATE_SIDE_MAX: u32 = 1 << 16;
 
-/// How pictures, and the masks that move with them, become columns of a batch.
+/// How pictures and their masks are combined into columns of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Collate {
     /// A tensor without padding, which needs a recipe with a fixed output shape.
@@ -48,10 +48,10 @@ pub struct List {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollateError {
-    /// A word that is no mode.
+    /// An unknown mode.
     #[error("`collate` is {got:?}")]
     Mode {
-        /// As given.
+        /// The given value.
         got: String,
     },
     /// An option of another mode.
@@ -67,13 +67,13 @@ pub enum CollateError {
     Range {
         /// Its name.
         option: &'static str,
-        /// As given.
+        /// The given value.
         got: u64,
     },
     /// A fill that the pictures cannot hold.
     #[error("`fill` of `collate` is {fill}, but the recipe gives pictures of {dtype}")]
     Fill {
-        /// As given.
+        /// The given value.
         fill: f64,
         /// Element type of the pictures.
         dtype: &'static str,
@@ -90,7 +90,7 @@ impl CollateError {
         }
     }
 
-    /// What the option takes.
+    /// The values that the option takes.
     pub fn takes(&self) -> String {
         match self {
             Self::Mode { .. } => {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a column holds for a sample.
+/// The value of a column for one sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnKind {
     /// A tensor whose shape is the same for every sample.
@@ -17,7 +17,7 @@ pub enum ColumnKind {
         /// Axes of one sample, outermost first; none for a number.
         shape: Vec<u32>,
     },
-    /// A tensor whose first axis has a length of its own for every sample.
+    /// A tensor whose first axis has a different length for every sample.
     Ragged {
         /// Type of its elements.
         element: ElementType,
@@ -35,15 +35,15 @@ pub enum ColumnKind {
         /// Axes of one sample, outermost first; [`VARIES`] for those that are padded.
         axes: Vec<u32>,
     },
-    /// A tensor whose first axis has a length of its own for every sample, and whose other axes may
-    /// be padded to a length of the batch.
+    /// A tensor whose first axis has a different length for every sample, and whose other axes may
+    /// be padded to a common length in the batch.
     PaddedRagged {
         /// Type of its elements.
         element: ElementType,
         /// The other axes, outermost first; [`VARIES`] for those that are padded.
         inner: Vec<u32>,
     },
-    /// A tensor that has a shape of its own for every sample.
+    /// A tensor with a different shape for every sample.
     Shaped {
         /// Type of its elements.
         element: ElementType,
@@ -66,7 +66,7 @@ impl ColumnKind {
         }
     }
 
-    /// The number that stands for it in the header of a slot.
+    /// Its code in the header of a slot.
     pub fn code(&self) -> u16 {
         match self {
             Self::Tensor { .. } => 1,
@@ -91,9 +91,8 @@ impl ColumnKind {
         }
     }
 
-    /// The axes behind that of samples, outermost first, without an axis that has a length of its
-    /// own for every sample and is the first. [`VARIES`] stands for a length that depends on the
-    /// batch or on the sample.
+    /// The axes after the sample axis, outermost first, without a first axis of variable length.
+    /// [`VARIES`] marks a length that depends on the batch or on the sample.
     pub fn axes(&self) -> &[u32] {
         match self {
             Self::Tensor { shape, .. } => shape,
@@ -108,8 +107,8 @@ impl ColumnKind {
         self.has_offsets() || self.is_padded()
     }
 
-    /// Whether values of different samples may have different numbers of bytes: they lie behind
-    /// their offsets.
+    /// Whether values of different samples may have different numbers of bytes, and are stored
+    /// after their offsets.
     pub fn has_offsets(&self) -> bool {
         match self {
             Self::Tensor { .. } | Self::Padded { .. } => false,
@@ -161,7 +160,7 @@ impl ColumnKind {
         }
     }
 
-    /// Numbers of the shape of each sample, which lie behind the offsets.
+    /// Number of axes in the shape of each sample, which is stored after the offsets.
     pub fn rank_of_shapes(&self) -> usize {
         match self {
             Self::Shaped { axes, .. } => axes.len(),
@@ -175,8 +174,8 @@ impl ColumnKind {
     }
 
     /// Bytes of one row: a sample's tensor, one step along the axis of variable length, or one
-    /// element of a sample with a shape of its own. `None` where 64 bits cannot hold them. Axes
-    /// that are padded count as 1.
+    /// element of a sample with a different shape. `None` if they exceed 64 bits. Axes that are
+    /// padded count as 1.
     pub fn row_bytes(&self) -> Option<u64> {
         let lengths: Vec<u32> = self.axes().iter().map(|length| (*length).max(1)).collect();
         self.row_bytes_of(&lengths)
@@ -238,7 +237,7 @@ impl fmt::Display for Axes<'_> {
     }
 }
 
-/// Where the values of a column come from.
+/// The source of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColumnSource {
     /// The content of the sample, prepared by the recipe.
@@ -283,9 +282,9 @@ impl ColumnSource {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// What it holds for a sample.
+    /// Its value for one sample.
     pub kind: ColumnKind,
-    /// Where its values come from.
+    /// The source of its values.
     pub source: ColumnSource,
 }
 
@@ -305,7 +304,7 @@ impl Column {
         Self { name: Self::IMAGE.to_owned(), kind, source: ColumnSource::Image }
     }
 
-    /// What a recipe makes of the picture of a sample, in pictures of `spec`.
+    /// The column of a recipe's result, with pictures of `spec`.
     pub fn images(images: &Images, spec: &TensorSpec, source: ColumnSource) -> Self {
         let kind = ColumnKind::Tensor { element: spec.dtype.into(), shape: images.axes(spec) };
         Self { name: images.column.clone(), kind, source }
@@ -317,7 +316,7 @@ impl Column {
         Self { name: Self::LABEL.to_owned(), kind, source: ColumnSource::Label }
     }
 
-    /// Labels as rows of float32, which an operation on batches has made of them.
+    /// Labels as rows of float32, as converted by an operation on batches.
     pub fn soft_label(labels: SoftLabels) -> Self {
         let kind =
             ColumnKind::Tensor { element: ElementType::Float32, shape: vec![labels.classes] };
@@ -353,7 +352,7 @@ impl Column {
     }
 }
 
-/// Names of the columns of a batch, in order, and how pictures of different sizes become one batch.
+/// Names of the columns of a batch, in order, and how pictures of different sizes are combined.
 /// Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnNames {
@@ -375,7 +374,8 @@ impl ColumnNames {
         images.chain([Column::LABEL]).map(str::to_owned).collect::<Vec<_>>().into()
     }
 
-    /// As [`Self::of`] for pictures of different sizes: padded ones have their sizes beside them.
+    /// Like [`Self::of`], for pictures of different sizes: with padded pictures, their sizes are a
+    /// column.
     pub fn of_collated(recipe: &Recipe, collate: Collate) -> Self {
         let mut names = Self::of(recipe).to_vec();
         if matches!(collate, Collate::Pad(_)) {
@@ -386,12 +386,12 @@ impl ColumnNames {
         Self::from(names).collated(collate)
     }
 
-    /// The same names, where pictures become one batch so.
+    /// The same names, with another way to combine pictures.
     pub fn collated(self, collate: Collate) -> Self {
         Self { collate, ..self }
     }
 
-    /// How pictures of different sizes become one batch.
+    /// How pictures of different sizes are combined into a batch.
     pub fn collate(&self) -> Collate {
         self.collate
     }
@@ -449,7 +449,7 @@ impl BatchColumns {
         Ok(Self { columns })
     }
 
-    /// What a batch holds unless other columns are named: images and labels.
+    /// The default columns of a batch: images and labels.
     pub fn image_and_label(spec: &TensorSpec) -> Self {
         Self { columns: vec![Column::image(spec), Column::label()] }
     }

@@ -77,7 +77,7 @@ impl ElementType {
         }
     }
 
-    /// The number that stands for it in the header of a slot.
+    /// Its code in the header of a slot.
     pub fn code(self) -> u16 {
         match self {
             Self::Bool => 1,

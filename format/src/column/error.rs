@@ -88,10 +88,10 @@ pub enum ColumnError {
         name: String,
         /// Its type in the dataset.
         found: String,
-        /// What does not fit.
+        /// The mismatch.
         why: &'static str,
     },
-    /// A target of the recipe whose column holds something else.
+    /// A target of the recipe whose column has another type.
     #[error(
         "column {name:?} is a target of the recipe ({target}), but holds {found} for a sample: \
          {why}"
@@ -101,9 +101,9 @@ pub enum ColumnError {
         name: String,
         /// Kind of the target.
         target: &'static str,
-        /// What the dataset holds for a sample.
+        /// The type of the dataset's value for a sample.
         found: String,
-        /// What does not fit.
+        /// The mismatch.
         why: &'static str,
     },
     /// A column that cannot lose the values of boxes that are left out.
@@ -116,7 +116,7 @@ pub enum ColumnError {
         name: String,
         /// Column of the boxes.
         boxes: String,
-        /// What a batch holds for a sample.
+        /// The type of a batch's value for a sample.
         found: String,
     },
     /// A column in a batch without images, whose sizes it needs.

@@ -1,4 +1,4 @@
-//! Where each column of a batch lies in its payload.
+//! The position of each column of a batch in its payload.
 //!
 //! The layout is a function of the columns, the number of samples and the number of rows of each
 //! column of variable length. Host and device compute it alike, so a slot whose table differs from
@@ -16,7 +16,7 @@ pub(super) const OFFSET_BYTES: u64 = 8;
 /// Bytes of a length in the shape of a sample (int64).
 pub(super) const SHAPE_BYTES: u64 = 8;
 
-/// Where one column lies.
+/// The position of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
     /// First byte, relative to the payload.
@@ -27,7 +27,7 @@ pub struct Extent {
     pub rows: u64,
 }
 
-/// Where the columns of a batch lie.
+/// The positions of the columns of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BatchLayout {
     samples: u32,
@@ -39,7 +39,7 @@ pub struct BatchLayout {
 
 impl BatchLayout {
     /// The layout of a batch of `samples` whose columns of variable length have `rows(column)` rows
-    /// in all. `None` where 64 bits cannot hold its size.
+    /// in all. `None` if its size exceeds 64 bits.
     ///
     /// The image comes first, then the other columns of fixed length, then those of variable
     /// length, each group in the order of the columns. Axes that are padded have length 0.
@@ -117,12 +117,12 @@ impl BatchLayout {
         self.samples
     }
 
-    /// Where the column with an index lies.
+    /// The position of the column with an index.
     pub fn extent(&self, column: usize) -> Extent {
         self.extents[column]
     }
 
-    /// Where all columns lie, in their order.
+    /// The positions of all columns, in their order.
     pub fn extents(&self) -> &[Extent] {
         &self.extents
     }

@@ -1,4 +1,4 @@
-//! Columns of a batch: what each holds for a sample, how they are selected, and where they lie.
+//! Columns of a batch: their declarations, selection and layout.
 //!
 //! A batch is a table. Host and device derive the same columns from the same dataset, recipe and
 //! names, and lay them out in the same way, so the bytes of a batch do not depend on its preparer.
@@ -6,10 +6,9 @@
 //! In reading order: [`ElementType`], `limits`, [`Collate`] (pictures of
 //! different sizes), [`ColumnNames`], [`Column`] and [`BatchColumns`]
 //! (declarations), [`ColumnError`] (columns that cannot be selected), `select` (from names and the
-//! schema of a dataset), `target` (those that move with
-//! the picture), [`BatchLayout`] (where each column lies in a payload), [`ColumnBytes`]
-//! (the values of a column, and the checks of bytes that another process wrote), `encode` (from
-//! Arrow arrays).
+//! schema of a dataset), `target` (those that are transformed with the picture), [`BatchLayout`]
+//! (the position of each column in a payload), [`ColumnBytes`] (the values of a column, and the
+//! checks of bytes that another process wrote), `encode` (from Arrow arrays).
 
 mod collate;
 mod declaration;

@@ -15,10 +15,10 @@ impl BatchColumns {
     /// The columns with these names, in this order: `image` (or the name that the dataset gives its
     /// content), `label`, `key`, `sample`, or a further column of the dataset.
     ///
-    /// With views, the names of the views take the place of `image`.
+    /// With views, the names of the views replace `image`.
     ///
     /// `spec` is the recipe's result, or that of its first view. Columns that are targets of the
-    /// recipe hold what it makes of them, and labels what its operations on batches make of them.
+    /// recipe have their transformed type, and labels the type that operations on batches give.
     ///
     /// Where `collate` takes pictures of different sizes, height and width of `spec` are
     /// [`super::VARIES`], and pictures and masks have the form that it gives them; `image_size`

@@ -10,7 +10,7 @@ use crate::recipe::{Keypoints, Operation, Recipe, TargetKind, TensorSpec};
 pub struct TargetColumn {
     /// Name of the column.
     pub name: String,
-    /// What moves.
+    /// The target.
     pub target: TargetKind,
     /// Index among the further columns of the dataset.
     pub further: usize,

@@ -6,7 +6,7 @@
 use super::layout::{OFFSET_BYTES, SHAPE_BYTES, bytes_before_values, row_bytes};
 use super::{BatchLayout, Column, ColumnKind, ElementType, VARIES};
 
-/// What is wrong with the content of a column whose checksum is right.
+/// A problem in the content of a column whose checksum is correct.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentError {
@@ -59,15 +59,14 @@ pub struct ColumnBytes<'a> {
     samples: usize,
     /// Offsets, where the length varies.
     offsets: &'a [u8],
-    /// Shapes, where each sample has one of its own.
+    /// The shapes, if they differ between samples.
     shapes: &'a [u8],
     values: &'a [u8],
     row_bytes: usize,
 }
 
 impl<'a> ColumnBytes<'a> {
-    /// The column with an index in a payload; `None` where the payload is shorter than the layout
-    /// says.
+    /// The column with an index in a payload; `None` if the payload is shorter than the layout.
     pub fn new(
         column: &'a Column,
         index: usize,
@@ -124,8 +123,8 @@ impl<'a> ColumnBytes<'a> {
         Some(i64::from_le_bytes(*bytes))
     }
 
-    /// The shape of a sample's value, where each sample has one of its own; `None` for other
-    /// columns and where there is no such sample.
+    /// The shape of a sample's value, if shapes differ between samples; `None` for other columns
+    /// and if the sample does not exist.
     pub fn shape(&self, sample: usize) -> Option<Vec<i64>> {
         let rank = self.column.kind.rank_of_shapes();
         let bytes = rank * SHAPE_BYTES as usize;
@@ -133,15 +132,15 @@ impl<'a> ColumnBytes<'a> {
         Some(own.as_chunks().0.iter().copied().map(i64::from_le_bytes).collect())
     }
 
-    /// The bytes of the shape of a sample's value; empty where samples have none of their own.
+    /// The bytes of the shape of a sample's value; empty if shapes do not differ.
     pub fn shape_bytes(&self, sample: usize) -> Option<&'a [u8]> {
         let bytes = self.column.kind.rank_of_shapes() * SHAPE_BYTES as usize;
         let start = sample.checked_mul(bytes)?;
         self.shapes.get(start..start.checked_add(bytes)?)
     }
 
-    /// The bytes of a sample's value; `None` where there is no such sample, or where the memory was
-    /// changed so that offsets point nowhere.
+    /// The bytes of a sample's value; `None` if the sample does not exist, or if the memory was
+    /// changed so that offsets are out of range.
     pub fn value(&self, sample: usize) -> Option<&'a [u8]> {
         let at = |n| usize::try_from(self.offset(n)?).ok()?.checked_mul(self.row_bytes);
         self.values.get(at(sample)?..at(sample.checked_add(1)?)?)

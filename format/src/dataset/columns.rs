@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// What the bytes of a sample are.
+/// The kind of the bytes of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentKind {
@@ -30,7 +30,7 @@ impl ContentKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Image, Self::Audio, Self::Text, Self::Bytes, Self::None];
 
-    /// What the content of prepared samples is: pictures where they are JPEGs, else arrays.
+    /// The kind of prepared content: pictures if they are JPEGs, otherwise arrays.
     pub fn of_prepared(prepared: &Prepared) -> Self {
         if prepared.jpeg_quality.is_some() { Self::Image } else { Self::Bytes }
     }
@@ -47,10 +47,10 @@ impl ContentKind {
     }
 }
 
-/// The columns of samples beside key, label and checksum.
+/// The content and the further columns of samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
-    /// What the content is.
+    /// The kind of the content.
     pub kind: ContentKind,
     /// Name of the content, such as `image`, `jpg` or `audio`; may be empty, see
     /// [`Columns::content_name`].
@@ -111,7 +111,7 @@ impl Columns {
         Schema::new(fields).with_metadata(metadata)
     }
 
-    /// What of them a part cannot hold, in words that name the column and the remedy.
+    /// Checks that a part can store them; the error names the column and the remedy.
     pub fn check(&self) -> Result<(), String> {
         let fields = self.extra.fields();
         if fields.len() > EXTRA_COLUMNS_MAX {
@@ -171,7 +171,7 @@ pub struct ColumnEntry {
 }
 
 impl ColumnEntry {
-    /// What the manifest says of a column.
+    /// The manifest's entry of a column.
     pub fn of(field: &Field) -> Self {
         let nullable = if field.is_nullable() { "" } else { "non-null " };
         Self {
@@ -184,7 +184,7 @@ impl ColumnEntry {
     }
 }
 
-/// What the content is, as the manifest says.
+/// The content as listed in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContentEntry {

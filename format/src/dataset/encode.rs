@@ -1,7 +1,7 @@
 //! Rows to the bytes of a part: an Arrow IPC file of uncompressed record batches.
 //!
 //! Bytes go to any `std::io::Write`; opening, syncing and renaming belong to the caller. Images are
-//! written from where they lie, without a copy.
+//! written without a copy.
 
 use super::encode_extra::{self, EncodedExtra, ExtraCheck};
 use super::layout::{self, FOOTER_BYTES_MAX, RecordBatchExtent};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// A part that is written whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedPart<W> {
-    /// Where the bytes went; flushed.
+    /// The sink, flushed.
     pub sink: W,
     /// Rows.
     pub samples: u64,
@@ -43,7 +43,7 @@ pub struct PartEncoder<W: Write> {
     pending_crc32c: Vec<u32>,
     pending_bytes: u64,
     samples: u64,
-    /// Whether content stays where it lies, so that only its checksum is written.
+    /// Whether content remains in place, so that only its checksum is written.
     in_place: bool,
     /// Bytes of the content that is not written.
     left_bytes: u64,
@@ -79,8 +79,8 @@ impl<W: Write> PartEncoder<W> {
         })
     }
 
-    /// Bytes of the part so far, rows that wait for their record batch and content that stays
-    /// where it lies included.
+    /// Bytes of the part so far, including rows that wait for their record batch and content in
+    /// place.
     pub fn bytes(&self) -> u64 {
         self.sink.position + self.pending_bytes + self.left_bytes
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a dataset.
+//! Errors of a dataset.
 
 use super::schema::VERSION;
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
@@ -69,9 +69,9 @@ pub enum DatasetError {
     /// No such sample.
     #[error("sample {index} of a dataset of {samples}")]
     OutOfRange {
-        /// Asked for.
+        /// The requested value.
         index: u64,
-        /// There are.
+        /// The number of samples.
         samples: u64,
     },
 }

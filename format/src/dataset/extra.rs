@@ -1,8 +1,8 @@
-//! Further columns of a record batch: where each lies, and what is in it, by Arrow's own decoder.
+//! Further columns of a record batch: their positions, and their values by Arrow's own decoder.
 //!
-//! A column is read alone: its bytes are one range of the part, under a checksum of their own.
-//! What the message says of them is compared with them first, so that lengths that lie are an
-//! error and neither a panic nor a large allocation.
+//! A column is read separately: its bytes are one range of the part with a separate checksum. The
+//! message is compared with the bytes first, so that false lengths are an error and neither a panic
+//! nor a large allocation.
 
 use super::Columns;
 use super::columns::shape_of;
@@ -20,7 +20,7 @@ const ELEMENTS_MAX: i64 = i32::MAX as i64;
 /// Longest column of a record batch in bytes.
 const COLUMN_BYTES_MAX: u64 = 1 << 30;
 
-/// Where the further columns of a record batch lie in their part.
+/// The positions of the further columns of a record batch in their part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraTable {
     rows: u32,
@@ -111,7 +111,7 @@ impl ExtraTable {
         self.columns.len()
     }
 
-    /// Where a column lies in the part; error for one longer than is read.
+    /// The position of a column in the part; an error if it exceeds the limit.
     pub fn range(&self, column: usize) -> Result<Range<u64>, String> {
         let range = self.columns[column].bytes.clone();
         let bytes = range.end - range.start;

@@ -1,10 +1,10 @@
-//! Content that stays where it lies: a column says in which file, and where there.
+//! Content in place: a column contains the file and the position of each content.
 //!
 //! The last column of such a dataset is [`PLACE_COLUMN`], a struct of five: `path` of the file
-//! relative to the root (`Utf8`), `offset` and `bytes` of the content in it (`UInt64`), and what
-//! the file was when it was indexed: `file_bytes` (`UInt64`) and `modified_ns`, its time of last
-//! change in nanoseconds since 1970 (`Int64`). The metadata of the field hold the root. The content
-//! column has no bytes then; `crc32c` is that of the bytes in the file.
+//! relative to the root (`Utf8`), `offset` and `bytes` of the content in it (`UInt64`), and the
+//! state of the file when it was indexed: `file_bytes` (`UInt64`) and `modified_ns`, its
+//! modification time in nanoseconds since 1970 (`Int64`). The metadata of the field hold the root.
+//! The content column has no bytes then; `crc32c` is that of the bytes in the file.
 
 use super::Columns;
 use super::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX, KIND_KEY};
@@ -31,7 +31,7 @@ pub struct ContentFile {
     pub modified_ns: i64,
 }
 
-/// Where the content of a sample lies.
+/// The location of the content of a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentLocation {
     /// File.
@@ -43,7 +43,7 @@ pub struct ContentLocation {
 }
 
 impl ContentLocation {
-    /// The element of [`PLACE_COLUMN`] that says it.
+    /// The element of [`PLACE_COLUMN`] for it.
     pub fn to_array(&self) -> ArrayRef {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from(vec![self.file.path.as_str()])),
@@ -89,7 +89,7 @@ impl Columns {
         last.metadata().get(ROOT_KEY).filter(|_| is_place).map(String::as_str)
     }
 
-    /// The columns without the one that says where content lies.
+    /// The columns without the one that locates content in place.
     pub fn without_place(&self) -> Self {
         let mut fields = self.extra.fields().to_vec();
         if self.root().is_some() {

@@ -1,16 +1,16 @@
-//! Finds where a sample's bytes lie by reading as little as possible.
+//! Locates a sample's bytes with as little reading as possible.
 //!
 //! Opening reads the footer of each part; the table of a record batch is read when one of its
-//! samples is first asked for, and kept (16 bytes a sample and 8 for its label).
+//! samples is first requested, and cached (16 bytes per sample and 8 for its label).
 //!
-//! Further columns are read one by one when they are asked for, and not kept; where they lie comes
-//! with the table.
+//! Further columns are read one by one on request, and not cached; their positions are part of the
+//! table.
 //!
-//! Entry points come with that same read. They are kept only when they are asked for, in the order
-//! in which tables are read, as long as they fit into the bytes granted; samples whose entry points
-//! did not fit go without, which costs time and changes no result. An epoch asks for its samples in
-//! random order, each once, so a cache that replaces what it holds would find no more of them in
-//! the same memory, and would read more.
+//! Entry points come with that same read. They are cached only on request, in the order in which
+//! tables are read, as long as they fit the granted bytes; other samples are decoded without them,
+//! which takes longer and does not change the result. An epoch requests every sample once, in
+//! random order, so a cache with replacement would have no higher hit rate with the same memory,
+//! and would read more.
 
 use super::in_place::LocationTable;
 use super::{
@@ -23,11 +23,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Default limit of the bytes of entry points that an index keeps: more than those of
-/// ImageNet-1k with one for each row of MCUs.
+/// Default limit of the bytes of entry points that an index caches: more than those of ImageNet-1k
+/// with one for each row of MCUs.
 pub const ENTRY_POINTS_BYTES_MAX: u64 = 512 << 20;
 
-/// Where one sample lies, and what is known of it without reading the image.
+/// The location of one sample, and its properties that are known without reading the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleLocation {
     /// Index of the part in the manifest.
@@ -42,9 +42,9 @@ pub struct SampleLocation {
     pub crc32c: u32,
     /// Index into the labels.
     pub label: Option<i32>,
-    /// Where decoding can start in the middle, where that was packed and is kept.
+    /// The entry points, if they were packed and are cached.
     pub entry_points: Option<EntryPoints>,
-    /// The file that the image lies in, where that is not the part.
+    /// The file that contains the image, if it is not the part.
     pub file: Option<ContentFile>,
 }
 
@@ -58,12 +58,14 @@ struct Batch {
     first_row: u64,
     place: RecordBatchExtent,
     table: OnceLock<RowTable>,
-    /// Set when the table was read while entry points were kept; `None` in it where there are none
-    /// or no room was left.
+    /// Set when the table was read while entry points were cached; contains `None` if there are
+    /// none or no space was left.
     entry_points: OnceLock<Option<EntryPointTable>>,
-    /// Where its images lie in other files; set when the table was read, in a dataset in place.
+    /// The locations of its images in other files; set when the table was read, in a dataset in
+    /// place.
     places: OnceLock<LocationTable>,
-    /// Where its further columns lie; set when its message was read, in a dataset that has some.
+    /// The positions of its further columns; set when its message was read, in a dataset that has
+    /// some.
     extra: OnceLock<ExtraTable>,
 }
 
@@ -71,19 +73,19 @@ struct Batch {
 #[derive(Debug)]
 pub struct Index {
     manifest: Manifest,
-    /// Without the one that says where images lie in other files.
+    /// Without the one that locates images in other files.
     columns: Arc<Columns>,
     /// As they are stored.
     stored: Arc<Columns>,
     /// Ascending by `first_sample`.
     batches: Vec<Batch>,
-    /// Bytes of entry points that may be kept.
+    /// Bytes of entry points that may be cached.
     entry_points_granted: AtomicU64,
-    /// Bytes of entry points that are kept.
+    /// Bytes of entry points that are cached.
     entry_points_kept: AtomicU64,
 }
 
-/// A record batch's rows with what is not kept of them, for going through all samples in order.
+/// A record batch's rows with their uncached values, for iterating over all samples in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyedRows {
     /// Index of the first row in the dataset.
@@ -157,14 +159,14 @@ impl Index {
         Ok(Self { manifest, columns, stored, batches, entry_points_granted, entry_points_kept })
     }
 
-    /// Keeps entry points from now on, in at most so many bytes of memory.
+    /// Caches entry points from now on, in at most `bytes_max` bytes of memory.
     ///
-    /// Without it none are kept: only a recipe that decodes regions has a use for them.
+    /// Otherwise none are cached: only a recipe that decodes regions uses them.
     pub fn keep_entry_points(&self, bytes_max: u64) {
         self.entry_points_granted.fetch_max(bytes_max, Ordering::Relaxed);
     }
 
-    /// Bytes of memory that the entry points kept so far take.
+    /// Bytes of memory of the cached entry points.
     pub fn entry_points_bytes(&self) -> u64 {
         self.entry_points_kept.load(Ordering::Relaxed)
     }
@@ -179,8 +181,7 @@ impl Index {
         &self.columns
     }
 
-    /// The folder below which images stay in files of their own; `None` where they are in the
-    /// parts.
+    /// The folder below which images are in separate files; `None` if they are in the parts.
     pub fn root(&self) -> Option<&str> {
         self.stored.root()
     }
@@ -311,7 +312,7 @@ impl Index {
         &self.manifest
     }
 
-    /// Where a sample lies.
+    /// The location of a sample.
     pub fn locate(
         &self,
         sample: u64,

@@ -1,4 +1,4 @@
-//! The footer of a part: where its record batches lie and what their checksums are.
+//! The footer of a part: the positions and checksums of its record batches.
 //!
 //! ```text
 //! 0            "ARROW1\0\0", schema message                 head: CRC-32C in the footer
@@ -43,7 +43,7 @@ const TAIL_READ_BYTES: u64 = 1 << 12;
 /// Length and magic number after the footer.
 const FOOTER_SUFFIX_BYTES: u64 = 10;
 
-/// Where a record batch lies in its part.
+/// The position of a record batch in its part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordBatchExtent {
     /// First byte of its message.
@@ -62,13 +62,13 @@ pub struct RecordBatchExtent {
 }
 
 impl RecordBatchExtent {
-    /// Where its message and body lie in the part.
+    /// The position of its message and body in the part.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.metadata_bytes + self.body_bytes
     }
 }
 
-/// What the footer of a part says.
+/// The contents of the footer of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartLayout {
     /// The columns of its samples.

@@ -50,7 +50,7 @@ pub struct Manifest {
     /// forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Stored>,
-    /// Where it came from.
+    /// Its provenance.
     pub provenance: Provenance,
 }
 
@@ -70,13 +70,13 @@ pub struct PartEntry {
     pub sha256: String,
 }
 
-/// Where a dataset came from.
+/// The provenance of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// Program and version.
     pub tool: String,
-    /// What was packed, as the user named it.
+    /// The packed source, as the user named it.
     pub source: String,
     /// Files that were left out as unreadable.
     pub skipped: u64,
@@ -86,7 +86,7 @@ pub struct Provenance {
     /// When it was made: RFC 3339, in UTC, as in `2026-01-31T23:59:59Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// What was done to the samples before they were stored, as text.
+    /// Operations that were applied to the samples before they were stored, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
 }
@@ -119,7 +119,7 @@ impl Manifest {
         }
     }
 
-    /// What the content is.
+    /// The kind of the content.
     pub fn kind(&self) -> ContentKind {
         self.content.kind
     }

@@ -1,4 +1,4 @@
-//! What the manifest says of samples that the first operations of a recipe have prepared.
+//! The manifest's description of prepared samples.
 
 use crate::npy;
 use crate::recipe::{CutRefusal, Layout, Recipe, SampleType, TensorSpec};
@@ -108,7 +108,7 @@ impl Prepared {
         }
     }
 
-    /// The operations that were executed; an error says what contradicts itself.
+    /// The operations that were executed; an error if the fields contradict each other.
     pub fn beginning(&self) -> Result<Recipe, String> {
         let recipe = Recipe::from_toml(&self.recipe)
             .map_err(|error| format!("`prepared.recipe` cannot be read: {}", error.problem))?;
@@ -164,8 +164,8 @@ pub fn encode_sample(spec: &TensorSpec, data: &[u8]) -> Vec<u8> {
     npy::encode(&spec.axes(), spec.dtype, data)
 }
 
-/// Where the elements lie in the content of a prepared sample of a type, and its shape; an error
-/// says what is wrong with it.
+/// The position of the elements in the content of a prepared sample of a type, and its shape; the
+/// error is the problem.
 pub fn decode_sample(
     content: &[u8],
     result: &SampleType,

@@ -55,10 +55,10 @@ impl BufferRole {
     ];
 }
 
-/// What is known of the rows of a record batch without reading an image.
+/// The properties of the rows of a record batch that are known without reading an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowTable {
-    /// Where each image begins in the part, and where the last one ends: one more than rows.
+    /// The start of each image in the part, and the end of the last one: one entry more than rows.
     pub image_offsets: Vec<u64>,
     /// CRC-32C of each image.
     pub crc32c: Vec<u32>,
@@ -121,7 +121,7 @@ pub struct RecordBatchMetadata {
 /// What a message says of the columns that every dataset has.
 #[derive(Debug, Clone)]
 struct Core {
-    /// Where each buffer lies in the part.
+    /// The position of each buffer in the part.
     buffers: [Range<u64>; BUFFERS],
     nulls: Nulls,
     /// Where they end in the part and further columns begin.
@@ -175,7 +175,7 @@ impl RecordBatchMetadata {
         Ok(Self { place: place.clone(), bytes, core })
     }
 
-    /// Where the further columns lie, for those that the part has.
+    /// The positions of the further columns of the part.
     pub fn extra(&self, columns: &Columns) -> Result<ExtraTable, String> {
         let end = usize::try_from(self.place.metadata_bytes).expect("at most REST_BYTES_MAX");
         let message = arrow_ipc::root_as_message(&self.bytes[MESSAGE_PREFIX_BYTES as usize..end])
@@ -205,7 +205,7 @@ impl RecordBatchMetadata {
         if offset < images.start { offset } else { offset + (images.end - images.start) }
     }
 
-    /// Where a buffer lies in the part.
+    /// The position of a buffer in the part.
     pub fn buffer(&self, role: BufferRole) -> Range<u64> {
         self.core.buffers[role as usize].clone()
     }
@@ -282,7 +282,7 @@ impl RecordBatchMetadata {
         nulls > 0 && self.bytes_of(validity)[row / 8] >> (row % 8) & 1 == 0
     }
 
-    /// Where the key of a row lies in the part.
+    /// The position of the key of a row in the part.
     pub fn key_range(&self, row: u32) -> Result<Range<u64>, String> {
         let data = self.buffer(BufferRole::KeyData);
         let mut ends = self

@@ -27,11 +27,11 @@ impl Form {
     }
 }
 
-/// Why something that was asked for was not done to an image, so that it is stored as it was.
+/// Why an image was not converted as requested and is stored unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotConverted {
-    /// It is no JPEG.
+    /// It is not a JPEG.
     NotJpeg,
     /// It could not be restored byte for byte from the coefficient form.
     NotReproducible,
@@ -40,7 +40,7 @@ pub enum NotConverted {
 }
 
 impl NotConverted {
-    /// Why, in words that follow "kept as it was:".
+    /// The reason, which follows "kept as it was:".
     pub fn words(self) -> &'static str {
         match self {
             Self::NotJpeg => "no JPEG",
@@ -50,13 +50,13 @@ impl NotConverted {
     }
 }
 
-/// How far entry points lie apart: `"row"`, or a number of MCUs.
+/// The spacing of entry points: `"row"`, or a number of MCUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum EntryPointSpacing {
     /// One for each row of MCUs.
     #[default]
     McuRow,
-    /// One every so many MCUs, at least 1.
+    /// One after this number of MCUs, at least 1.
     Mcus(u16),
 }
 
@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for EntryPointSpacing {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntryPointsStored {
-    /// How far they lie apart; absent where none were asked for.
+    /// Their spacing; absent if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spacing: Option<EntryPointSpacing>,
     /// Samples that have some.
@@ -102,7 +102,7 @@ pub struct EntryPointsStored {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stored {
-    /// The form that was asked for.
+    /// The requested form.
     pub form: Form,
     /// Bytes of the files that were packed.
     pub source_bytes: u64,
@@ -112,7 +112,7 @@ pub struct Stored {
     pub rewritten: u64,
     /// Those of them that were progressive and are baseline now.
     pub transcoded: u64,
-    /// Samples to which something that was asked for was not done, by the reason.
+    /// Samples that were not converted as requested, by reason.
     pub kept: BTreeMap<NotConverted, u64>,
     /// Entry points.
     pub entry_points: EntryPointsStored,

@@ -1,4 +1,5 @@
-//! Where a recipe can be cut, so that what its first operations give is prepared once and stored.
+//! Where a recipe can be cut, so that the results of its first operations are computed once and
+//! stored.
 
 use super::{Declaration, Needs, OnTargets, Operation, Phase, Property, Recipe};
 use serde::Serialize;

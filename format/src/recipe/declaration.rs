@@ -1,4 +1,5 @@
-//! What an operation declares: its keys, the types of its input and output, its random parameters.
+//! The declaration of an operation: its keys, the types of its input and output, its random
+//! parameters.
 //!
 //! Reading, checking, hashing, the schema, the documentation's tables and the Python classes follow
 //! from these declarations. It must never name an operation.
@@ -16,11 +17,11 @@ pub(super) const SIDE_MAX: u32 = 65535;
 pub struct Declaration {
     /// Name in a recipe file.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its description, in one line.
     pub about: &'static str,
     /// Where in the preparation of a sample it is executed.
     pub phase: Phase,
-    /// What it does to the targets of a sample.
+    /// Its effect on the targets of a sample.
     pub targets: OnTargets,
     /// Types of input, one of which it must get.
     pub takes: &'static [Takes],
@@ -52,13 +53,13 @@ pub struct TargetDeclaration {
     pub keys: &'static [Key],
 }
 
-/// What an operation does to the targets of a sample: masks, boxes and points.
+/// The effect of an operation on the targets of a sample: masks, boxes and points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTargets {
-    /// It leaves them, as it leaves every pixel where it is.
+    /// It does not change them, because it does not move pixels.
     Leaves,
-    /// It moves them as it moves the pixels.
+    /// It transforms them in the same way as the pixels.
     Moves,
     /// It moves pixels in ways that no target can follow.
     Refuses,
@@ -477,7 +478,7 @@ impl KeyType {
         }
     }
 
-    /// The range in words; empty where the type says it all.
+    /// The range in words; empty if the type determines it.
     pub fn range_text(&self) -> String {
         match self {
             Self::Switch
@@ -563,7 +564,7 @@ impl Key {
         Self { name, about, kind, presence, is_omitted_by_default: true }
     }
 
-    /// A key without a default: where it is left out, there is no value.
+    /// A key without a default: without it, there is no value.
     pub const fn absent(name: &'static str, kind: KeyType, about: &'static str) -> Self {
         Self::optional(name, kind, Value::Absent, about)
     }

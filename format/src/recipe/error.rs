@@ -14,15 +14,15 @@ use std::fmt;
 pub struct RecipeError {
     /// Line and column of the offending key or value.
     pub place: Option<(usize, usize)>,
-    /// What it is about.
+    /// The subject.
     pub subject: Subject,
-    /// What is wrong, naming the key.
+    /// The problem, with the key.
     pub problem: String,
-    /// What would be right.
+    /// The expected value.
     pub remedy: String,
 }
 
-/// What a problem is about.
+/// The subject of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// The recipe as a whole.
@@ -143,9 +143,9 @@ pub(super) struct Problem {
     pub(super) subject: Subject,
     /// Key whose value is wrong; `None` for the subject as a whole.
     pub(super) key: Option<&'static str>,
-    /// What is wrong, naming the key.
+    /// The problem, with the key.
     problem: String,
-    /// What would be right.
+    /// The expected value.
     remedy: String,
 }
 

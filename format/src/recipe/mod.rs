@@ -2,8 +2,8 @@
 //! data.
 //!
 //! Names and semantics of operations on images follow torchvision.transforms.v2, those on sound
-//! librosa and torchaudio. A [`Recipe`] that exists is valid: it was
-//! checked when it was made, and its [`RecipeHash`] names it in every slot.
+//! librosa and torchaudio. Every [`Recipe`] is valid: it is checked when it is created, and every
+//! slot contains its [`RecipeHash`].
 //!
 //! ```
 //! use meetpoint_format::recipe::{Dtype, Layout, Recipe};
@@ -30,12 +30,12 @@
 //! # Ok::<(), meetpoint_format::recipe::RecipeError>(())
 //! ```
 //!
-//! In reading order: `vocabulary` and `value` (what keys hold), `declaration` (what an operation
-//! says of itself), `sample_type` (what is between two operations), `sizes` (which sizes pictures
-//! can have), `operations` (the registry, one file for each operation), `targets` (masks, boxes and
-//! points), `views` (several pictures of one sample), `keys` and `parse` (from TOML), `validate`
-//! (possible orders), `cut` (what can be prepared once), `canonical` (the hashed form), `schema`
-//! (the declarations for others), `shipped` (recipes that come with the program).
+//! In reading order: `vocabulary` and `value` (the values of keys), `declaration` (declarations of
+//! operations), `sample_type` (the type of a sample between two operations), `sizes` (which sizes
+//! pictures can have), `operations` (the registry, one file for each operation), `targets` (masks,
+//! boxes and points), `views` (several pictures of one sample), `keys` and `parse` (from TOML),
+//! `validate` (possible orders), `cut` (where a recipe can be divided), `canonical` (the hashed
+//! form), `schema` (the declarations for others), `shipped` (recipes that come with the program).
 
 mod canonical;
 mod cut;
@@ -113,7 +113,7 @@ pub struct Recipe {
     result: SampleType,
 }
 
-/// What a recipe consists of.
+/// The parts of a recipe.
 #[derive(Debug, Clone, Default)]
 pub struct RecipeParts {
     /// The operations, common to all views.
@@ -180,7 +180,8 @@ impl Recipe {
         &self.views
     }
 
-    /// What the recipe makes of the picture of a sample: a column for each view, or one.
+    /// The columns that the recipe prepares from the picture of a sample: one for each view, or
+    /// one.
     pub fn images(&self) -> &[Images] {
         &self.images
     }
@@ -196,7 +197,7 @@ impl Recipe {
         self.operations.split_at(on_batches.unwrap_or(self.operations.len()))
     }
 
-    /// What labels become, where the recipe has operations on batches.
+    /// The conversion of labels, if the recipe has operations on batches.
     pub fn labels(&self) -> Option<SoftLabels> {
         self.result.labels
     }
@@ -218,21 +219,20 @@ impl Recipe {
         self.operations.iter().chain(of_views).all(|operation| !operation.is_random())
     }
 
-    /// Whether each sample becomes one picture, without a name of its own.
+    /// Whether the recipe prepares one picture of each sample, in the column `image`.
     pub fn gives_one_picture(&self) -> bool {
         self.views.is_empty() && self.result.pictures == 1
     }
 
     /// Shape, type and layout of every sample, when it does not depend on the picture; `None` also
-    /// where a sample becomes several pictures, of which [`Self::images`] says more.
+    /// if it prepares several pictures of a sample; see [`Self::images`].
     pub fn output(&self) -> Option<TensorSpec> {
         let size = self.result.size.filter(|_| self.gives_one_picture());
         size.map(|size| self.result.tensor(size))
     }
 
-    /// The sizes that a picture can have behind all operations on samples; `source`: height and
-    /// width of the picture in its file, where they are known. Of the first view, where there are
-    /// views.
+    /// The possible sizes of a picture after all operations on samples; `source`: height and width
+    /// of the picture in its file, if known. With views, those of the first view.
     pub fn sizes(&self, source: Option<(u32, u32)>) -> SizeRange {
         self.images()[0].sizes(source)
     }

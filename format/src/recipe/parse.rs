@@ -1,4 +1,4 @@
-//! TOML to recipe: every word, type and value is checked where it stands.
+//! Reads a recipe from TOML; every error has the line and column of the offending key or value.
 
 use super::error::{Fault, Problem, Subject};
 use super::keys::{Keys, line_and_column};

@@ -1,4 +1,4 @@
-//! The type of a sample between two operations, and how a prepared sample lies in memory.
+//! The type of a sample between two operations, and the memory layout of a prepared sample.
 
 use super::declaration::ValueKind;
 use super::{ColorSpace, Dtype, Layout};
@@ -54,7 +54,7 @@ impl TensorSpec {
     }
 }
 
-/// The type of a sample: what is known of it before its file is opened.
+/// The type of a sample: its properties that are known before its file is opened.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleType {
     /// Kind of value.
@@ -70,15 +70,15 @@ pub struct SampleType {
     pub layout: Option<Layout>,
     /// Colour space, where an operation has converted to one.
     pub space: Option<ColorSpace>,
-    /// Pictures of a sample, all of this type: more than 1 behind an operation that gives several.
+    /// Pictures of a sample, all of this type: more than 1 after an operation that gives several.
     pub pictures: u32,
-    /// What labels become, where an operation on batches has said it.
+    /// The conversion of labels by an operation on batches, if there is one.
     pub labels: Option<SoftLabels>,
-    /// What else is known of sound, a spectrogram or a signal; `None` of pictures.
+    /// Further properties of sound, a spectrogram or a signal; `None` for pictures.
     pub series: Option<Series>,
 }
 
-/// What is known of values over time.
+/// Properties of values over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Series {
     /// Sound: samples per second.
@@ -128,12 +128,13 @@ impl SampleType {
     }
 }
 
-/// How the label of a sample becomes a row of float32: a share of 1 for each class.
+/// The conversion of the label of a sample to a row of float32, with an element for each class;
+/// their sum is 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SoftLabels {
     /// Classes: elements of a row.
     pub classes: u32,
-    /// What is taken from the class of the label and divided among all, from 0 to 1.
+    /// The share of the label that is divided evenly among all classes, from 0 to 1.
     pub smoothing: f64,
 }
 

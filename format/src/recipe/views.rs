@@ -1,4 +1,4 @@
-//! Views: several pictures of one sample, each by operations of its own after common ones.
+//! Views: several pictures of one sample, each by separate operations after common ones.
 
 use super::error::{Fault, Problem};
 use super::sample_type::{SampleType, TensorSpec};
@@ -31,13 +31,13 @@ pub const VIEW_COUNT_MAX: u32 = 256;
 pub struct View {
     /// Name of the column.
     pub column: String,
-    /// Pictures of each sample, each with random parameters of its own.
+    /// Number of pictures of each sample, each with different random parameters.
     pub count: u32,
-    /// The operations behind the common ones.
+    /// The operations after the common ones.
     pub operations: Vec<Operation>,
 }
 
-/// What a recipe makes of the picture of a sample: one column of a batch.
+/// One column of pictures that a recipe prepares from each sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Images {
     /// Name of the column: the view's, or `image` in a recipe without views.
@@ -48,7 +48,7 @@ pub struct Images {
     pub common: usize,
     /// Number of its first picture in the key of random parameters.
     pub first_view: u32,
-    /// Pictures with random parameters of their own.
+    /// Number of pictures, each with different random parameters.
     pub count: u32,
     /// Type of one prepared picture, and how many the operations give for each of `count`.
     pub result: SampleType,

@@ -178,7 +178,7 @@ pub enum Interpolation {
     Bilinear,
     /// Catmull-Rom-like cubic with a = -0.5, support 2.
     Bicubic,
-    /// The nearest pixel as it is; antialiasing means nothing for it. Positions are those of
+    /// The nearest pixel as it is; antialiasing has no effect on it. Positions are those of
     /// Pillow's `NEAREST`, which torchvision takes for its PIL images.
     Nearest,
     /// The mean of equal weights, support 1/2.
@@ -201,7 +201,7 @@ pub enum WarpInterpolation {
     Bicubic,
 }
 
-/// What the pixels around a picture consist of.
+/// The content of the pixels around a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PaddingMode {
     /// One colour.
@@ -221,15 +221,15 @@ pub struct Padding {
     pub left: u32,
     /// Rows above it.
     pub top: u32,
-    /// Columns behind it.
+    /// Columns after it.
     pub right: u32,
     /// Rows below it.
     pub bottom: u32,
 }
 
 impl Padding {
-    /// Height and width with the padding of a picture of this height and width. A side that 32 bits
-    /// cannot hold becomes `u32::MAX`.
+    /// Height and width with the padding of a picture of this height and width. A side that exceeds
+    /// 32 bits becomes `u32::MAX`.
     pub fn around(self, (height, width): (u32, u32)) -> (u32, u32) {
         let sum = |a: u32, b: u32, c: u32| a.saturating_add(b).saturating_add(c);
         (sum(self.top, height, self.bottom), sum(self.left, width, self.right))
@@ -305,7 +305,7 @@ pub enum MixMode {
     Pair,
 }
 
-/// What a sample of a batch is mixed with.
+/// The partner with which a sample of a batch is mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MixPartner {
     /// The sample before it, the first with the last, as in torchvision.
@@ -323,7 +323,7 @@ pub enum CutBox {
     Timm,
 }
 
-/// What happens with a damaged JPEG.
+/// How a damaged JPEG is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnError {
     /// The sample is an error.
@@ -350,8 +350,8 @@ pub enum Size {
 }
 
 impl Size {
-    /// Height and width that a picture of this height and width gets. A side that 32 bits cannot
-    /// hold becomes `u32::MAX`, and a picture without pixels stays one.
+    /// Height and width that a picture of this height and width gets. A side that exceeds 32 bits
+    /// becomes `u32::MAX`, and a picture without pixels stays one.
     pub fn resolve(self, height: u32, width: u32) -> (u32, u32) {
         let side = match self {
             Self::Exact { height, width } => return (height, width),
@@ -414,8 +414,8 @@ impl From<[f64; 3]> for PerChannel {
     }
 }
 
-/// What the four numbers of a bounding box are, by torchvision's names. x counts columns and y
-/// rows, and a pixel at column x covers x to x + 1.
+/// The meaning of the four numbers of a bounding box, with torchvision's names. x counts columns
+/// and y rows, and a pixel at column x covers x to x + 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoxFormat {
     /// The upper left and the lower right corner.
@@ -490,7 +490,7 @@ impl DecodeMode {
         self.channels() as usize * self.dtype().bytes()
     }
 
-    /// Whether a pixel is something else than three bytes, or three equal ones.
+    /// Whether a pixel is anything other than three bytes, or three equal ones.
     pub fn is_wide(self) -> bool {
         match self {
             Self::Rgb | Self::Gray => false,
@@ -499,7 +499,7 @@ impl DecodeMode {
     }
 }
 
-/// What happens with a point outside of the result.
+/// How a point outside the result is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutsidePoint {
     /// It is moved to the border.

@@ -23,7 +23,7 @@ const FACTOR: u64 = 3;
 /// The bucket of a picture is the number of edges that are at most its height / width, in float64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AspectRatio {
-    /// Edges from the aspect ratio 1 to 2, the first of them apart.
+    /// Number of edges between the aspect ratios 1 and 2, without the edge at 1.
     pub factor: u64,
     /// Columns with widths and heights. `None`: those in the files of the pictures.
     pub columns: Option<(String, String)>,

@@ -18,7 +18,7 @@ const CHUNK: usize = 64;
 pub struct Buckets {
     /// Of all buckets, one bucket after another, each in ascending order.
     samples: Arc<[u64]>,
-    /// Where each bucket ends among them.
+    /// The end of each bucket among them.
     ends: Arc<[u64]>,
 }
 

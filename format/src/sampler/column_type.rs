@@ -1,6 +1,6 @@
-//! What the values of a column are to samplers and expressions.
+//! The types of columns in samplers and expressions.
 
-/// What the values of a column are to a sampler.
+/// The type of a column for a sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnType {
     /// Whole numbers of at most 64 bits with a sign.

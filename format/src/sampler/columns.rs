@@ -1,4 +1,5 @@
-//! What samplers read of a dataset: the values of its columns, and the samples that pass a filter.
+//! The data that samplers read from a dataset: the values of its columns, and the samples that pass
+//! a filter.
 
 use super::column_type::ColumnType;
 use super::error::SamplerError;

@@ -1,14 +1,14 @@
-//! What is declared of a sampler: its name, what it does, and its options with their values.
+//! The declaration of a sampler: its name, description, and options with their values.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What is known of a sampler without its options.
+/// The declaration of a sampler, which does not depend on its options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     /// The name in job files, `--sampler` and states.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its description, in one line.
     pub summary: &'static str,
     /// Its options, in the order of the documentation.
     pub options: &'static [OptionSpec],
@@ -23,7 +23,7 @@ pub struct OptionSpec {
     pub takes: Takes,
     /// The default in words; `None`: the option is required.
     pub default: Option<&'static str>,
-    /// What it sets, in one line.
+    /// Its description, in one line.
     pub summary: &'static str,
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 pub enum SamplerError {
     /// No sampler has this name.
     UnknownName {
-        /// As given.
+        /// The given value.
         name: String,
     },
     /// Not one weight per dataset.
@@ -32,7 +32,7 @@ pub enum SamplerError {
         /// Which, counted from 0.
         dataset: usize,
     },
-    /// A length, where another stopping rule says when an epoch ends.
+    /// A length, although another stopping rule determines the end of an epoch.
     LengthAndStop {
         /// The stopping rule.
         stop: &'static str,
@@ -41,7 +41,7 @@ pub enum SamplerError {
     UnknownOption {
         /// Name of the sampler.
         sampler: &'static str,
-        /// As given.
+        /// The given value.
         option: String,
     },
     /// A required option is missing.
@@ -78,16 +78,16 @@ pub enum SamplerError {
     },
     /// An epoch that is longer than the sampler can make it.
     Length {
-        /// As given.
+        /// The given value.
         length: u64,
         /// The longest.
         most: u64,
-        /// What limits it.
+        /// The reason for the limit.
         limit: LengthLimit,
     },
     /// A sample number beyond the dataset.
     Index {
-        /// Where in the list, counted from 0.
+        /// Position in the list, counted from 0.
         position: u64,
         /// The number.
         index: u64,
@@ -104,7 +104,7 @@ pub enum SamplerError {
         at: usize,
         /// What is wrong there.
         problem: String,
-        /// What to write instead.
+        /// The remedy.
         remedy: String,
     },
     /// A filter whose result overflows for a sample.
@@ -113,14 +113,14 @@ pub enum SamplerError {
         text: String,
         /// The character, counted from 1.
         at: usize,
-        /// What the calculation refused.
+        /// The problem of the calculation.
         problem: String,
     },
     /// The dataset has no such column.
     UnknownColumn {
         /// The option that names it.
         option: &'static str,
-        /// As given.
+        /// The given value.
         column: String,
         /// The character of the expression, counted from 1, where it is part of one.
         at: Option<usize>,
@@ -135,7 +135,7 @@ pub enum SamplerError {
         column: String,
         /// Its type in words.
         found: String,
-        /// What is needed.
+        /// The required value.
         wanted: &'static str,
     },
     /// A sample without a value in the column.
@@ -167,7 +167,7 @@ pub enum SamplerError {
     },
 }
 
-/// What limits the length of an epoch.
+/// The limit of the length of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthLimit {
     /// Without replacement, each sample of positive weight occurs at most once.

@@ -114,7 +114,7 @@ pub struct LoadRequest {
     #[prost(message, optional, tag = "21")]
     pub collate: ::core::option::Option<Collate>,
 }
-/// How pictures of different sizes become one batch.
+/// How pictures of different sizes are combined into a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Collate {
     /// "stack", "pad" or "list".

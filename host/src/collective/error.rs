@@ -21,7 +21,7 @@ pub enum CollectiveError {
     /// Ranks with different jobs.
     #[error("rank {rank} runs {theirs}, rank 0 runs {ours}")]
     Differs {
-        /// Which.
+        /// The rank.
         rank: u32,
         /// Its job.
         theirs: String,
@@ -41,19 +41,19 @@ pub enum CollectiveError {
     /// Some ranks did not take part in time.
     #[error("{} missed decision {number} of epoch {epoch} after {waited:?}", name(ranks))]
     Missing {
-        /// Which.
+        /// The ranks.
         ranks: Vec<u32>,
         /// Epoch.
         epoch: u32,
         /// Decision of the epoch, from 0.
         number: u64,
-        /// How long was waited.
+        /// The time waited.
         waited: Duration,
     },
     /// A rank ended its epoch early.
     #[error("rank {rank} left epoch {epoch}: {why}")]
     Left {
-        /// Which.
+        /// The rank.
         rank: u32,
         /// Epoch.
         epoch: u32,
@@ -63,7 +63,7 @@ pub enum CollectiveError {
     /// The other ranks timed out waiting for this one.
     #[error("rank {rank} came too late to decision {number} of epoch {epoch}: the others gave up")]
     Late {
-        /// Which.
+        /// The rank.
         rank: u32,
         /// Epoch.
         epoch: u32,
@@ -73,7 +73,7 @@ pub enum CollectiveError {
     /// Ranks have consumed different numbers of batches.
     #[error("rank {rank} is out of step with the others in decision {number} of epoch {epoch}")]
     OutOfStep {
-        /// Which.
+        /// The rank.
         rank: u32,
         /// Epoch.
         epoch: u32,
@@ -83,9 +83,9 @@ pub enum CollectiveError {
     /// The rank is out of range, or voted twice on one decision.
     #[error("unexpected rank {rank}: expected ranks 0 to {}, once each", ranks - 1)]
     NoTurn {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// How many there are.
+        /// The number of ranks.
         ranks: u32,
     },
     /// [`crate::StopHandle::stop`] was called.

@@ -48,7 +48,7 @@ pub struct Turn<'s> {
     pub epoch: u32,
     /// The ordinal of the decision in the epoch, from 0.
     pub number: u64,
-    /// Longest wait for a rank that gives no sign of life.
+    /// Longest wait for a rank that sends no message.
     pub limit: Duration,
     /// Ends the wait.
     pub stop: &'s StopHandle,

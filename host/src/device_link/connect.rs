@@ -1,4 +1,4 @@
-//! The calls that open a link: connect, describe, load, run; each within a limit.
+//! The calls that open a link: connect, describe, load, run; each has a time limit.
 
 use crate::{Error, StopHandle};
 use meetpoint_format::wire::device_client::DeviceClient;

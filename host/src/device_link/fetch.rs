@@ -1,7 +1,7 @@
-//! Brings published slots into host memory and checks them before anybody sees them.
+//! Brings published slots into host memory and checks them before they are used.
 //!
-//! A slot in memory is checked where it lies and used there. A slot in a file is read, past the
-//! page cache where the file system allows, into a place of the ring, and released at once.
+//! A slot in memory is checked and used in place. A slot in a file is read into a slot of the ring,
+//! bypassing the page cache if the file system allows it, and released at once.
 
 use super::{Session, SlotContents, SlotLease};
 use crate::batch::{Memory, Table};

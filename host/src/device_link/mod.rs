@@ -1,7 +1,7 @@
-//! The link to a device: one thread that opens it, keeps it, and says when it is lost.
+//! The link to a device: one thread that opens it, maintains it, and reports when it is lost.
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
-//! it), `spawn` (a process of our own), `shared` (one for several loaders), `connect` (the calls),
+//! it), `spawn` (a child process), `shared` (one for several loaders), `connect` (the calls),
 //! `stream` (messages to events), `fetch` (slots into host memory).
 
 mod connect;
@@ -53,7 +53,7 @@ const ENDING_LIMIT: Duration = Duration::from_millis(300);
 /// What a link needs, now and when it is opened again.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkSetup {
-    /// Which device.
+    /// The device.
     pub(crate) device: DeviceId,
     pub(crate) source: DeviceSource,
     pub(crate) job: Job,

@@ -1,4 +1,4 @@
-//! One connection to a device: what is said to it, and which slots it has given away.
+//! One connection to a device: the messages sent to it, and the slots that it has published.
 #![expect(unsafe_code, reason = "lends the slots, which are shared memory, as slices")]
 
 use crate::spool::Spool;

@@ -1,4 +1,4 @@
-//! A device process of our own that several loaders of this process use: one for each rank.
+//! A child process that serves several loaders of this process: one for each rank.
 
 use super::connect::CALL_LIMIT;
 use super::spawn::DeviceProcess;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// A running device that takes several hosts. Dropping it ends it.
+/// A running device that serves several hosts. Dropping it ends the process.
 #[derive(Debug)]
 pub struct SharedDevice {
     socket: PathBuf,
@@ -19,7 +19,7 @@ pub struct SharedDevice {
 }
 
 impl SharedDevice {
-    /// Starts a device for so many hosts and waits, within limits, until it answers.
+    /// Starts a device for `hosts` hosts and waits, within limits, until it answers.
     pub fn start(
         spawn: &SpawnDevice,
         datasets: &[PathBuf],
@@ -38,7 +38,7 @@ impl SharedDevice {
         Ok(Self { socket, end: Some(end), keeper: Some(keeper) })
     }
 
-    /// How a loader gets to it.
+    /// How a loader connects to it.
     pub fn source(&self) -> DeviceSource {
         DeviceSource::Connect { socket: self.socket.clone() }
     }

@@ -1,4 +1,4 @@
-//! A device process of our own: started with the link, gone with it, and nothing left.
+//! A device as a child process: started and ended with the link, without leftovers.
 
 use crate::{DeviceName, Error, SpawnDevice, StopHandle};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What the consumer's thread asks: the next batch, and what to do until it is there.
+//! The requests of the consumer's thread: the next batch, and what to do until it is ready.
 
 use super::{Driver, Prepared};
 use crate::Error;
@@ -19,9 +19,9 @@ pub(crate) enum Step {
     Consume(BatchIndex, Source, Box<Prepared>),
     /// Prepare this batch itself, then ask again.
     Prepare(BatchIndex),
-    /// Bring this to all ranks, report what they come to, then ask again.
+    /// Send this to all ranks, report their agreement, then ask again.
     Agree(Proposal),
-    /// What is waited for is under way, and something is due to be said of that. Then ask again.
+    /// The awaited batch is in progress, and the other ranks should be notified. Then ask again.
     AtWork,
     /// Every batch of the epoch was consumed.
     Done,

@@ -1,9 +1,9 @@
-//! Which batch is at which position of the scheduler's range, where they are not in their order.
+//! Maps positions of the scheduler's range to batches, if they are not in their order.
 //!
-//! The scheduler gives devices the back of its range. Giving its positions other batches chooses
-//! what devices get: the scheduler speaks of positions, everybody else of batches by their numbers
-//! in the epoch. [`Labelled`] translates; it exposes nothing of the scheduler that it does not
-//! translate.
+//! The scheduler gives devices the back of its range, so mapping its positions to other batches
+//! determines which batches devices get: the scheduler uses positions, all other code uses the
+//! numbers of batches in the epoch. [`Labelled`] translates; it exposes nothing of the scheduler
+//! that it does not translate.
 
 use crate::stats::{Displacement, Schedule};
 use meetpoint_scheduler::{

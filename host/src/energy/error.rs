@@ -14,17 +14,17 @@ pub enum MeterError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// A file that holds something else.
+    /// A file with unexpected content.
     #[error("{} holds {held:?}, not {expected}", path.display())]
     Garbage {
         /// The file.
         path: PathBuf,
         /// Its first characters.
         held: String,
-        /// What it should hold.
+        /// The expected content.
         expected: &'static str,
     },
-    /// The kernel gave no counter.
+    /// The kernel did not open the counter.
     #[error("failed to open the energy counter {event}: {error}")]
     Open {
         /// Name of the event.
@@ -32,7 +32,7 @@ pub enum MeterError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// A counter that was opened and could not be read.
+    /// A counter that was opened but could not be read.
     #[error("failed to read the energy counter {event}: {error}")]
     Counter {
         /// Name of the event.
@@ -40,7 +40,7 @@ pub enum MeterError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// The library of a graphics processor refused.
+    /// The library of a graphics processor returned an error.
     #[error("graphics processor {index}: {reason}")]
     Gpu {
         /// Its number.

@@ -11,13 +11,13 @@ use super::perf_event::{Counters, Kernel};
 use super::{About, Listed, Meter, Nvml, Reading, Scope, Unusable};
 use super::{battery, gpu, hwmon, perf, powercap};
 
-/// Where meters are looked for.
+/// The sources in which meters are searched.
 pub struct Machine {
     /// Folder that stands for `/`.
     pub root: PathBuf,
-    /// What opens performance events.
+    /// Opens performance events.
     pub counters: Box<dyn Counters>,
-    /// The library for graphics boards, or why there is none.
+    /// The library for graphics boards, or the reason why there is none.
     pub gpus: Result<Arc<dyn Gpus>, Unusable>,
 }
 
@@ -38,14 +38,14 @@ impl Machine {
     }
 }
 
-/// Every meter that was looked for.
+/// Every meter that was searched for.
 #[derive(Debug, Default)]
 pub struct Meters {
     listed: Vec<Listed>,
 }
 
 impl Meters {
-    /// Looks for every kind of meter and reads each once.
+    /// Searches for every kind of meter and reads each once.
     pub fn find(machine: Machine) -> Self {
         let root = &machine.root;
         let mut listed = powercap::list(root);
@@ -70,7 +70,7 @@ impl Meters {
             .map(|listed| &listed.about)
     }
 
-    /// Names of the meters that still show 0 after this time, in which any machine uses energy.
+    /// Names of the meters that still show 0 after this time, although every machine uses energy.
     pub fn at_zero(&mut self, patience: Duration) -> Vec<String> {
         let end = Instant::now() + patience;
         loop {
@@ -91,7 +91,7 @@ impl Meters {
         }
     }
 
-    /// Why nothing can be measured here; `None` where something can.
+    /// Why nothing can be measured on this machine; `None` if something can.
     pub fn why_none(&self) -> Option<NoMeters> {
         if self.used().next().is_some() {
             return None;
@@ -112,12 +112,12 @@ impl Meters {
     }
 }
 
-/// Why no meter of energy is read: none of these works, or, if there are none, they were given up
-/// because one did not answer.
+/// Why no energy meter is read: none of these works, or, if the list is empty, the search was
+/// stopped because one did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NoMeters {
-    /// Those that were tried.
+    /// The meters that were tried.
     pub unusable: Vec<UnusableMeter>,
 }
 
@@ -126,7 +126,7 @@ pub struct NoMeters {
 pub struct UnusableMeter {
     /// Its name.
     pub meter: String,
-    /// Why not, in the words of the system.
+    /// The system's reason.
     pub reason: String,
 }
 

@@ -41,13 +41,13 @@ pub enum Scope {
     Package,
     /// The cores within a package.
     Cores,
-    /// What else is within a package, such as an integrated GPU.
+    /// Other parts of a package, such as an integrated GPU.
     Uncore,
     /// Memory modules of a package.
     Dram,
     /// A graphics board with its memory.
     Gpu,
-    /// What the processor calls the platform (psys), packages included.
+    /// The platform as the processor defines it (psys), packages included.
     Platform,
     /// The whole machine at its power inlet or battery.
     Machine,
@@ -56,7 +56,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether figures of this scope may be added up: these overlap with no other of them.
+    /// Whether figures of this scope may be added up, because they do not overlap with each other.
     ///
     /// Cores and uncore are within the package; platform and machine contain it.
     pub fn adds_up(self) -> bool {
@@ -87,7 +87,7 @@ pub struct About {
     pub name: String,
     /// What it measures.
     pub scope: Scope,
-    /// The same in words, with what is not in it.
+    /// The same in words, including what it excludes.
     pub covers: String,
     /// Smallest step of the figure, in joules; for a power sensor in watts over its interval.
     pub resolution_joules: Option<f64>,
@@ -104,7 +104,7 @@ pub enum Reading {
     Energy {
         /// Microjoules since an arbitrary time.
         microjoules: u64,
-        /// The value after which the counter begins again; `None` where it never should.
+        /// The value after which the counter wraps; `None` if it never does.
         range: Option<u64>,
     },
     /// The power at this time.
@@ -125,15 +125,15 @@ pub trait Meter: Send {
 pub struct Unusable {
     /// What is wrong.
     pub reason: String,
-    /// What to do about it; `None` where nothing can be done.
+    /// The remedy; `None` if there is none.
     pub remedy: Option<String>,
 }
 
-/// A meter that was looked for.
+/// A meter that was searched for.
 pub struct Listed {
     /// What it is.
     pub about: About,
-    /// The meter, or why it does not work here.
+    /// The meter, or why it does not work on this machine.
     pub meter: Result<Box<dyn Meter>, Unusable>,
     /// The equivalent meter that is read instead.
     pub same_as: Option<String>,

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// What opens counters; tests bring their own.
+/// Opens counters; tests use their own implementation.
 pub trait Counters: Send + Sync {
     /// A system-wide counter of a performance monitoring unit on a processor. Reading it gives its
     /// value as eight bytes in the machine's order.

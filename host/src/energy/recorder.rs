@@ -23,7 +23,7 @@ const LAST_READING_MAX: Duration = Duration::from_secs(5);
 pub struct Measured {
     /// The meter's name.
     pub meter: String,
-    /// What its figure is of.
+    /// The scope of its figure.
     pub scope: Scope,
     /// The same in words.
     pub covers: String,
@@ -35,7 +35,7 @@ pub struct Measured {
     pub readings: u64,
 }
 
-/// What all meters measured over an interval. Nothing in it is modelled.
+/// The measurements of all meters over an interval. None of them is modelled.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measurement {
     /// Length of the interval.
@@ -122,9 +122,9 @@ impl Recorder {
         Self { stop, done, begun_ns, abouts }
     }
 
-    /// Ends: reads every meter once more and gives what was measured, and the meters back.
+    /// Ends the interval: reads every meter once more, and returns the measurements and the meters.
     ///
-    /// A driver that does not answer costs its figures and the meters, not the run.
+    /// If a driver does not answer, its figures and the meters are lost, but the run continues.
     pub fn stop(self) -> (Measurement, Meters) {
         // The thread may have ended by itself.
         let _ = self.stop.send(());

@@ -1,8 +1,9 @@
-//! Whether loading held training up, which part of it did, and what would be gained without.
+//! Whether loading limited training, which stage was the bottleneck, and how much faster the epoch
+//! could be.
 //!
-//! The time that the consumer waited is measured, batch by batch, and each wait is put down to what
-//! the batch was waiting for. What could be gained follows from the steps, whose pace is that of a
-//! consumer that always finds a batch ready.
+//! The waiting time of the consumer is measured for each batch, and attributed to the stage that
+//! the batch was in. The possible gain follows from the steps, whose rate is that of a consumer
+//! that always finds a batch ready.
 //!
 //! In reading order: this file (the facts), `words` (the same in sentences).
 
@@ -11,25 +12,25 @@ mod words;
 use crate::stats::{BatchRecord, CacheUse, EpochStats, TuningUse};
 use serde::{Deserialize, Serialize};
 
-/// Waiting for less than this share of the time counts as none.
+/// A smaller share of waiting time counts as none.
 pub const WAITED_SHARE_MIN: f64 = 0.05;
 
-/// What is known beside the epoch.
+/// Facts about the run that the epoch does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Surroundings {
     /// Background threads that prepare; 0: the consumer's own.
     pub workers: u32,
     /// Cores that the process may use.
     pub cores: usize,
-    /// Mean time of a step on batches that were all ready and repeated, with nothing prepared
-    /// meanwhile; `None` where that was not tried.
+    /// Mean time of a step on ready, repeated batches, while nothing is prepared; `None` if it was
+    /// not measured.
     pub replayed_step_ns: Option<f64>,
-    /// Time that a function of the user took to change batches, all of the epoch together; it
-    /// runs in the consumer's thread, after a batch was handed out.
+    /// Total time of the user's function on batches in the epoch; it runs in the consumer's thread,
+    /// after a batch was delivered.
     pub transform_ns: f64,
 }
 
-/// Part of the way of a batch.
+/// A stage of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -39,7 +40,7 @@ pub enum Stage {
     HostCompute,
     /// A device prepares.
     Device,
-    /// A batch that a device published comes into host memory and is checked.
+    /// A batch that a device published is brought into host memory and checked.
     HandOver,
     /// A function of the user changes the batch, in the consumer's thread.
     Transform,
@@ -65,7 +66,7 @@ pub enum Basis {
     Steps,
 }
 
-/// What helps against a slow stage.
+/// A remedy for a slow stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
@@ -83,7 +84,7 @@ pub enum Advice {
     SmallerDeviceShare,
     /// Batches wait in the spool: a larger one, or one in memory.
     LargerSpool,
-    /// The user's function takes the time: operations of the recipe in its place.
+    /// The user's function takes the time: replace it by operations of the recipe.
     TransformInRecipe,
 }
 
@@ -101,51 +102,51 @@ pub struct TransformTime {
 pub struct Contention {
     /// Mean time of a step in the epoch.
     pub step_seconds: f64,
-    /// The same in a replay, with nothing prepared in the meantime.
+    /// The same in a replay, while nothing is prepared.
     pub replayed_step_seconds: f64,
 }
 
 /// How fast a stage would be if it never waited for another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// Which.
+    /// The stage.
     pub stage: Stage,
-    /// Batches in a second, read off a clock.
+    /// Batches per second, measured.
     pub measured_batches_per_second: Option<f64>,
-    /// Batches in a second, worked out of what was measured.
+    /// Batches per second, computed from measured times.
     pub modelled_batches_per_second: Option<f64>,
     /// Where the number comes from.
     pub basis: Basis,
-    /// Seconds of this epoch that the consumer waited for it; of the step: that it took.
+    /// Seconds of this epoch that the consumer waited for it; for the step, its duration.
     pub seconds: f64,
 }
 
 /// Why an epoch took as long as it did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// Which epoch.
+    /// The epoch.
     pub epoch: u32,
     /// Whether the consumer waited for batches for longer than [`WAITED_SHARE_MIN`] of the time.
     pub is_loading: bool,
-    /// The stage that took most of the time: of loading where that held the consumer up, else the
-    /// batch transform or the step.
+    /// The stage that took most of the time: a stage of loading if the consumer waited, otherwise
+    /// the batch transform or the step.
     pub stage: Stage,
     /// Share of the time in which the consumer waited for a batch; that until the first left out.
     pub waited_share: f64,
     /// Seconds until the first batch.
     pub startup_seconds: f64,
-    /// How many times as fast the epoch would be if every batch were ready when it is asked for,
-    /// by a replay of ready batches; `None` where there was none.
+    /// The speed-up of the epoch if every batch were ready on request, measured by a replay of
+    /// ready batches; `None` without a replay.
     pub measured_gain: Option<f64>,
-    /// The same by the steps of this epoch; `None` where they take no time.
+    /// The same, computed from the steps of this epoch; `None` if they take no time.
     pub modelled_gain: Option<f64>,
     /// Background threads that prepared; 0: the consumer's own.
     pub workers: u32,
-    /// What helps against the slowest stage; `None` where that is the step.
+    /// A remedy for the slowest stage; `None` if that is the step.
     pub advice: Option<Advice>,
     /// The user's function on batches; `None` where there is none.
     pub transform: Option<TransformTime>,
-    /// Steps slowed down by preparation; `None` where a replay did not show it.
+    /// Steps slowed down by preparation; `None` unless a replay showed it.
     pub contention: Option<Contention>,
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
@@ -309,7 +310,7 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
     all.into_iter().flatten().collect()
 }
 
-/// What helps against a slow stage.
+/// A remedy for a slow stage.
 fn advice(stage: Stage, stats: &EpochStats, around: &Surroundings) -> Option<Advice> {
     let has_idle_cores = around.cores > around.workers as usize + 1;
     Some(match stage {

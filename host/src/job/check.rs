@@ -1,4 +1,4 @@
-//! What only shows when a job meets its dataset and this machine, still with file, line and column.
+//! Checks of a job against its dataset and this machine, with file, line and column of a fault.
 
 use super::error::{CAUSE, JobError};
 use super::{Choice, DeviceKind, JobFile};
@@ -38,8 +38,8 @@ impl JobFile {
         }
     }
 
-    /// Refuses a job that its dataset or this machine cannot do, before anything is started.
-    /// Returns what is worth knowing and no fault.
+    /// Refuses a job that cannot run with its dataset or on this machine, before anything is
+    /// started. Returns notices, which are not errors.
     pub fn check(&self) -> Result<Vec<Notice>, Error> {
         self.check_with(&mut |_, _| true)
     }
@@ -58,7 +58,7 @@ impl JobFile {
         Ok(self.check_spool()?)
     }
 
-    /// An error of the loader, put to the key that it is about.
+    /// Attributes an error of the loader to the key that caused it.
     pub fn locate(&self, error: Error) -> Error {
         if let Error::Prepare(PrepareError::Sampler(error)) = &error {
             if self.marks.of_key("sampler").is_none() {

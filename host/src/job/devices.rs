@@ -28,7 +28,7 @@ pub struct DeviceJob {
 /// Where a device of a job comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceKind {
-    /// A process of its own for each strategy.
+    /// A separate process for each strategy.
     Emulated(ServeCommand),
     /// One that somebody started.
     Connect {

@@ -1,4 +1,4 @@
-//! What is wrong with a job file, where, and what would be right.
+//! An error in a job file: its location, the problem and the remedy.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ pub struct JobError {
     pub file: PathBuf,
     /// Line and column of the offending key or value; `None` for the file as a whole.
     pub place: Option<(usize, usize)>,
-    /// Stable name of what is wrong.
+    /// Stable name of the problem.
     pub cause: &'static str,
-    /// What is wrong, naming the key.
+    /// The problem, with the key.
     pub problem: String,
-    /// What helps.
+    /// The remedy.
     pub remedy: Remedy,
 }
 

@@ -1,4 +1,4 @@
-//! Where each value of a job file stands, for faults that show only when the job is to be run.
+//! The location of each value in a job file, for faults that are detected only when the job starts.
 
 use super::table::Source;
 use std::collections::BTreeMap;

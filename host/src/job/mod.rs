@@ -38,15 +38,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A job: what to run and how. Paths are as the process finds them, relative ones having started
-/// at the job file's folder.
+/// A job: what to run and how. Relative paths of the file have been resolved against its folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
     /// Where it was read from.
     pub path: PathBuf,
     /// Folder of the dataset, or several that are served as one.
     pub dataset: DatasetPaths,
-    /// What is done to every sample.
+    /// The operations on every sample.
     pub recipe: Arc<Recipe>,
     /// The columns of a batch, in order, and how pictures of different sizes become one batch.
     /// Default: `image`, or the views of the recipe, and `label`; pictures of one size.
@@ -59,11 +58,11 @@ pub struct JobFile {
     pub seed: u64,
     /// Which samples an epoch has, and in which order. Default: `shuffled`.
     pub sampler: Sampler,
-    /// Whether a last batch that is not full is left out. Default: false.
+    /// Whether a last batch that is not full is dropped. Default: false.
     pub drop_last: bool,
-    /// Who decides. Default: `wrr` with a device, else `host-only`.
+    /// The strategy. Default: `wrr` with a device, else `host-only`.
     pub strategy: StrategyName,
-    /// Recorded epochs to be replayed: none, one for all epochs, or one for each.
+    /// Recorded epochs to replay: none, one for all epochs, or one for each.
     pub replay: Vec<Record>,
     /// The options of every strategy.
     pub options: StrategyOptions,
@@ -71,9 +70,9 @@ pub struct JobFile {
     pub ranks: u32,
     /// Whether a device that has finished its part of an epoch begins the next. Default: false.
     pub run_ahead: bool,
-    /// Whether device batches that every epoch has are kept. Default: false.
+    /// Whether device batches are retained for the next epoch. Default: false.
     pub reuse: bool,
-    /// Which samples are given to the device. Default: those at the end of the order.
+    /// Which batches the device gets. Default: those at the end of the order.
     pub choice: Choice,
     /// Background threads. Default: 0.
     pub workers: u32,
@@ -95,41 +94,41 @@ pub struct JobFile {
     pub profile_batches: u32,
     /// Cores for the threads of the host. Default: all.
     pub host_cores: Option<Vec<usize>>,
-    /// What is done about samples that cannot be read or decoded. Default: `raise`.
+    /// How to handle samples that cannot be read or decoded. Default: `raise`.
     pub on_error: Action,
-    /// Most of them in an epoch. Default: any number.
+    /// Maximum number of damaged samples in an epoch. Default: any number.
     pub errors_max: Option<u64>,
-    /// File to which they are added. Default: none.
+    /// File to which they are appended. Default: none.
     pub quarantine: Option<PathBuf>,
-    /// Whether every sample is checked against a preparation by the host alone. Default: true.
+    /// Whether every sample is compared with a preparation by the host alone. Default: true.
     pub verify: bool,
     /// The devices. Default: none.
     pub devices: Vec<DeviceJob>,
     /// Whether every device can prepare every batch. Default: false, each holds parts of its own.
     pub shared: bool,
-    /// Where device batches land. Default: memory, 256 MiB.
+    /// The spool for device batches. Default: memory, 256 MiB.
     pub spool: SpoolConfig,
-    /// What consumes batches. Default: nothing.
+    /// The consumer of batches. Default: none.
     pub accelerator: AcceleratorJob,
-    /// The plan that the job is; `None` for a job that a user wrote.
+    /// The plan of this job; `None` for a job that a user wrote.
     pub plan: Option<Plan>,
-    /// Where each value stands in the file.
+    /// The location of each value in the file.
     marks: marks::Marks,
 }
 
-/// Which samples are given to the device.
+/// Which batches the device gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// Those at the end of the epoch's order, whatever they cost.
+    /// Those at the end of the epoch's order, regardless of their cost.
     Tail,
-    /// Those where it saves most host time for each second that it takes.
+    /// Those that save the most host time per second of device time.
     Saving,
 }
 
-/// What consumes the batches of a job.
+/// The consumer of the batches of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceleratorJob {
-    /// Nothing: what is measured is the loader alone.
+    /// None: only the loader is measured.
     Null,
     /// Steps that take this long and no CPU.
     Emulated {
@@ -162,14 +161,14 @@ impl JobFile {
         self.options.strategy(name)
     }
 
-    /// Replaces the columns of a batch; errors about them then name no place in the file.
+    /// Replaces the columns of a batch; errors about them then have no location in the file.
     pub fn replace_columns(&mut self, columns: ColumnNames) {
         self.columns = columns.collated(self.columns.collate());
         self.marks.forget("columns");
     }
 
-    /// Replaces how pictures of different sizes become one batch; errors about it then name no
-    /// place in the file.
+    /// Replaces how pictures of different sizes are combined; errors about it then have no location
+    /// in the file.
     pub fn replace_collate(&mut self, collate: Collate) {
         let had_default =
             self.columns == ColumnNames::of_collated(&self.recipe, self.columns.collate());
@@ -180,13 +179,13 @@ impl JobFile {
         self.marks.forget("collate");
     }
 
-    /// Replaces the sampler; errors about it then name no place in the file.
+    /// Replaces the sampler; errors about it then have no location in the file.
     pub fn replace_sampler(&mut self, sampler: Sampler) {
         self.sampler = sampler;
         self.marks.forget("sampler");
     }
 
-    /// Replaces the dataset; errors about it then name no place in the file.
+    /// Replaces the dataset; errors about it then have no location in the file.
     pub fn replace_dataset(&mut self, dataset: DatasetPaths) {
         self.dataset = dataset;
         self.marks.forget("dataset");

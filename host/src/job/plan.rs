@@ -1,5 +1,5 @@
-//! The table `[plan]` of a job that `meetpoint plan` wrote: what the plan was made for and what it
-//! predicts. The other keys of the file are those of any job, and are what is run.
+//! The table `[plan]` of a job that `meetpoint plan` wrote: the recipe and dataset of the plan, and
+//! its predictions. The other keys of the file are those of any job and determine the run.
 
 use super::table::Table;
 use super::values::required;
@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 /// Version of the table; another one is refused.
 pub const PLAN_VERSION: u64 = 1;
 
-/// What a plan says beside the job that it is.
+/// The part of a plan that is not a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The operations of the recipe that it was made for, by [`operations_in_words`].
+    /// The operations of its recipe, by [`operations_in_words`].
     pub operations: Vec<String>,
     /// Hash of that recipe, hexadecimal.
     pub recipe_sha256: String,
-    /// The dataset that it was made for.
+    /// The dataset of the plan.
     pub source: PathBuf,
     /// SHA-256 of the manifest of that dataset, hexadecimal.
     pub source_sha256: String,
     /// Samples of that dataset.
     pub samples: u64,
-    /// What is done once, in advance; `None` where the dataset is used as it is.
+    /// The offline part; `None` if the dataset is used unchanged.
     pub offline: Option<OfflinePlan>,
-    /// What it predicts.
+    /// Its predictions.
     pub predicted: Predicted,
 }
 
@@ -42,7 +42,7 @@ pub struct OfflinePlan {
     pub command: String,
 }
 
-/// What a plan predicts of an epoch after the first. Modelled, never measured.
+/// The predictions of a plan for an epoch after the first. Modelled, never measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Predicted {
     /// Seconds of the first epoch, in which nothing is cached.
@@ -155,9 +155,9 @@ impl Predicted {
 }
 
 impl JobFile {
-    /// Refuses a plan that was made for another recipe or dataset, with the difference, and one
-    /// whose prepared dataset is not there, with the command that makes it. A job without a plan
-    /// has nothing to refuse.
+    /// Refuses a plan for another recipe or dataset with an error that gives the difference, and a
+    /// plan whose prepared dataset does not exist with an error that gives the command to create
+    /// it. A job without a plan always passes.
     pub fn check_plan(&self) -> Result<(), Error> {
         let Some(plan) = &self.plan else { return Ok(()) };
         self.check_plan_recipe(plan)?;

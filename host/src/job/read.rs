@@ -1,4 +1,4 @@
-//! TOML to a job: every word, type and value is checked where it stands.
+//! Reads a job from TOML; every error has the line and column of the offending key or value.
 
 use super::marks::Marks;
 use super::table::{Source, Table};

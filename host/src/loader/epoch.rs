@@ -132,7 +132,7 @@ impl<'l> Epoch<'l> {
         }
     }
 
-    /// What happened so far, from this event on, as in [`EpochStats::events`].
+    /// The events so far, starting with the one at index `first`, as in [`EpochStats::events`].
     pub fn events_from(&self, first: usize) -> Vec<Event> {
         self.loader.driver.ask(|run| run.events_from(first)).unwrap_or_default()
     }

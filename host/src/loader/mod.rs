@@ -45,7 +45,7 @@ const FETCHERS_MAX: usize = 8;
 
 /// A dataset, a recipe and everything that turns them into batches.
 ///
-/// Dropping it stops its threads, ends the link and the device process, and leaves nothing.
+/// Dropping it stops its threads, and ends the link and the device process without leftovers.
 ///
 /// ```
 /// use meetpoint_format::recipe::Recipe;
@@ -269,7 +269,7 @@ impl Loader {
         self.batches
     }
 
-    /// What fixes the content of every batch.
+    /// The inputs that determine the content of every batch.
     pub fn job(&self) -> &Job {
         &self.job
     }
@@ -321,8 +321,8 @@ impl Loader {
         self.config.replay = record;
     }
 
-    /// Begins an epoch. A device that was lost in the one before is opened again, once; where that
-    /// fails, this epoch goes without it and says so in its events.
+    /// Begins an epoch. A device that was lost in the previous epoch is reopened, with one attempt;
+    /// if that fails, this epoch runs without it and reports this in its events.
     pub fn start_epoch(&mut self, epoch: u32) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
         let labels = self.labels(epoch)?;

@@ -27,7 +27,7 @@ pub struct Displacement {
     pub max: u32,
 }
 
-/// An epoch, finished or given up.
+/// An epoch, finished or aborted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EpochStats {
     /// From 0.
@@ -38,7 +38,7 @@ pub struct EpochStats {
     pub is_complete: bool,
     /// Samples consumed.
     pub samples: u64,
-    /// When it began, of the system's monotonic clock.
+    /// When it began, on the system's monotonic clock.
     pub begun_ns: u64,
     /// From the beginning of the epoch to the end of the last step.
     pub duration_ns: u64,
@@ -52,7 +52,7 @@ pub struct EpochStats {
     pub prepare: Quantiles,
     /// Time within it that was spent waiting for reads.
     pub read: Quantiles,
-    /// Time between a batch being handed over and the next being asked for.
+    /// Time between the delivery of a batch and the request for the next.
     pub step: Quantiles,
     /// Time from a device's publish to the batch being ready in host memory.
     pub fetch: Quantiles,
@@ -60,8 +60,8 @@ pub struct EpochStats {
     pub bring: Quantiles,
     /// CPU time of this process, all threads.
     pub host_cpu_ns: u64,
-    /// Highest resident memory of this process since the epoch began (since the process began,
-    /// where the kernel does not allow the mark to be set back).
+    /// Highest resident memory of this process since the epoch began (since the process began, if
+    /// the kernel does not allow a reset).
     pub host_peak_resident_bytes: u64,
     /// Bytes of the dataset and of the spool file that the host read.
     pub host_bytes_read: u64,
@@ -117,7 +117,7 @@ pub struct CacheUse {
 }
 
 impl CacheUse {
-    /// Share of the host's samples that were taken from it; 0 where it prepared none.
+    /// Share of the host's samples that were taken from it; 0 if the host prepared none.
     pub fn hit_share(&self) -> f64 {
         let all = self.hits + self.misses;
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
@@ -217,7 +217,7 @@ pub struct BatchRecord {
     pub source: Preparer,
     /// Number of the device, where a device did.
     pub device: Option<u16>,
-    /// Where it lay when it was ready.
+    /// The memory that contained it when it was ready.
     pub memory: MemoryKind,
     /// Preparation began.
     pub prepare_start_ns: u64,
@@ -225,9 +225,9 @@ pub struct BatchRecord {
     pub prepare_end_ns: u64,
     /// It could be consumed: it was in host memory and checked.
     pub ready_ns: u64,
-    /// It was handed to the consumer.
+    /// It was delivered to the consumer.
     pub consume_ns: u64,
-    /// The consumer asked for the next.
+    /// The consumer requested the next batch.
     pub step_end_ns: u64,
 }
 

@@ -1,11 +1,11 @@
-//! What verification found of a consistency level: values, whose `Display` is the sentence.
+//! Findings of the verification of a consistency level, as values; `Display` is the sentence.
 
 use crate::events::DeviceLabel;
 use crate::stats::Preparer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A fact, and where it holds.
+/// A fact, and the epoch and ranks that it applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The epoch that it is about; `None`: all of them.
@@ -14,7 +14,7 @@ pub struct Finding {
     /// The rank that it is about; `None`: all of them, or the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Number of ranks, where it holds of each of several.
+    /// Number of ranks, if it applies to each of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<u32>,
     /// The fact.
@@ -22,11 +22,11 @@ pub struct Finding {
     pub fact: Fact,
 }
 
-/// Where the tensors come from that a run is compared with.
+/// The source of the tensors with which a run is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reference", rename_all = "snake_case")]
 pub enum Origin {
-    /// A preparation of its own.
+    /// A separate preparation.
     Prepared {
         /// Instruction set of its kernels.
         kernels: String,
@@ -35,7 +35,7 @@ pub enum Origin {
     HostAlone,
 }
 
-/// What was compared, where a level does not hold, or why that is unknown.
+/// What was compared, where a level is violated, or why it was not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are the numbers of the sentence above them")]
@@ -43,7 +43,7 @@ pub enum Origin {
 pub enum Fact {
     /// Each batch was consumed once.
     EachConsumedOnce { batches: u32 },
-    /// Every batch holds the samples that seed, epoch and index give it.
+    /// Every batch has the samples that seed, epoch and index determine.
     SamplesAsGiven,
     /// Every tensor equals that of the reference.
     TensorsEqual {
@@ -58,11 +58,11 @@ pub enum Fact {
     OrderOfRecord { record: String },
     /// The order is ascending.
     OrderAscending { batches: u32 },
-    /// The tensors are those of the random draws of the epoch.
+    /// The tensors have the random parameters of the epoch.
     DrawsOfEpoch,
-    /// Batches were reused from an epoch before, where every epoch has the same.
+    /// Batches were reused from an earlier epoch, since every epoch has the same batches.
     BatchesReused { batches: u32 },
-    /// Each slot carried the number and generation of the epoch.
+    /// Each slot had the number and generation of the epoch.
     SlotsOfEpoch { slots: u32 },
     /// The ranks took equal steps, each from the same kind of source.
     EqualSteps { ranks: u32, steps: u64, of_devices: u64 },
@@ -75,9 +75,9 @@ pub enum Fact {
     NoSuchBatch { batch: u32 },
     /// A batch was not consumed once.
     ConsumedTimes { batch: u32, times: u32 },
-    /// A batch holds other samples.
+    /// A batch contains other samples.
     OtherSamples { batch: u32 },
-    /// A batch is not whole.
+    /// A batch is incomplete.
     NotWhole { batch: u32 },
     /// A tensor differs from that of the reference.
     OtherTensor {
@@ -116,9 +116,9 @@ pub enum Fact {
     NoReferenceSample { sample: u64 },
     /// The record of an epoch has a share that is more than the epoch.
     ShareTooLarge { record: String, batches: u32 },
-    /// The record of an epoch replays nothing.
+    /// The record of an epoch cannot be replayed.
     NotReplayed { record: String, reason: String },
-    /// The run kept no checksums of samples.
+    /// The run recorded no checksums of samples.
     NoChecksums,
     /// Verification was turned off.
     TurnedOff,

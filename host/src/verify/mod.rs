@@ -1,8 +1,8 @@
-//! Which consistency levels a run really gave: what was consumed against a preparation by the host
-//! alone.
+//! Verifies which consistency levels a run satisfied, by comparing the consumed batches with a
+//! preparation by the host alone.
 //!
 //! In reading order: [`Finding`] (what was found), this file (the epochs of one rank), `ranks`
-//! (those of several), `replay` (the order that a record stands for).
+//! (those of several), `replay` (the order that a record determines).
 
 mod finding;
 mod ranks;
@@ -52,7 +52,7 @@ pub enum Verdict {
     },
     /// Claimed by the strategy; this run could not tell.
     NotChecked {
-        /// Why not.
+        /// The cause.
         why: Finding,
     },
     /// Not claimed by the strategy.
@@ -62,7 +62,7 @@ pub enum Verdict {
 /// One level and its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LevelVerdict {
-    /// Which.
+    /// The level.
     pub level: Level,
     /// Its verdict.
     pub verdict: Verdict,

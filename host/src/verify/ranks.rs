@@ -13,7 +13,7 @@ use std::collections::HashSet;
 /// The epochs of one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct RankRuns<'r> {
-    /// What fixes the content of its batches.
+    /// The inputs that determine the content of its batches.
     pub job: &'r Job,
     /// In the order in which they were run.
     pub runs: &'r [EpochStats],

@@ -188,7 +188,7 @@ pub(super) enum Fault {
     TooFar,
     /// A value too large.
     TooLarge,
-    /// A symbol that means nothing in this kind of scan.
+    /// A symbol without meaning in this kind of scan.
     NoMeaning,
     /// The data end inside a block.
     Overrun,

@@ -20,8 +20,8 @@ pub enum Spacing {
 
 /// The entry points of a file, as bytes for the dataset's column.
 ///
-/// `None` for a file that is not a sequential JPEG with one scan: there is no place to begin in it.
-/// The whole file is decoded, so that a damaged one is an error.
+/// `None` for a file that is not a sequential JPEG with one scan, in which decoding cannot start in
+/// the middle. The whole file is decoded, so that a damaged one is an error.
 pub fn entry_points(file: &[u8], spacing: Spacing) -> Result<Option<Vec<u8>>, Error> {
     entry_points_until(file, spacing, &Interrupt::default())
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a coefficient form: damaged bytes are data, not a panic.
+//! Errors of a coefficient form: damaged bytes are data and never cause a panic.
 
 /// A coefficient form that cannot be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum FormError {
     Damaged {
         /// Offset in the stored bytes.
         offset: usize,
-        /// What is wrong there.
+        /// The problem.
         reason: &'static str,
     },
     /// The stored bytes have an earlier version of the layout, which is no longer supported.
@@ -40,7 +40,7 @@ pub enum FormError {
         /// What does not fit.
         reason: &'static str,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("interrupted")]
     Interrupted,
     /// Rows, columns or buffers that do not fit the picture.

@@ -1,4 +1,5 @@
-//! What a decoder must know of a picture before its coefficients: size, components, tables.
+//! The properties of a picture that a decoder needs before its coefficients: size, components,
+//! tables.
 
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
@@ -7,7 +8,7 @@ use crate::{Coefficients, QuantTable};
 use arrayvec::ArrayVec;
 
 pub use crate::frame::COMPONENTS_MAX;
-/// What the components mean.
+/// The colour space of the components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Colour {
@@ -34,14 +35,14 @@ pub struct FormComponent {
     pub quant_table: u8,
 }
 
-/// What a decoder must know of a picture before its coefficients.
+/// The properties of a picture that a decoder needs before its coefficients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Columns of pixels, 1..=65535.
     pub width: u32,
     /// Rows of pixels, 1..=65535.
     pub height: u32,
-    /// What the components mean.
+    /// The colour space of the components.
     pub colour: Colour,
     /// Components, 1..=4 of them. A single one always has sampling 1x1 here: its MCU is one block.
     pub components: ArrayVec<FormComponent, COMPONENTS_MAX>,

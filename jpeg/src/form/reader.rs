@@ -25,7 +25,7 @@ pub struct RowScratch {
     decoded: compact::Decoded,
     /// A copy of a row that has too few readable bytes after it.
     padded: Vec<u8>,
-    /// Where each row ends in the stored bytes.
+    /// The end of each row in the stored bytes.
     row_ends: Vec<usize>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> FormReader<'a> {
         self.form
     }
 
-    /// What a decoder must know before the coefficients.
+    /// The properties that a decoder needs before the coefficients.
     pub fn frame(&self) -> &Frame {
         &self.frame
     }
@@ -95,7 +95,7 @@ impl<'a> FormReader<'a> {
         &self.bytes[self.rows_start + self.rows_bytes()..]
     }
 
-    /// Where the bytes of a row of MCUs are in the stored bytes.
+    /// The position of a row of MCUs in the stored bytes.
     pub fn row_range(&self, mcu_row: u32) -> Option<Range<usize>> {
         let row = mcu_row as usize;
         let end = self.rows_start + self.scratch.row_ends.get(row)?;

@@ -4,7 +4,7 @@
 //! transforms to 4x4, 2x2 and 1x1 samples). Each agrees with
 //! libjpeg-turbo as it runs on x86-64 with SIMD for every coefficient and every table, those
 //! included that no encoder writes: products are cut to 16 bits, sums of two rows wrap, what leaves
-//! the first pass is clamped to 16 bits. The C code of libjpeg computes such blocks otherwise.
+//! the first pass is clamped to 16 bits. The C code of libjpeg computes such blocks differently.
 
 mod islow;
 mod scaled;

@@ -57,7 +57,7 @@ impl<'a> Lenient<'a> {
         &self.markers.frame
     }
 
-    /// What the components mean.
+    /// The colour space of the components.
     pub(super) fn colours(&self) -> Colours {
         Colours::guess(&self.markers.frame, self.markers.jfif, self.markers.adobe)
     }

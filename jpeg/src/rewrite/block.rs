@@ -1,4 +1,4 @@
-//! What the block encoders share: sizes of values and DC predictions.
+//! The common parts of the block encoders: sizes of values and DC predictions.
 
 use super::plan::OutOfRange;
 use super::sink::Sink;

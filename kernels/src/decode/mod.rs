@@ -1,10 +1,9 @@
-//! The seam that every decoder stands behind: encoded bytes and a region in, pixels out, in RGB or
-//! grey, whole or as a stream of stripes.
+//! The common interface of all decoders: encoded bytes and a region in, pixels out, in RGB or grey,
+//! whole or as a stream of stripes.
 //!
-//! What comes out is what Pillow's `Image.open(..).convert("RGB")` gives, or `convert("L")`; the
-//! grey of a JPEG is libjpeg's, Pillow's `draft("L", None)`. But this is stricter: a picture that
-//! breaks off is an error and never a grey area, unless the options ask for libjpeg's own way with
-//! a damaged JPEG.
+//! The pixels are those of Pillow's `Image.open(..).convert("RGB")`, or `convert("L")`; the grey of
+//! a JPEG is libjpeg's, Pillow's `draft("L", None)`. But this is stricter: a truncated picture is
+//! an error and never a grey area, unless the options request libjpeg's handling of a damaged JPEG.
 
 #[cfg(test)]
 mod hostile;
@@ -53,7 +52,7 @@ pub enum ImageFormat {
     Bmp,
     Gif,
     Tiff,
-    /// PGM and PPM in binary: raw pixels behind a short header.
+    /// PGM and PPM in binary: raw pixels after a short header.
     Pnm,
 }
 
@@ -107,7 +106,7 @@ impl ImageFormat {
     }
 }
 
-/// What the header says.
+/// The properties in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageInfo {
     /// Container.
@@ -164,7 +163,7 @@ pub struct Decoder {
     tiff: TiffDecoder,
     /// Samples in the picture's own colour space, where that is not RGB.
     scratch: Vec<u8>,
-    /// The whole picture, where a decoder gives no less, and a stripe of it.
+    /// The whole picture, if a decoder cannot return less, and a stripe of it.
     picture: Picture,
     stripe: Planes,
 }
@@ -248,7 +247,7 @@ impl Decoder {
     }
 
     /// Decodes a region, which must lie inside and hold pixels, in stripes from top to bottom that
-    /// are as wide as it is. After an error, what stripes have come are of no use.
+    /// are as wide as it is. After an error, discard the stripes that were passed.
     pub fn decode_stripes(
         &mut self,
         encoded: Encoded<'_>,
@@ -384,8 +383,8 @@ pub(crate) fn keep(picture: &mut Picture, region: Region) {
     picture.set_size(region.width, region.height);
 }
 
-/// Exif orientation that decoding leaves to the caller, 1..=8; 1 (as it is) where the picture has
-/// none. Only a JPEG, in either form, has one: a TIFF is decoded upright.
+/// Exif orientation that decoding leaves to the caller, 1..=8; 1 (upright) if the picture has none.
+/// Only a JPEG, in either form, has one: a TIFF is decoded upright.
 pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
     match ImageFormat::of(encoded) {
         Some(ImageFormat::Jpeg | ImageFormat::Coefficients) => Ok(jpeg::orientation(encoded)?),

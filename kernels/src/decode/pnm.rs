@@ -2,8 +2,8 @@
 //!
 //! The header is the magic number, width, height and largest value as decimal numbers, separated by
 //! white space and comments from `#` to the end of the line; one character of white space follows,
-//! then the pixels, row by row (<https://netpbm.sourceforge.net/doc/ppm.html>). As in Pillow, what
-//! lies behind the pixels is ignored. A largest value other than 255 is an error.
+//! then the pixels, row by row (<https://netpbm.sourceforge.net/doc/ppm.html>). As in Pillow, bytes
+//! after the pixels are ignored. A largest value other than 255 is an error.
 
 use super::{ImageFormat, Picture};
 use crate::{Error, Interrupt};

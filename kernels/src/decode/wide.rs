@@ -1,7 +1,8 @@
 //! Pictures whose pixels are not three bytes: with alpha, of 16 bits, of floats.
 //!
 //! Alpha is that of Pillow's `convert("RGBA")`. Of 16 bits and floats the numbers are those of the
-//! file. A file of other numbers than the mode has is an error: nothing is widened or cut.
+//! file. A file with another element type than that of the mode is an error: values are neither
+//! widened nor truncated.
 
 use super::{Decoder, Encoded, ImageFormat, check_bytes, check_size, other, pnm, probe};
 use crate::Error;

@@ -1,4 +1,4 @@
-//! How rows go through a resizer, for each combination of its two axes.
+//! Passes rows through a resizer, for each combination of its two axes.
 
 use super::axis::Kind;
 use super::coefficients::OUTSIDE;

@@ -1,13 +1,14 @@
 //! Resizing with Pillow's filters, bit-identical to `Image.resize(size, resample, box)`, as a
 //! stream: rows in, rows out, never a whole picture.
 //!
-//! Two passes, one along the rows and one along the columns, each rounding to uint8, so that their
-//! order shows. It is that of Pillow 13: along the rows first, unless the other takes away many
-//! more rows. (Earlier versions always went along the rows first; where the order differs, so do
-//! some values, by 1 as a rule.) A pass that would change nothing is left out. Sources:
-//! `Resample.c` of Pillow's libImaging, and `Geometry.c` for the nearest pixel.
+//! There are two passes, one along the rows and one along the columns, each rounding to uint8, so
+//! their order affects the result. It is that of Pillow 13: along the rows first, unless the other
+//! pass removes many more rows. (Earlier versions always processed the rows first; where the order
+//! differs, some values differ, usually by 1.) A pass that would change nothing is skipped.
+//! Sources: `Resample.c` of Pillow's libImaging, and `Geometry.c` for the nearest pixel.
 //!
-//! In reading order: [`Resize`] (what is wanted), `coefficients` and `axis` (what each axis does),
+//! In reading order: [`Resize`] (the request), `coefficients` and `axis` (the weights of each
+//! axis),
 //! [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the arithmetic),
 //! `exact` (the same for numbers that a byte does not hold), and `avx2`, which machines with
 //! AVX-512 take as well; on AArch64 the compiler makes vectors of the portable loops.
@@ -48,15 +49,15 @@ const BATCH: usize = 4;
 /// The part of a picture that a resize maps to the output: left, top, right, bottom in pixels.
 pub type SourceBox = [f32; 4];
 
-/// What to make of a picture.
+/// A resize of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resize {
     /// Columns of the picture, not 0.
     pub from_width: u32,
     /// Rows of the picture, not 0.
     pub from_height: u32,
-    /// Part of the picture that is mapped; all of it for `None`. It must lie inside. Pixels around
-    /// it still count where the filter reaches them, as in Pillow; to resize a crop, give the
+    /// Part of the picture to resize; all of it for `None`. It must be inside the picture. Pixels
+    /// around it are used if the filter reaches them, as in Pillow; to resize a crop, give the
     /// crop's size as the picture's.
     pub source: Option<SourceBox>,
     /// Columns of the result, not 0.
@@ -65,7 +66,7 @@ pub struct Resize {
     pub height: u32,
     /// Filter.
     pub filter: Filter,
-    /// Part of the result that is wanted, not empty; all of it for `None`.
+    /// Requested part of the result, not empty; all of it for `None`.
     pub window: Option<Region>,
 }
 
@@ -93,15 +94,15 @@ impl Resize {
     }
 }
 
-/// What comes out: the row's index in the window, and the row.
+/// Receives the result: the row's index in the window, and the row.
 pub type RowSink<'a> = dyn FnMut(usize, Row<'_>) + 'a;
 
 /// Resizes pictures one after another, reusing its memory.
 ///
 /// [`Resizer::begin`] says which region of the picture it needs; [`Resizer::feed`] takes exactly
-/// that region, cut into stripes anywhere, and gives the rows of the window from top to bottom,
-/// each as soon as it can be made. When the last row of the region has been fed, all have been
-/// given.
+/// that region, cut into stripes anywhere, and returns the rows of the window from top to bottom,
+/// each as soon as possible. All rows have been returned when the last row of the region has been
+/// fed.
 #[derive(Debug)]
 pub struct Resizer {
     passes: Passes,
@@ -168,7 +169,7 @@ impl Resizer {
         self.planes = if is_grey { 1 } else { 3 };
     }
 
-    /// Makes ready for a picture. Returns the region of it that is to be fed.
+    /// Prepares for a picture. Returns the region of it that must be fed.
     pub fn begin(&mut self, resize: &Resize) -> Region {
         let [across, down] = resize.spans();
         self.across.prepare(self.passes.cpu, resize.filter, &across);
@@ -188,7 +189,7 @@ impl Resizer {
         self.needed
     }
 
-    /// What [`Resizer::begin`] returned.
+    /// The region that [`Resizer::begin`] returned.
     pub fn needed(&self) -> Region {
         self.needed
     }

@@ -376,7 +376,7 @@ impl SamplePreparer {
         if got == expected { Ok(()) } else { Err(Error::OutputSize { got, expected }) }
     }
 
-    /// Prepares a sample into a tensor of its own, for recipes whose output shape may vary.
+    /// Prepares a sample into a new tensor, for recipes whose output shape may vary.
     ///
     /// # Panics
     ///

@@ -11,10 +11,10 @@ use crate::tensor::convert_elements;
 use meetpoint_format::recipe::{Layout, TensorSpec};
 
 impl SamplePreparer {
-    /// Applies the operations of the recipe from the number `first` on to what those before it
-    /// gave: the tensor that a preparer of a recipe of only those prepares. Numbers count
-    /// operations from 0, each before those that it contains. The result has the same bits
-    /// as that of the whole recipe, random parameters included.
+    /// Applies the operations of the recipe from the number `first` on to the result of those
+    /// before it: the tensor that a preparer of a recipe of only those prepares. Numbers count
+    /// operations from 0, each before those that it contains. The result has the same bits as that
+    /// of the whole recipe, random parameters included.
     ///
     /// Two things can make it differ. Operations before `first` that look ahead
     /// ([`meetpoint_format::recipe::Operation::looks_ahead`]) give something else without those

@@ -1,4 +1,5 @@
-//! Where a user cuts a recipe: by a number, by the name of an operation, or by that of a point.
+//! The cut of a recipe that a user selects: by a number, by the name of an operation, or by that of
+//! a point.
 
 use crate::enumerate::materialization_points;
 use crate::vocabulary::{Form, Point};

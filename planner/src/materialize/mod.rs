@@ -39,7 +39,7 @@ pub use cut::{CutError, find_cut};
 /// Most bytes of prepared samples that wait to be written; a single sample may have more.
 const BYTES_AHEAD_MAX: u64 = 256 << 20;
 
-/// What is prepared, and how it is stored.
+/// The operations to execute, and how their results are stored.
 #[derive(Debug, Clone)]
 pub struct PrepareOptions {
     /// Where the recipe is cut.
@@ -52,7 +52,7 @@ pub struct PrepareOptions {
     pub force: bool,
     /// Resume the same command if it was killed or stopped.
     pub resume: bool,
-    /// What to do about samples that cannot be read or decoded.
+    /// How to handle samples that cannot be read or decoded.
     pub on_error: OnError,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
@@ -86,7 +86,7 @@ impl PrepareOptions {
     }
 }
 
-/// What was prepared.
+/// The prepared dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PrepareSummary {
     /// The dataset.
@@ -152,7 +152,7 @@ impl<'a> Maker<'a> {
         Ok(Self { preparer, point, codec: *codec, jpeg_quality: *jpeg_quality })
     }
 
-    /// What is stored of a sample.
+    /// The stored form of a sample.
     fn make(&mut self, dataset: &Dataset, sample: u64) -> Result<Vec<u8>, Error> {
         // Deterministic: no random parameter depends on the id.
         let id = SampleId { seed: 0, epoch: 0, sample };

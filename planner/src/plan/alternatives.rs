@@ -33,11 +33,11 @@ pub struct CacheChoice {
 /// A plan that is considered.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Alternative {
-    /// What is stored.
+    /// The stored form.
     pub point: Point,
     /// Compression of each stored sample.
     pub codec: Codec,
-    /// Whether the dataset is used as it is.
+    /// Whether the dataset is used unchanged.
     pub is_as_it_is: bool,
     /// The application cache; `None` without one.
     pub cache: Option<CacheChoice>,
@@ -45,7 +45,7 @@ pub struct Alternative {
     pub workers: u32,
     /// Batches prepared ahead per worker.
     pub prefetch: u32,
-    /// Who decides who prepares.
+    /// The strategy.
     #[serde(serialize_with = "name")]
     pub strategy: StrategyName,
 }

@@ -12,12 +12,12 @@ pub const TIE: f64 = 0.005;
 /// Numbers of batches ahead per worker that are tried.
 const PREFETCHES: [u32; 3] = [PREFETCH, 4, 8];
 
-/// An alternative, and what it comes to.
+/// An alternative, and its predicted results.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Weighed {
     /// The plan.
     pub alternative: Alternative,
-    /// What it comes to.
+    /// The predicted results.
     pub outlook: Outlook,
     /// Seconds or joules until the last epoch has ended.
     pub cost: f64,
@@ -50,14 +50,14 @@ pub enum RefusedBecause {
 pub struct Refused {
     /// The plan.
     pub alternative: Alternative,
-    /// What it would come to.
+    /// The predicted results.
     pub outlook: Outlook,
     /// Why it is not considered.
     #[serde(flatten)]
     pub because: RefusedBecause,
 }
 
-/// What would make another plan the best; `index` is its place in [`Chosen::ranked`] or
+/// A change that would make another plan the best; `index` is its position in [`Chosen::ranked`] or
 /// [`Chosen::refused`].
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
@@ -115,7 +115,7 @@ pub struct Chosen {
     pub refused: Vec<Refused>,
     /// The best that differs in what is stored, cached or run by whom; of the ranked.
     pub runner_up: Option<usize>,
-    /// The best that uses the dataset as it is, without cache and device; of the ranked.
+    /// The best ranked alternative that uses the dataset unchanged, without cache and device.
     pub nothing_offline: Option<usize>,
     /// The best that prepares as many operations as can be; of the ranked.
     pub everything_offline: Option<usize>,
@@ -123,7 +123,7 @@ pub struct Chosen {
     pub with_device: Option<usize>,
     /// Whether the lead over the runner-up exceeds the errors of both.
     pub is_certain: bool,
-    /// What would change the choice.
+    /// Changes that would lead to another choice.
     pub changes: Vec<Change>,
 }
 

@@ -1,9 +1,9 @@
-//! Why there is no plan.
+//! Why no plan can be made.
 
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, known};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 
-/// Why there is no plan.
+/// Why no plan can be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// No epochs.
@@ -41,15 +41,15 @@ pub enum PlanError {
         key: String,
         /// As it was given.
         value: String,
-        /// What it takes.
+        /// The values that it takes.
         expected: String,
     },
     /// No measured strategy has the fixed values.
     #[error("the profile has no measurement of {what}")]
     NotMeasured {
-        /// What was fixed.
+        /// The fixed value.
         what: String,
-        /// What was measured.
+        /// The measured values.
         measured: Vec<String>,
     },
     /// A strategy that needs a device, without one.
@@ -58,7 +58,7 @@ pub enum PlanError {
         /// Its name.
         strategy: String,
     },
-    /// A fixed cache for a recipe of which nothing can be cached.
+    /// A fixed cache for a recipe without an operation that can be cached.
     #[error(
         "a cache of {} is fixed, and no operation of the recipe can be cached",
         show_bytes(*bytes)

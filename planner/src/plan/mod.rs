@@ -1,14 +1,14 @@
-//! One plan for both cuts: what is prepared once, offline, and who runs the rest.
+//! One plan for both decisions: what is prepared once, offline, and who runs the rest.
 //!
 //! The measurements of a profile give the time of a batch for each stored form and number of
-//! threads. The scheduler that ships is run in virtual time with these times, for each strategy,
-//! and the plan that finishes its epochs first, or with the fewest joules, is chosen within the
-//! limits of storage and memory. Its results are facts; [`explain`] turns them into sentences.
+//! threads. The real scheduler runs in virtual time with these times, for each strategy, and the
+//! plan that finishes its epochs first, or with the fewest joules, is chosen within the limits of
+//! storage and memory. Its results are facts; [`explain`] turns them into sentences.
 //!
-//! In reading order: this file (what is asked for), [`Pins`] (values that the user fixed),
-//! [`alternatives`] (what is considered), [`model`] (what each would take), [`mod@choose`] (the
-//! choice, the runner-up, and what would change it), [`explain`] (sentences), [`mod@write`] (the
-//! file), [`PlanError`].
+//! In reading order: this file (the request), [`Pins`] (values that the user fixed),
+//! [`alternatives`], [`model`] (predictions for each alternative), [`mod@choose`] (the choice, the
+//! runner-up, and changes that would lead to another choice), [`explain`] (sentences),
+//! [`mod@write`] (the file), [`PlanError`].
 
 pub mod alternatives;
 pub mod choose;
@@ -31,7 +31,7 @@ use meetpoint_format::dataset;
 use meetpoint_prepare::Dataset;
 use meetpoint_sim::power::PowerModel;
 
-/// What the best plan is measured by.
+/// The quantity to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aim {
@@ -59,7 +59,7 @@ impl Aim {
 pub struct DeviceModel {
     /// Speed of its thread that prepares, as a share of a core of this machine.
     pub cpu_ratio: f64,
-    /// Bytes per second that it reads; `None`: reads take no time of their own.
+    /// Bytes per second that it reads; `None`: reads take no additional time.
     pub read_bytes_per_second: Option<u64>,
     /// Bytes per second that it writes to its spool.
     pub write_bytes_per_second: Option<u64>,
@@ -71,12 +71,12 @@ pub struct DeviceModel {
     pub spool_slots: u32,
 }
 
-/// What is planned for.
+/// The request for a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Epochs to finish, at least 1.
     pub epochs: u32,
-    /// What the best is measured by.
+    /// The quantity to minimise.
     pub aim: Aim,
     /// Most bytes that may be stored besides the dataset; `None`: any.
     pub storage_limit: Option<u64>,

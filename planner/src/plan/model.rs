@@ -1,4 +1,5 @@
-//! What an alternative comes to: the scheduler that ships, in virtual time, with measured times.
+//! Predicts the results of an alternative: runs the real scheduler in virtual time, with measured
+//! times.
 //!
 //! Everything here is modelled. Its inputs were measured by a profile.
 
@@ -18,7 +19,7 @@ const DEVICE_READS: f64 = 32.0;
 /// Seed of a simulation; times are constant, so only ties depend on it.
 const SEED: u64 = 0;
 
-/// What one epoch comes to.
+/// The predicted results of one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct EpochOutlook {
     /// Its duration.
@@ -37,7 +38,7 @@ pub struct EpochOutlook {
     pub device_batches: f64,
 }
 
-/// What an alternative comes to.
+/// The predicted results of an alternative.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Outlook {
     /// Seconds to prepare and store, before the first epoch.
@@ -50,7 +51,7 @@ pub struct Outlook {
     pub first: EpochOutlook,
     /// Each later epoch.
     pub later: EpochOutlook,
-    /// Relative error of the epochs at the confidence asked for; `None` after a single run.
+    /// Relative error of the epochs at the requested confidence; `None` after a single run.
     pub relative_off: Option<f64>,
     /// Joules of offline part, first and later epoch, by the power model.
     pub joules: [f64; 3],
@@ -145,7 +146,7 @@ fn rates(results: &[Measured], alternative: &Alternative) -> Option<(Rate, Rate)
     Some((first, later))
 }
 
-/// What an alternative comes to.
+/// The predicted results of an alternative.
 pub fn outlook(
     results: &[Measured],
     request: &Request,

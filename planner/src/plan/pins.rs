@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// The values that can be fixed; `None`: chosen by the planner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Pins {
-    /// What is stored, by the name of its point.
+    /// The stored form, by the name of its point.
     pub stored: Option<String>,
     /// Compression of each stored sample.
     pub codec: Option<Codec>,
@@ -19,7 +19,7 @@ pub struct Pins {
     pub workers: Option<u32>,
     /// Batches prepared ahead per worker.
     pub prefetch: Option<u32>,
-    /// Who decides who prepares.
+    /// The strategy.
     #[serde(serialize_with = "name")]
     pub strategy: Option<StrategyName>,
 }

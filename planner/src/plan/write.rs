@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Widest line of a comment.
 const COLUMNS: usize = 100;
 
-/// What a plan was made for.
+/// The inputs of a plan.
 #[derive(Debug, Clone)]
 pub struct Origin<'a> {
     /// The dataset.
@@ -61,7 +61,7 @@ fn comment(to: &mut String, sentence: &str) {
     to.push('\n');
 }
 
-/// The folder of the prepared dataset: beside the source.
+/// The folder of the prepared dataset: next to the source.
 pub fn prepared_path(source: &Path, chosen: &Chosen) -> PathBuf {
     let best = &chosen.best().alternative;
     let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -72,7 +72,8 @@ pub fn prepared_path(source: &Path, chosen: &Chosen) -> PathBuf {
     source.with_file_name(format!("{stem}.{}{codec}.set", best.point))
 }
 
-/// The command that makes the stored form of the best plan; `None` where nothing is made.
+/// The command that creates the stored form of the best plan; `None` if the dataset is used
+/// unchanged.
 pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
     let best = &chosen.best().alternative;
     if best.is_as_it_is {
@@ -97,7 +98,7 @@ pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
     })
 }
 
-/// What the best plan predicts, as a job has it.
+/// The predictions of the best plan, in the form of a job.
 pub fn predicted(request: &Request, chosen: &Chosen) -> Predicted {
     let best = chosen.best();
     let outlook = &best.outlook;

@@ -1,7 +1,7 @@
 //! Cold runs: samples are read by a storage engine, directly from the drive, many at once.
 //!
-//! The same engine with the same depth reads for a loader, so that a cold figure is what a run
-//! achieves. It needs no privilege: O_DIRECT goes past the page cache.
+//! A loader reads with the same engine and depth, so cold figures are those of a run. This needs no
+//! privilege: O_DIRECT bypasses the page cache.
 
 use super::store::{Record, Store};
 use crate::Error;
@@ -28,7 +28,7 @@ pub(super) type Each<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Error>;
 pub(super) struct DirectReader<'a> {
     store: &'a Store,
     engine: Box<dyn Engine>,
-    /// The file of all samples; `None` where each has a file of its own.
+    /// The file of all samples; `None` if each has a separate file.
     shared: Option<FileId>,
     free: Vec<AlignedBuffer>,
     completions: Vec<Completion>,

@@ -1,4 +1,5 @@
-//! What a run used: processor time, context switches, memory, bytes from the drive, energy.
+//! The resources that a run used: processor time, context switches, memory, bytes from the drive,
+//! energy.
 
 use meetpoint_host::energy::{Meters, Recorder};
 use rustix::time::{ClockId, clock_gettime};

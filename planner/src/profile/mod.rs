@@ -62,7 +62,7 @@ pub enum Samples {
     Widening,
 }
 
-/// What is measured, and how.
+/// The options of the measurement.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Codecs and numbers of threads.
@@ -75,11 +75,11 @@ pub struct Options {
     pub seed: u64,
     /// Folder for temporary files.
     pub folder: PathBuf,
-    /// What the best is chosen by.
+    /// The goal of the decision.
     pub goal: Goal,
 }
 
-/// What was measured, and what follows.
+/// The measurements and the decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// Every strategy, in the order of [`crate::enumerate()`].
@@ -96,7 +96,7 @@ pub struct Profile {
     pub no_meters: Option<String>,
 }
 
-/// How far a profile is.
+/// The progress of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Stored forms that were measured in this round.

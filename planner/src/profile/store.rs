@@ -149,7 +149,7 @@ impl Store {
         }
     }
 
-    /// The file of all samples; `None` where each has a file of its own.
+    /// The file of all samples; `None` if each has a separate file.
     pub(super) fn shared_path(&self) -> Option<&Path> {
         match &self.files {
             Files::One { path, .. } => Some(path),

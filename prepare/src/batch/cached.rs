@@ -1,4 +1,4 @@
-//! One thread's use of an application cache: what it takes from it, and what it adds.
+//! One thread's use of an application cache: lookups and insertions.
 
 use super::{CpuPreparer, InHand, nanoseconds, of_one};
 use crate::Error;
@@ -19,14 +19,14 @@ use std::time::Instant;
 /// Prepares samples from a cache, and those that are added to it.
 pub(super) struct CachedSamples {
     cache: Arc<SampleCache>,
-    /// Number of the first operation behind the cached ones, counting those that others contain.
+    /// Number of the first operation after the cached ones; operations inside others are counted.
     first: usize,
-    /// What the cached operations give.
+    /// The result type of the cached operations.
     result: SampleType,
     /// Executes these operations.
     beginning: SamplePreparer,
     content: Vec<u8>,
-    /// Whether the last sample that was added or not was a damaged JPEG, filled in.
+    /// Whether the last offered sample was a damaged JPEG with missing data filled in.
     is_filled_in: bool,
 }
 

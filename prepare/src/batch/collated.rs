@@ -1,5 +1,5 @@
-//! Pictures of different sizes in a batch, and the masks that move with them: their sizes as they
-//! arrive, and the columns that they become.
+//! Pictures of different sizes in a batch, and their masks: collects their sizes and builds the
+//! columns.
 
 use meetpoint_format::column::{AXES_MAX, BatchColumns, Collate, Column, ColumnSource, VARIES};
 use meetpoint_format::recipe::{Recipe, TargetKind, TensorSpec};

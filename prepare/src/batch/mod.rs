@@ -1,8 +1,8 @@
-//! One thread's means of preparing batches: an engine, a preparer, and buffers that it reuses.
+//! Prepares batches in one thread, with an engine, a preparer, and reused buffers.
 //!
-//! In reading order: this file (reading ahead, decoding), `pictures` (where the images of a sample
-//! lie), `cached` (samples in memory), `table` (columns beside the images), `collated` (pictures of
-//! different sizes), `damaged` (damaged samples).
+//! In reading order: this file (reading ahead, decoding), `pictures` (the positions of the images
+//! of a sample), `cached` (samples in memory), `table` (the columns other than images), `collated`
+//! (pictures of different sizes), `damaged` (damaged samples).
 
 mod cached;
 mod collated;
@@ -38,11 +38,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
 
-/// Most bytes of images that are being read or wait to be decoded; one image may be longer.
+/// Maximum bytes of images that are being read or wait to be decoded; a single image may be longer.
 pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
-/// Most reads in flight, however deep the engine is.
+/// Maximum number of reads in flight, whatever the engine's depth.
 pub const READS_MAX: usize = 64;
-/// How long nothing may arrive before reading counts as failed.
+/// Time without a completed read after which reading fails.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long reads may take to come back after an error or a batch given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -114,13 +114,13 @@ pub struct CpuPreparer {
     spec: TensorSpec,
     pictures: Pictures,
     table: Table,
-    /// The order of the epoch that was last asked for.
+    /// The order of the last requested epoch.
     order: Option<(u32, EpochOrder)>,
-    /// The samples of the batch in hand, in batch order.
+    /// The samples of the current batch, in batch order.
     samples: Vec<(u64, SampleLocation)>,
     /// The key of the random parameters of each.
     keys: Vec<u64>,
-    /// What was damaged of the batch in hand, by position.
+    /// The damaged samples of the current batch, by position.
     replacements: Vec<Replacement>,
     pool: BufferPool,
     completions: Vec<Completion>,
@@ -153,7 +153,7 @@ impl InHand<'_> {
 impl CpuPreparer {
     /// Opens the parts with `engine`. Reads are kept in flight up to the engine's depth.
     ///
-    /// Where the recipe decodes regions, the dataset keeps entry points from now on, in at most
+    /// If the recipe decodes regions, the dataset caches entry points from now on, in at most
     /// [`ENTRY_POINTS_BYTES_MAX`] for all of its preparers together.
     pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
         let collate = job.columns.collate();
@@ -210,8 +210,8 @@ impl CpuPreparer {
         self.cached = Some(cached);
     }
 
-    /// Shape of each picture of a sample; of the first view, where the recipe has views. Height and
-    /// width are 0 where pictures may have different sizes.
+    /// Shape of each picture of a sample; of the first view, if the recipe has views. Height and
+    /// width are 0 if pictures may have different sizes.
     pub fn spec(&self) -> TensorSpec {
         self.spec
     }

@@ -1,4 +1,4 @@
-//! Where the pictures of a sample lie in the memory of a batch: a column of them, or one for each
+//! The positions of the pictures of a sample in the memory of a batch: one column, or one for each
 //! view.
 
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};

@@ -1,5 +1,5 @@
-//! The columns of the batch in hand beside its images: values are staged as samples arrive, and
-//! written behind the images when the batch is complete.
+//! The columns of the current batch other than images: values are staged as samples arrive, and
+//! written after the images when the batch is complete.
 
 use super::collated::Collated;
 use crate::{BatchMemory, Dataset, Error};
@@ -18,13 +18,13 @@ use std::sync::Arc;
 pub(super) struct Table {
     columns: Arc<BatchColumns>,
     targets: Vec<Target>,
-    /// What labels become, where they do not stay numbers.
+    /// The conversion of labels to rows, if the recipe has one.
     soft_labels: Option<SoftLabels>,
     /// Where pictures may have different sizes.
     collated: Option<Collated>,
     /// Values of the columns that are read from the dataset, by column.
     staged: Vec<Staged>,
-    /// The sample that each position holds; `None` for one that was left out.
+    /// The sample at each position; `None` for a skipped one.
     held_at: Vec<Option<Held>>,
 }
 
@@ -39,9 +39,9 @@ struct Target {
     further: usize,
     /// Index of its column of the batch, if it is one.
     own: Option<usize>,
-    /// Columns of the batch that lose the rows of boxes that are left out.
+    /// Columns of the batch from which the rows of dropped boxes are removed.
     filtered: Vec<usize>,
-    /// The stored value of the sample in hand.
+    /// The stored value of the current sample.
     value: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Why there is no application cache.
+//! Why an application cache cannot be used.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::recipe::CutRefusal;
@@ -6,10 +6,10 @@ use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_storage::MemoryLimit;
 use std::path::PathBuf;
 
-/// Why there is no application cache.
+/// Why an application cache cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// More than this process may use.
+    /// The budget exceeds the memory of this process.
     #[error(
         "a cache of {} and {} for batches exceed {}",
         show_bytes(*bytes),
@@ -19,12 +19,12 @@ pub enum CacheError {
     TooLarge {
         /// The budget.
         bytes: u64,
-        /// What is promised to something else.
+        /// Memory that is reserved for other purposes.
         others_bytes: u64,
-        /// What this process may use.
+        /// The memory that this process may use.
         limit: MemoryLimit,
     },
-    /// Not even one sample fits.
+    /// The budget does not fit a single sample.
     #[error(
         "a cache of {} holds no sample: its index of {samples} samples and one block take {}",
         show_bytes(*bytes),
@@ -33,7 +33,7 @@ pub enum CacheError {
     TooSmall {
         /// The budget.
         bytes: u64,
-        /// The smallest that works.
+        /// The smallest sufficient budget.
         least: u64,
         /// Samples of the dataset.
         samples: u64,
@@ -58,22 +58,22 @@ pub enum CacheError {
     /// A number of operations outside of the recipe.
     #[error("samples are cached after {least} to {most} operations of this recipe, not {asked}")]
     Operations {
-        /// Asked for.
+        /// The requested value.
         asked: usize,
         /// Least.
         least: usize,
-        /// Most.
+        /// The limit.
         most: usize,
     },
     /// Operations after which samples cannot be cached.
     #[error("samples cannot be cached after {asked} operations: {because}")]
     Refused {
-        /// Asked for.
+        /// The requested value.
         asked: usize,
         /// Why.
         because: CutRefusal,
     },
-    /// Shared memory, or the file by which ranks find it.
+    /// An operation on the shared memory, or on the file that identifies it, failed.
     #[error("failed to {action} {}: {source}", path.display())]
     Io {
         /// What failed.
@@ -83,13 +83,13 @@ pub enum CacheError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file by which ranks find the cache is not this user's alone.
+    /// The file that identifies the cache is not private to this user.
     #[error("{} belongs to another user or can be read by others", path.display())]
     NotPrivate {
         /// The file.
         path: PathBuf,
     },
-    /// Another process holds that file for too long.
+    /// Another process has locked that file for too long.
     #[error("{} is locked by another process", path.display())]
     Locked {
         /// The file.

@@ -1,8 +1,8 @@
-//! How the ranks of a machine find the memory of one cache.
+//! Lets the ranks of a machine find the memory of one cache.
 //!
-//! The first rank creates memory without a name, and writes where it is to a small private file;
-//! the others open it there. The last rank removes the file. Nothing is cached before, so that a
-//! group that is killed at any time leaves at most that file, and no memory.
+//! The first rank creates memory without a name, and writes its location to a small private file;
+//! the others open it there. The last rank removes the file. Nothing is cached before that, so a
+//! group that is killed at any time leaves at most that file behind, and no memory.
 
 use super::region::Region;
 use super::{CacheError, Shape};

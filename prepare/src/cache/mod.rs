@@ -1,13 +1,14 @@
-//! The application cache: samples as the first operations of the recipe give them, in memory.
+//! The application cache: the results of the first operations of the recipe, in memory.
 //!
-//! Every epoch after the first resumes cached samples behind these operations, with the same bits.
-//! The order of an epoch is known in advance, so what is needed last is evicted first. The memory
-//! is shared by the workers of a process, and by the ranks of a machine; it has a fixed size from
-//! the beginning, and is gone with the last process that uses it, however that ends.
+//! Every epoch after the first resumes cached samples after these operations, with the same bits.
+//! The order of an epoch is known in advance, so the sample whose next use is last is evicted
+//! first. The memory is shared by the workers of a process, and by the ranks of a machine; it has a
+//! fixed size from the beginning, and is freed with the last process that uses it, even if that is
+//! killed.
 //!
-//! In reading order: this file (what workers call), [`CacheSettings`] and [`CacheError`], `uses`
-//! (when a sample is needed next), `policy` (what is evicted), `region` (samples in shared memory),
-//! `group` (how the processes of a machine find it).
+//! In reading order: this file (the interface for workers), [`CacheSettings`] and [`CacheError`],
+//! `uses` (when a sample is needed next), `policy` (what is evicted), `region` (samples in shared
+//! memory), `group` (how the processes of a machine find it).
 
 mod error;
 mod group;
@@ -35,7 +36,7 @@ const INDEX_BYTES: u64 = 96;
 /// Bytes for each position of an epoch: when its sample is needed next.
 const POSITION_BYTES: u64 = 8;
 
-/// What a cache has done and holds.
+/// The statistics of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
     /// The budget in bytes, over all ranks.
@@ -137,7 +138,7 @@ impl SampleCache {
         self.operations
     }
 
-    /// What it has done and holds.
+    /// Its statistics.
     pub fn stats(&self) -> CacheStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CacheStats {
@@ -267,11 +268,12 @@ fn fixed_bytes(samples: u64, positions: u64, members: u64) -> u64 {
     region::HEADER_BYTES as u64 + 8 * samples + orders
 }
 
-/// Share of the samples of an epoch that a cache holds, if it has room for a share of the samples,
-/// and each epoch uses every sample once, in an order that may be another.
+/// Expected hit rate of a cache that holds a share of the samples, if each epoch uses every sample
+/// once, in any order.
 ///
-/// A sample that is added in an epoch is used in the next at the earliest, so that an epoch hits at
-/// most what is there when it begins, and the policy evicts none of that before it is used.
+/// A sample that is added in an epoch is used in the next one at the earliest. So an epoch hits
+/// only samples that were cached when it began, and the policy evicts none of these before their
+/// use.
 pub fn hit_share(share: f64, samples: u64) -> f64 {
     let samples = samples.max(1) as f64;
     ((share * samples).floor() / samples).clamp(0.0, 1.0)

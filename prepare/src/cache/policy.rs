@@ -1,7 +1,7 @@
-//! What is evicted: of what is cached, what is needed last, unless the new sample is needed later.
+//! The eviction policy: evicts the cached sample whose next use is last, unless that of the new
+//! sample is later.
 //!
-//! This is Belady's policy with bypass. It is a value: it reads no clock and holds no memory of
-//! samples.
+//! This is Belady's policy with bypass. It is a value: it reads no clock and contains no samples.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -7,9 +7,9 @@
 //! content of a sample: CRC-32C (32 bits) | bytes (32 bits) | its bytes
 //! ```
 //!
-//! Each member writes its own blocks alone. A reader copies, and then checks that the entry is
-//! still the same (a sequence lock) and that the checksum agrees. A process that is killed while
-//! it writes leaves an entry that stays busy, and that nobody reads.
+//! Each member writes only its own blocks. A reader copies a sample, and then checks that its entry
+//! is unchanged (a sequence lock) and that the checksum is correct. A process that is killed while
+//! it writes leaves an entry that stays busy and is never read.
 
 use super::{CacheError, Shape};
 use meetpoint_format::checksum::crc32c;

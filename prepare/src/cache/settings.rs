@@ -1,26 +1,28 @@
-//! What an application cache is opened with, and how the loaders of a process share it.
+//! The settings of an application cache, and how the loaders of a process share it.
 
 use super::{CacheError, SampleCache};
 use crate::job::Job;
 use meetpoint_storage::MemoryLimit;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An application cache as a job asks for it.
+/// The settings of an application cache in a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// The budget: most bytes of memory, over all ranks, with its index.
+    /// The budget: maximum bytes of memory, over all ranks, index included.
     pub bytes: u64,
-    /// Operations after which samples are cached; `None`: all that give the same in every epoch.
+    /// Operations after which samples are cached; `None`: all operations whose result is the same
+    /// in every epoch.
     pub operations: Option<usize>,
 }
 
-/// The cache of a configuration. Clones share it, so that ranks that are threads of one process do.
+/// The cache of a configuration. Clones share it, so ranks that are threads of one process share
+/// the cache.
 #[derive(Debug, Clone, Default)]
 pub struct CacheSlot(Arc<Mutex<Option<Arc<SampleCache>>>>);
 
 impl CacheSlot {
-    /// The cache, opened by the first that asks. `others_bytes` of the memory of this process are
-    /// promised to something else; `processes`: whether ranks are processes that share the cache.
+    /// The cache, which the first call opens. `others_bytes` of the memory of this process are
+    /// reserved for other purposes; `processes`: whether ranks are processes that share the cache.
     pub fn open(
         &self,
         job: &Job,
@@ -41,7 +43,7 @@ impl CacheSlot {
 }
 
 impl CacheSettings {
-    /// Refuses a budget that, with what is promised to others, exceeds the memory of this process.
+    /// Refuses a budget that, together with `others_bytes`, exceeds the memory of this process.
     pub fn check(&self, limit: &MemoryLimit, others_bytes: u64) -> Result<(), CacheError> {
         if self.bytes.saturating_add(others_bytes) > limit.bytes {
             let (bytes, limit) = (self.bytes, limit.clone());

@@ -1,8 +1,8 @@
 //! When each sample of an epoch is needed next, from the order of this epoch and the next.
 //!
-//! The order of an epoch is a function, so that both are known in advance. Positions count the
-//! samples in the order of consumption over all ranks: a rank consumes its batches in order, and
-//! the ranks take turns.
+//! The order of an epoch is a function, so both are known in advance. Positions count the samples
+//! in the order of consumption over all ranks: a rank consumes its batches in order, and the ranks
+//! take turns.
 
 use meetpoint_format::batching::Batching;
 use meetpoint_format::sampler::EpochOrder;

@@ -62,7 +62,7 @@ _LIKE = {
 
 @dataclass(frozen=True)
 class _Entry:
-    """How a class is translated."""
+    """The translation of a class."""
 
     make: Callable[[Any], List["Transform"]]
     why_not: Callable[[Any], Optional[str]]
@@ -82,7 +82,7 @@ def from_albumentations(
     nearest: Sequence[str],
     columns: Dict[str, str],
 ) -> Tuple[List["Transform"], Dict[str, "Target"]]:
-    """The transforms that an object, or a list of them, stands for, and the targets.
+    """The transforms that an object, or a list of them, is translated to, and the targets.
 
     :param given: targets of the caller.
     :param nearest: names of the classes whose nearest operation will do.

@@ -250,7 +250,7 @@ def compose(recipe: Recipe) -> Compose:
 
 
 def column_names(columns: Optional[Sequence[str]]) -> Optional[List[str]]:
-    """The columns that were asked for; whether the dataset has them is checked when it is open."""
+    """The requested columns; whether the dataset has them is checked when it is open."""
     if columns is None:
         return None
     names = [columns] if isinstance(columns, str) else items("columns", columns, "names")

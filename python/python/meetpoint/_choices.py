@@ -23,7 +23,7 @@ class RandomApply(Transform):
 
     :param operations: the operations.
     :param p: the probability that they are applied, from 0 to 1.
-    :raises RecipeError: an object that is no operation.
+    :raises RecipeError: an object that is not an operation.
     """
 
     _name = "random_apply"
@@ -37,7 +37,7 @@ class RandomChoice(Transform):
 
     :param operations: the operations, each from an image to an image with as many channels.
     :param p: a weight for each operation, 0 or more and not all 0; by default all are equal.
-    :raises RecipeError: an object that is no operation.
+    :raises RecipeError: an object that is not an operation.
     """
 
     _name = "random_choice"
@@ -53,7 +53,7 @@ class RandomOrder(Transform):
     """As ``v2.RandomOrder``: all of the operations in a random order.
 
     :param operations: the operations, each from an image to an image with as many channels.
-    :raises RecipeError: an object that is no operation.
+    :raises RecipeError: an object that is not an operation.
     """
 
     _name = "random_order"

@@ -1,4 +1,4 @@
-"""What is closed at the end of a ``with`` block."""
+"""Objects that are closed at the end of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _Self = TypeVar("_Self", bound="Closing")
 
 
 class Closing:
-    """A ``with`` block closes it, whatever happens in the block."""
+    """A ``with`` block closes it, even after an exception."""
 
     def close(self) -> None:
         raise NotImplementedError

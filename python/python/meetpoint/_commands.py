@@ -125,7 +125,7 @@ def prepare(
     threads: int = 0,
     progress: _Progress = None,
 ) -> Prepared:
-    """Stores what the first operations of a recipe give, once for all epochs.
+    """Executes the first operations of a recipe once, and stores the results for all epochs.
 
     The result is a dataset for the same recipe: :class:`meetpoint.Loader` executes only the rest of
     the operations, and its batches have the same bits. A recipe that begins with other operations
@@ -138,7 +138,7 @@ def prepare(
     :param lossy_jpeg: encodes pictures as JPEG again with this quality, 1 to 100. This **loses
         detail**: batches differ from those of the source.
     :param force: replaces a dataset at the destination.
-    :param resume: resumes what the same call left when it was killed or interrupted.
+    :param resume: resumes the same call after it was killed or interrupted.
     :param on_error: ``"skip"`` leaves out unreadable samples and lists them.
     :param part_size: bytes after which the next part file begins.
     :param threads: threads; 0 for one per core.

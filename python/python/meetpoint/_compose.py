@@ -62,7 +62,7 @@ class Compose:
         """Its operations, as a sequence inside of another recipe."""
         if self._targets:
             raise RecipeError(
-                f"{self!r} inside of another Compose has targets of its own",
+                f"{self!r} inside another Compose has separate targets",
                 remedy="give the targets to the outermost Compose",
             )
         if self._views is not None:
@@ -160,7 +160,7 @@ class Compose:
 def flattened(transforms: Sequence[Any]) -> List[Transform]:
     """Transforms in order, those of a recipe inside among them.
 
-    :raises RecipeError: an object that is no transform.
+    :raises RecipeError: an object that is not a transform.
     """
     flat: List[Any] = []
     for transform in transforms:
@@ -169,7 +169,7 @@ def flattened(transforms: Sequence[Any]) -> List[Transform]:
         if isinstance(transform, Views):
             raise RecipeError(
                 f"{transform!r} is not the last element of the outermost Compose",
-                remedy="move what follows it into each view",
+                remedy="move the transforms after it into each view",
             )
         if not isinstance(transform, Transform):
             raise RecipeError(

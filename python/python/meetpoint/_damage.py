@@ -21,9 +21,9 @@ class DamagedSample(NamedTuple):
     offset: int
     """Offset of its content in the file."""
     what: str
-    """What is wrong with it."""
+    """The problem."""
     remedy: str
-    """What helps."""
+    """The remedy."""
     batch: Optional[int] = None
     """Index of its batch; ``None`` when passed to the function that decides."""
     action: Optional[str] = None

@@ -176,7 +176,7 @@ class Dataset(Closing):
         return self.select(names).__arrow_c_stream__(requested_schema)
 
     def _origin(self) -> Tuple[List[str], bool, str]:
-        """What another process needs to open the same dataset."""
+        """The data with which another process opens the same dataset."""
         return [os.path.abspath(path) for path in self._paths], self._mapped, self.fingerprint
 
     def __reduce__(self) -> Tuple[Any, ...]:

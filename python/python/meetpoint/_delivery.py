@@ -1,4 +1,4 @@
-"""How a batch is handed out: arrays of the loader's output, changed by the user's function."""
+"""The delivery of a batch: arrays of the loader's output, changed by the user's function."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Delivery:
     def hand_over(self, native: _native.Loader, serial: int, batch: _native.Batch) -> Any:
         """The batch as the user gets it.
 
-        :raises TransformError: the user's function raised, or returned nothing.
+        :raises TransformError: the user's function raised an exception, or returned ``None``.
         """
         converted = self._hand_over(batch)
         if self._transform is None:

@@ -37,7 +37,7 @@ class Emulated(NamedTuple):
     faults: Sequence[str] = ()
 
     def command(self) -> List[str]:
-        """The command line that starts it, without what the loader adds.
+        """The command line that starts it, without the arguments that the loader adds.
 
         :raises SettingError: a knob out of its range.
         """

@@ -1,7 +1,7 @@
-"""Where ranks that are processes meet: introduced by torch.distributed, or at a given place.
+"""The rendezvous of ranks that are processes: through torch.distributed, or at a given address.
 
-What they say to each other in every step goes over sockets of their own, so it neither holds up
-the collectives of the training nor waits for them.
+In every step, they communicate over separate sockets, so they neither delay the collectives of the
+training nor wait for them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def can_meet(rendezvous: Optional[str]) -> bool:
 def meeting(
     rank: int, world_size: int, rendezvous: Optional[str], job: str, timeout: float
 ) -> "Meeting":
-    """Where this rank meets the others.
+    """The rendezvous of this rank with the others.
 
-    :raises SettingError: there is no place to meet.
+    :raises SettingError: there is no rendezvous.
     :raises RankError: the ranks do not find each other.
     """
     place = os.environ.get(PLACE) if rendezvous is None else rendezvous

@@ -1,4 +1,4 @@
-"""What frameworks expect of a torch DataLoader: its dataset and its samplers.
+"""The interface of a torch DataLoader that frameworks expect: its dataset and its samplers.
 
 accelerate, and with it the Trainer of transformers, takes a loader apart and builds a DataLoader:
 ``DataLoader(it.dataset, batch_sampler=it.batch_sampler, collate_fn=it.collate_fn)``.
@@ -238,7 +238,8 @@ class DataLoaderLike(Resumable, Generic[BatchT]):
         return collate
 
     def as_torch(self) -> "torch.utils.data.DataLoader[BatchT]":
-        """This loader as a ``torch.utils.data.DataLoader``, for frameworks that take nothing else.
+        """This loader as a ``torch.utils.data.DataLoader``, for frameworks that accept nothing
+        else.
 
         It yields the same batches and shares this loader's position in the epoch.
         """

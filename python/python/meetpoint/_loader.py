@@ -100,7 +100,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         large pictures, all workers together use at most the same amount again.
     :param cache: maximum bytes of memory for samples as the first operations of the recipe give
         them, a number or a string such as ``"2GiB"``. Later epochs take them from there, with the
-        same bits; what is needed last is evicted first. Ranks of one machine share it.
+        same bits; the sample whose next use is last is evicted first. Ranks of one machine share
+        it.
     :param cache_after: number of operations after which samples are cached; by default all that
         have the same result in every epoch.
     :param spool_quota: maximum bytes of the batches that devices have ready.
@@ -136,7 +137,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param batch_transform: a function that is called with each batch; iterating yields what it
         returns. It runs in the thread that iterates, and :meth:`explain` reports its time
         separately. An exception in it causes a :class:`TransformError`, which ends the iteration.
-    :param on_error: what happens if a sample cannot be read or decoded. ``"raise"`` raises an
+    :param on_error: how samples that cannot be read or decoded are handled. ``"raise"`` raises an
         exception. ``"skip"`` drops the sample; a batch without samples is not delivered, and an
         epoch without samples causes a :class:`DamageWarning`. ``"replace"`` uses another sample,
         which is the same on the host and on devices. A function receives a :class:`DamagedSample`

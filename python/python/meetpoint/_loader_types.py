@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     DlpackBatch = Tuple[Tensor, Optional[Tensor]]
     ColumnBatch = Dict[str, Any]
     Varied = Union[Literal["pad", "list"], collate.Pad, collate.List]
-    """How pictures of different sizes become one batch."""
+    """How pictures of different sizes are combined into a batch."""
 
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]

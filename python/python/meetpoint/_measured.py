@@ -1,4 +1,4 @@
-"""What a loader measured: reports, explanations, energy, traces and metrics."""
+"""The measurements of a loader: reports, explanations, energy, traces and metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ERRORS_KEPT = 10_000
 
 
 class Measured:
-    """The part of a loader that reports what it did."""
+    """The part of a loader that reports measurements."""
 
     _native: _native.Loader
     _world: _world.World

@@ -1,4 +1,4 @@
-"""Ranges for NVIDIA's profilers: what the loop was waiting for, beside what the GPU did."""
+"""Ranges for NVIDIA's profilers: the waits of the loop, next to the work of the GPU."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Ranges(Protocol):
 def ranges(wanted: Optional[bool]) -> Optional[Ranges]:
     """By torch where it is loaded and built for CUDA, else by the package ``nvtx``.
 
-    Nothing is asked of a driver, so a process can still fork. ``None`` where neither is there.
+    No driver is called, so a process can still fork. ``None`` where neither is there.
 
-    :raises SettingError: ranges are wanted, and neither is there.
+    :raises SettingError: ranges are requested, but neither is available.
     """
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.version.cuda is not None:

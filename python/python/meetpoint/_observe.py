@@ -266,7 +266,7 @@ class MetricsServer(Closing):
 
 
 class MetricsExporter(Closing):
-    """Sends a loader's metrics to an OpenTelemetry collector, on a thread of its own, until closed.
+    """Sends a loader's metrics to an OpenTelemetry collector, on a separate thread, until closed.
 
     Training never waits for the collector. The first export that fails causes a
     :class:`MetricsWarning` when the next batch is requested or the loader is closed.

@@ -1,4 +1,4 @@
-"""What batches are handed out as: arrays of NumPy, torch or JAX, none of them copied."""
+"""The type of delivered batches: arrays of NumPy, torch or JAX, none of them copied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Converter = Callable[[_native.Tensor], Any]
 
 
 def converter(output: str, *, pin: bool = False) -> Converter:
-    """Makes what is handed out; ``pin`` asks for torch's pinned memory.
+    """Converts a batch for delivery; ``pin`` requests torch's pinned memory.
 
     :raises SettingError: an unknown output.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def converter() -> Callable[["_native.Tensor"], Any]:
     """Makes tensors of torch in pinned memory; a copy each, as torch's own loader makes.
 
-    Where there is no CUDA nothing can be pinned: that is said, and batches stay where they are.
+    Without CUDA nothing can be pinned: a warning says so, and batches are not copied.
     """
     # It is imported when a loader for it is made, not with the package.
     torch: Any = importlib.import_module("torch")

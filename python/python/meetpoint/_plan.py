@@ -1,6 +1,6 @@
-"""Profiles and plans: what to prepare once, and who runs the rest.
+"""Profiles and plans: what to prepare once, and how to run the rest.
 
-Both run the program of this package as a process of its own, whose options are those of
+Both run the program of this package as a separate process, whose options are those of
 ``meetpoint profile`` and ``meetpoint plan``.
 """
 
@@ -28,14 +28,14 @@ __all__ = ["Plan", "Profile", "plan", "profile"]
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile measured, and the stored form that it chose."""
+    """The measurements of a profile, and the stored form that it chose."""
 
     results: List[Dict[str, Any]]
     """Every strategy with its measurements; docs/planning.md lists the fields."""
     decision: Dict[str, Any]
-    """The strategies in order, the best first, and what would change the decision."""
+    """The strategies in order, the best first, and changes that would lead to another decision."""
     document: Dict[str, Any] = field(repr=False)
-    """All of what ``meetpoint profile --json`` prints."""
+    """The whole document that ``meetpoint profile --json`` prints."""
 
     @property
     def best(self) -> Dict[str, Any]:
@@ -46,16 +46,16 @@ class Profile:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to prepare once, and who runs the rest."""
+    """A plan: what to prepare once, and how to run the rest."""
 
     text: str = field(repr=False)
     """The plan as a job file."""
     file: Optional[str]
-    """Where it was written; ``None`` where it was not."""
+    """The file to which it was written; ``None`` if it was not written."""
     sentences: List[str]
-    """The choice, the reasons, the runner-up, and what would change it."""
+    """The choice, the reasons, the runner-up, and changes that would lead to another choice."""
     document: Dict[str, Any] = field(repr=False)
-    """All of what ``meetpoint plan --json`` prints."""
+    """The whole document that ``meetpoint plan --json`` prints."""
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -93,7 +93,7 @@ def profile(
     :param temporary: folder for temporary files; by default the one that contains the dataset.
     :param csv: file to which all results are saved.
     :param plot: file for a chart, ending in ``.svg`` or ``.html``.
-    :raises SettingError: an argument out of its range, or limits that nothing fits.
+    :raises SettingError: an argument out of its range, or limits that no strategy fits.
     """
     with tempfile.TemporaryDirectory() as folder:
         words = ["profile", _recipe_file(recipe, os.path.join(folder, "recipe.toml"))]
@@ -131,23 +131,23 @@ def plan(
     temporary: Optional[Path] = None,
     force: bool = False,
 ) -> Plan:
-    """Plans what to prepare once, and who runs the rest: host, device, workers, cache.
+    """Plans what to prepare once, and how to run the rest: host, device, workers, cache.
 
     ``Loader(plan=output)`` and ``meetpoint run --plan`` apply the plan.
 
     :param output: file for the plan; ``None`` only explains it. A recipe that is not a file is
-        written beside it, as ``<output>.recipe.toml``.
+        written next to it, as ``<output>.recipe.toml``.
     :param profile: results of an earlier profile (``csv=``), instead of measuring.
     :param epochs: number of epochs to plan for.
     :param device: ``"emulated"`` or an :class:`Emulated` that may prepare batches.
     :param step: seconds of a training step; without it, the accelerator never waits.
-    :param goal: what the best plan is measured by, ``"time"`` or ``"energy"`` (modelled).
+    :param goal: the quantity to minimise, ``"time"`` or ``"energy"`` (modelled).
     :param storage_limit: maximum number of bytes to store in addition to the dataset.
     :param memory_limit: maximum memory for batches and cache.
     :param pin: values to fix: ``{"workers": 2, "cache": 0}``.
     :param runs: runs of each measurement; ``samples``: samples to measure.
     :param force: whether an existing file is replaced.
-    :raises SettingError: an argument out of its range, or limits that nothing fits.
+    :raises SettingError: an argument out of its range, or limits that no strategy fits.
     """
     with tempfile.TemporaryDirectory() as folder:
         beside = os.path.join(folder, "recipe.toml") if output is None else None

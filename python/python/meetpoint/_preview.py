@@ -1,4 +1,4 @@
-"""A contact sheet: what a recipe makes of some samples, as the model will see them."""
+"""A contact sheet: the results of a recipe for some samples, as the model will see them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def preview(
         sheet = transforms.preview("photos.set", 8, recipe="deit", draws=6)
         sheet.save("sheet.png")
 
-    Each row is a sample: the picture as it is stored, then what the recipe makes of it in
-    successive epochs, prepared as by a loader. Operations on batches mix the samples of the sheet.
+    Each row is a sample: the stored picture, followed by the results of the recipe in successive
+    epochs, prepared as by a loader. Operations on batches mix the samples of the sheet.
     Normalisation is undone; boxes, points and masks of the recipe's targets are drawn. Pictures of
     different sizes are padded, as with ``collate="pad"``.
 

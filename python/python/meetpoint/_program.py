@@ -1,4 +1,4 @@
-"""How this package's program is started as a process of its own."""
+"""Starts this package's program as a separate process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The rest of an epoch for another number of ranks: no sample lost, and as few twice as can be.
 
-All batches of an epoch stand in one row, whatever the number of ranks: rank r of G has every G-th
-of them, from r on. So what G ranks consumed is known in the row, and the rest of it is divided again.
+All batches of an epoch form one sequence, for any number of ranks: rank r of G has every G-th
+of them, from r on. So the batches that G ranks consumed are known positions of the sequence, and
+the rest is divided again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Epoch(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What this rank is taken to have consumed."""
+    """The batches that count as consumed by this rank."""
 
     consumed: Ranges
     repeated: int
@@ -44,7 +45,7 @@ class Rest(NamedTuple):
 def consumed_in_row(states: Sequence[Dict[str, Any]]) -> Set[int]:
     """Which batches of the row ranks consumed, by the states of all of them, or by one.
 
-    :raises StateError: one state does not say what the others consumed, or they are not of all.
+    :raises StateError: a single state is not sufficient, or states of some ranks are missing.
     """
     before = int(states[0]["world_size"])
     by_rank: Dict[int, Ranges] = {int(state["rank"]): state["consumed"] for state in states}
@@ -53,7 +54,7 @@ def consumed_in_row(states: Sequence[Dict[str, Any]]) -> Set[int]:
         if len(own) > 1 or (own and own[0][0] != 0):
             raise StateError(
                 f"the state is of one of {before} ranks, and with strategy "
-                f"{states[0].get('strategy')!r} it does not say what the others consumed",
+                f"{states[0].get('strategy')!r} it does not contain what the others consumed",
                 remedy="give load_state_dict the states of all ranks as a list",
             )
         by_rank = {rank: own for rank in range(before)}
@@ -71,7 +72,8 @@ def consumed_in_row(states: Sequence[Dict[str, Any]]) -> Set[int]:
 
 
 def rest(of: Epoch, consumed: Set[int]) -> Rest:
-    """What this rank has consumed of the epoch when all ranks consumed these of the row."""
+    """The batches of the epoch that this rank has consumed, if all ranks consumed these positions
+    of the sequence."""
     left: List[List[int]] = [[] for _ in range(of.world_size)]
     for place in range(of.row):
         if place not in consumed:

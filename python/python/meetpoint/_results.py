@@ -141,7 +141,7 @@ class Unpacked:
 
     destination: str
     sink: str
-    """What was written, as in ``to=``."""
+    """The written format, as in ``to=``."""
     samples: int
     files: int
     bytes: int
@@ -187,7 +187,7 @@ class Problem:
     """``kind`` is ``"file"``, ``"row"`` (with ``row``, ``key``) or ``"bytes"`` (with ``start``,
     ``end``, ``region``)."""
     problem: str
-    """What is wrong, and what can be done."""
+    """The problem and its remedy."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Where a loader is: the rank that it loads for, its position in the epoch, and its state."""
+"""The position of a loader: the rank that it loads for, its position in the epoch, and its
+state."""
 
 from __future__ import annotations
 
@@ -218,7 +219,7 @@ class Resumable(Measured):
         return position.is_begun and (position.is_used or len(position) >= self._batches)
 
     def _upcoming(self) -> Position:
-        """Where the next iteration begins."""
+        """The position at which the next iteration begins."""
         position = self._position
         return Position(epoch=position.epoch + 1) if self._is_past(position) else position
 

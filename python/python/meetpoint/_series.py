@@ -155,7 +155,7 @@ class FixLength(Transform):
 
 
 class RandomTimeCrop(Transform):
-    """A random part of ``length`` steps in time; what is shorter is padded with ``value``."""
+    """A random part of ``length`` steps in time; shorter inputs are padded with ``value``."""
 
     _name = "random_time_crop"
 

@@ -1,4 +1,4 @@
-"""Where a loader is in its epochs."""
+"""The position of a loader in its epochs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Position:
 def position_of(
     states: States, fixed: State, samples: int, batches: int
 ) -> Tuple[Position, List[str]]:
-    """The position of this rank by its state, or by those of all ranks, and what is to be said.
+    """The position of this rank from its state, or from those of all ranks, and the notices.
 
     Each state must be of this loader's batches; the number of ranks may have been another.
     """
@@ -103,7 +103,7 @@ def position_of(
     ):
         raise StateError(
             f"the state is {states!r}",
-            remedy="give what state_dict() gave, or a list of those of all ranks",
+            remedy="pass the result of state_dict(), or a list of those of all ranks",
         )
     several: List[State] = list(given)  # pyright: ignore[reportUnknownArgumentType]
     if not several:
@@ -149,7 +149,7 @@ def position_of(
 
 
 def _is_prefix(state: State) -> bool:
-    """Whether what was consumed are the first batches, so that it is the same for all ranks."""
+    """Whether the consumed batches are the first ones, so that they are the same for all ranks."""
     ranges = state["consumed"]
     return not ranges or (len(ranges) == 1 and ranges[0][0] == 0)
 

@@ -106,7 +106,7 @@ class Keypoints(Target):
 
     :param swap: points that are swapped if the picture is mirrored, such as left and right hand:
         pairs of indices along the axis before the last.
-    :param outside: what happens to a point outside the result: ``"clamp"`` moves it to the border,
+    :param outside: how a point outside the result is handled: ``"clamp"`` moves it to the border,
         ``"keep"`` leaves it unchanged, ``"zero"`` sets all its numbers to 0.
     """
 

@@ -1,4 +1,4 @@
-"""Tensors of a batch, each with a shape of its own."""
+"""Tensors of a batch, each with a different shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["TensorList"]
 
 
 class TensorList:
-    """The values of a column whose samples have shapes of their own, such as pictures of different
+    """The values of a column whose samples have different shapes, such as pictures of different
     sizes.
 
     ``values`` has one axis, and contains the elements of all samples, one after another. ``offsets``

@@ -209,7 +209,8 @@ class _Config:
             return []
 
     def _finished(self) -> List["Transform"]:
-        """From a picture to a tensor; what a prefetcher does on an accelerator is left to it."""
+        """From a picture to a tensor; the work of a prefetcher on an accelerator is not
+        translated."""
         from . import transforms as ours
 
         if self["use_prefetcher"] or not self["normalize"]:

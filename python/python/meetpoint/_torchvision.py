@@ -297,7 +297,7 @@ def from_torchvision(
     nearest: Sequence[str] = (),
     targets: Optional[Mapping[str, "Target"]] = None,
 ) -> List["Transform"]:
-    """The transforms that a torchvision object, or a list of them, stands for.
+    """The transforms to which a torchvision object, or a list of them, is translated.
 
     :param nearest: names of the classes whose nearest operation will do.
     :param targets: the targets of the recipe.

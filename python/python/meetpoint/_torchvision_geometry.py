@@ -41,7 +41,8 @@ def refusal(it: Any, name: str) -> Optional[str]:
 
 
 def translated(it: Any, name: str) -> "Transform":
-    """The transform that an object stands for. antialias is ignored: PIL images always are."""
+    """The transform to which an object is translated. antialias is ignored: PIL images always
+    are."""
     from . import transforms as ours
 
     interpolation = getattr(it, "interpolation", None)

@@ -18,7 +18,7 @@ ON_TARGETS = {
 
 
 def refusal(it: Any, name: str, targets: Mapping[str, Target]) -> Optional[str]:
-    """Why a transform of targets has no translation beside the given targets."""
+    """Why a transform of targets cannot be translated together with the given targets."""
     boxes = [target for target in targets.values() if isinstance(target, Boxes)]
     points = [target for target in targets.values() if isinstance(target, Keypoints)]
     if name == "SanitizeKeyPoints":

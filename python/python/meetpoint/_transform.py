@@ -27,7 +27,7 @@ class Transform:
         self._keys: Dict[str, Any] = keys
 
     def _operations(self) -> List[Tuple[str, Dict[str, Any]]]:
-        """The operations of a recipe file that it stands for: names and keys."""
+        """The operations of a recipe file that correspond to it: names and keys."""
         return [(self._name, {key: it for key, it in self._keys.items() if it is not None})]
 
     def __eq__(self, other: object) -> bool:
@@ -51,7 +51,7 @@ _TORCHVISION = {
 
 
 def _naming_arguments(init: Callable[..., None], cls: type) -> Callable[..., None]:
-    """The same, with an error for an unknown argument that says which one was meant."""
+    """The same, with an error for an unknown argument that suggests the nearest one."""
     signature: Signature = vars(cls).get("__signature__") or inspect.signature(init)
     known = [name for name in signature.parameters if name != "self"]
 

@@ -1,4 +1,4 @@
-"""Views: several pictures of one sample, each by transforms of its own."""
+"""Views: several pictures of one sample, each with separate transforms."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .errors import RecipeError
 class View:
     """One view: a column of every batch.
 
-    :param transforms: what is done to it after the transforms before :class:`Views`.
-    :param count: pictures of each sample, each with random parameters of its own. With more than
+    :param transforms: the transforms that follow those before :class:`Views`.
+    :param count: number of pictures of each sample, each with different random parameters. With
+        more than
         one, the column has the shape [batch, count, ...].
     """
 

@@ -1,4 +1,4 @@
-"""How pictures of different sizes become one batch.
+"""How pictures of different sizes are combined into a batch.
 
 A loader stacks the pictures of a batch, which needs a recipe that gives all of them one size. For
 recipes such as those of detection and segmentation, pass ``collate``::
@@ -25,7 +25,7 @@ _U64 = 2**64
 
 
 class Collate:
-    """How the pictures of a batch, and their masks, become arrays."""
+    """How the pictures of a batch, and their masks, are combined into arrays."""
 
     mode: str = ""
     """The name in job files."""
@@ -78,8 +78,8 @@ class Pad(Collate):
         the ``fill`` of their target.
     :param max_size: height and width of the pictures for which memory is reserved. By default the
         largest that the recipe can give, for which the sizes of all pictures are read from their
-        files if the operations set no limit. A batch with larger pictures takes memory of its own,
-        and is prepared on the host.
+        files if the operations set no limit. A batch with larger pictures is prepared by the host
+        in separate memory.
     :raises SettingError: a number that is not whole, or not in range.
     """
 
@@ -101,7 +101,7 @@ class Pad(Collate):
 
 
 class List(Collate):
-    """A :class:`~meetpoint.TensorList`: each picture with a size of its own.
+    """A :class:`~meetpoint.TensorList`: each picture with a different size.
 
     :param max_size: as of :class:`Pad`.
     :raises SettingError: a number that is not whole, or not in range.

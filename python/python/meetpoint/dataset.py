@@ -62,7 +62,7 @@ def shuffle(
     """Writes a dataset in random order: that of epoch 0 with the same seed.
 
     :param force: replaces a dataset at the destination.
-    :param resume: resumes what the same call left when it was killed or interrupted.
+    :param resume: resumes the same call after it was killed or interrupted.
     :param part_size: bytes after which the next part begins.
     :param memory: maximum bytes of rows in memory at once.
     """

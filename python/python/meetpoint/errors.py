@@ -1,8 +1,8 @@
 """Exceptions and warnings of the package.
 
-Every exception says what is wrong and what would be right. ``file``, ``row`` and ``key`` identify
+Every exception contains the problem and its remedy. ``file``, ``row`` and ``key`` identify
 the file and the sample, if they are known. ``cause`` is a stable identifier of the problem.
-``remedy`` says what helps, and the message ends with it.
+``remedy`` is the remedy, and the message ends with it.
 
 ::
 
@@ -18,7 +18,7 @@ the file and the sample, if they are known. ``cause`` is a stable identifier of 
     ├── BudgetError           also a MemoryError: the memory budget is too small
     ├── DeviceError           a device that cannot be started or reached
     ├── RankError             ranks that could not connect or agree
-    ├── TransformError        a batch transform that raised or returned nothing
+    ├── TransformError        a batch transform that raised or returned None
     │                         (function, epoch, batch)
     ├── StorageError          also an OSError: blocks that cannot be read, memory that cannot be
     │                         allocated
@@ -64,7 +64,7 @@ def __dir__() -> "list[str]":
 
 
 class MeetpointError(Exception):
-    """Anything that goes wrong in Meetpoint."""
+    """The base class of all errors of Meetpoint."""
 
     _cause: ClassVar[str] = "failed"
     """The cause of errors without a more specific one."""
@@ -153,7 +153,7 @@ class RankError(MeetpointError):
 
 
 class TransformError(MeetpointError):
-    """A batch transform raised an exception, which is its ``__cause__``, or returned nothing."""
+    """A batch transform raised an exception, which is its ``__cause__``, or returned ``None``."""
 
     _cause = "transform"
 

@@ -8,8 +8,8 @@
         print(recipe, recipe.about)
     train = recipes.load("deit", num_classes=10)
 
-A loader takes such a name in place of a recipe: ``Loader("photos.set", recipe="deit@1", ...)``. A
-version never changes; without one, a name means the latest.
+A loader accepts such a name instead of a recipe: ``Loader("photos.set", recipe="deit@1", ...)``. A
+version never changes; without one, a name denotes the latest version.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ShippedRecipe:
     name: str
     version: int
     about: str
-    """What it is for."""
+    """The purpose."""
     source: str
-    """Where the original is defined."""
+    """The source of the original."""
     toml: str
     """The recipe file."""
 

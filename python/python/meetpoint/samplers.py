@@ -163,7 +163,8 @@ class AspectRatio(Sampler):
 
     As ``GroupedBatchSampler`` with ``create_aspect_ratio_groups`` of torchvision's detection
     reference, but no sample is repeated or left out. Each bucket of pictures gives as many whole
-    batches as it can; what is left of all buckets is batched in the order of their aspect ratios.
+    batches as possible; the remaining pictures of all buckets are batched in the order of the
+    buckets.
 
     :param factor: the edges of the buckets are the ratios of height to width ``2**(i / factor)`` for
         i from -factor to factor, or 1 for a factor of 0; torchvision's

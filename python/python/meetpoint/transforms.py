@@ -178,7 +178,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """The class of an operation that has none here, and what is imported late."""
+        """The class of an operation that is not defined in this module, or a lazily imported
+        name."""
         if name == "preview":
             # It takes whatever a loader takes, whose arguments import this module.
             from ._preview import preview
@@ -239,7 +240,7 @@ def from_timm(
     uint8, which timm's prefetcher then normalises. Timm is not imported. :class:`RecipeError` names
     every argument that cannot be translated.
 
-    :param config: what ``resolve_data_config`` gives, or any of those arguments.
+    :param config: the result of ``resolve_data_config``, or any of those arguments.
     :param mixup: timm's ``Mixup``, which becomes the last operation.
     :param targets: those of :class:`Compose`.
     :param arguments: further arguments, before those of ``config``.
@@ -259,7 +260,7 @@ def from_torchvision(
     """Translates objects of ``torchvision.transforms``, v2 or v1, without importing torchvision.
 
     For the same random parameters, the result has the pixels of torchvision on PIL images, bit for
-    bit. A :class:`RecipeError` lists what cannot be translated.
+    bit. A :class:`RecipeError` lists everything that cannot be translated.
 
     :param targets: those of :class:`Compose`. Torchvision's transforms of boxes and keypoints at the
         end of the pipeline are translated where a target does the same.

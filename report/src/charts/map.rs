@@ -22,7 +22,7 @@ pub struct Map {
     pub up: Axis,
     /// `cells[row][column]`, row 0 at the bottom; all rows are as long as the first.
     pub cells: Vec<Vec<f64>>,
-    /// What the colours mean; its range is that of the colours.
+    /// The axis of the colours, with their range.
     pub heat: Axis,
     /// Drawn over the cells.
     pub lines: Vec<Line>,

@@ -1,7 +1,7 @@
-//! Pictures of numbers: lines over a number, and a coloured map over two.
+//! Charts: lines over a number, and a heat map over two.
 //!
-//! In reading order: this file (what a chart says), [`lines`], [`map`], `plane` (axes, and what is
-//! drawn between them), `names` (where names of points stand), `heat` (colours of a map).
+//! In reading order: this file (the data of a chart), [`lines`], [`map`], `plane` (axes and drawing
+//! area), `names` (positions of the names of points), `heat` (colours of a map).
 
 mod heat;
 mod lines;
@@ -24,7 +24,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis; a range without length is widened, so that one point still has a place.
+    /// An axis; an empty range is widened, so that a single point can be drawn.
     pub fn new(title: &str, from: f64, to: f64) -> Self {
         let is_range = from.is_finite() && to.is_finite() && to > from;
         let (from, to) = if is_range { (from, to) } else { (from - 0.5, from + 0.5) };
@@ -56,10 +56,10 @@ pub struct Line {
     pub dashed: bool,
 }
 
-/// A point with its name beside it.
+/// A point with a label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// What lies there.
+    /// The label of the point.
     pub name: String,
     /// (across, up).
     pub at: (f64, f64),

@@ -1,4 +1,4 @@
-//! Where the names of points stand: none covers another, and none leaves the picture.
+//! The positions of the names of points: they do not overlap, and stay inside the chart.
 
 /// Pixels of a line of text, and of a character at the most.
 const LINE: f64 = 16.0;

@@ -3,7 +3,7 @@
 use super::{MeasuredEnergy, MeasuredPart};
 use meetpoint_host::energy::{Measured, Measurement, Scope};
 
-/// What a report says of an interval.
+/// The report's figures of an interval.
 pub fn measured(measurement: &Measurement) -> MeasuredEnergy {
     MeasuredEnergy {
         measured_seconds: measurement.seconds,

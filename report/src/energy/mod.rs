@@ -1,7 +1,7 @@
-//! What a run used: measured energy, modelled energy, memory traffic, wear and cost.
+//! The consumption of a run: measured energy, modelled energy, memory traffic, wear and cost.
 //!
-//! Measured and modelled figures have types of their own and never share a field. In reading
-//! order: this file (the data), [`model`] (from the model), [`measure`] (from the meters),
+//! Measured and modelled figures have separate types and never share a field. In reading order:
+//! this file (the data), [`model`] (from the model), [`measure`] (from the meters),
 //! [`tables`].
 
 pub mod measure;
@@ -11,7 +11,7 @@ pub mod tables;
 use meetpoint_host::energy::NoMeters;
 use serde::{Deserialize, Serialize};
 
-/// What the meters of this machine showed while the epochs ran.
+/// The readings of the meters of this machine during the epochs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredEnergy {
     /// Length of the interval: from before the first epoch to after the last.
@@ -25,12 +25,12 @@ pub struct MeasuredEnergy {
     pub nothing_because: Option<NoMeters>,
 }
 
-/// What one meter showed.
+/// The readings of one meter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredPart {
     /// Its name.
     pub meter: String,
-    /// What its figure is of: `package`, `cores`, `dram`, `gpu`, …
+    /// The scope of its figure: `package`, `cores`, `dram`, `gpu`, …
     pub scope: String,
     /// The same in words. Meters see all that runs on the machine.
     pub covers: String,
@@ -40,7 +40,7 @@ pub struct MeasuredPart {
     pub measured_joules: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
-    /// How often it was read.
+    /// Number of readings.
     pub readings: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct ModelledEnergy {
 /// One part of the modelled energy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnergyPart {
-    /// What draws it.
+    /// The component.
     pub name: String,
     /// By the model.
     pub modelled_joules: f64,
@@ -75,13 +75,13 @@ pub struct EnergyPart {
 /// Bytes that a run moved and wrote, what that does to memory and flash, and money.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Consumption {
-    /// Tensors that came from devices, counted.
+    /// Bytes of tensors that came from devices.
     pub device_to_host_bytes: u64,
     /// Slots written to flash in an epoch, counted; 0 where the spool is in memory.
     pub flash_bytes_per_epoch: u64,
     /// Bytes that the host's memory moved, by the model.
     pub modelled_dram: ModelledDram,
-    /// Wear of the drive that holds the spool; `None` where the file of watts says nothing of it.
+    /// Wear of the drive that holds the spool; `None` if the power file does not describe it.
     pub modelled_wear: Option<ModelledWear>,
     /// Money for an epoch; `None` where the file of watts has no prices.
     pub modelled_cost: Option<ModelledCost>,
@@ -105,9 +105,9 @@ pub struct ModelledDram {
 /// Wear by the model: bytes written against the rating of a drive in the file of watts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelledWear {
-    /// Whole drives written in a day of such epochs.
+    /// Drive writes per day, if such epochs run consecutively.
     pub modelled_drive_writes_per_day: f64,
-    /// What the drive is rated for.
+    /// The rating of the drive.
     pub rated_drive_writes_per_day: f64,
     /// Share of the rated bytes that an epoch uses up.
     pub modelled_life_share_per_epoch: f64,
@@ -120,7 +120,7 @@ pub struct ModelledWear {
 /// Money for an epoch by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelledCost {
-    /// Of all that follow, such as `USD`.
+    /// The currency of all figures, such as `USD`.
     pub currency: String,
     /// All four.
     pub modelled_total: f64,
@@ -128,7 +128,7 @@ pub struct ModelledCost {
     pub modelled_node: f64,
     /// Electricity of the whole node.
     pub modelled_energy: f64,
-    /// What the devices cost more than plain drives, over their life.
+    /// The additional cost of devices over plain drives, over their life.
     pub modelled_device_premium: f64,
     /// The drive's price by the share of its life that was written.
     pub modelled_flash_wear: f64,

@@ -1,4 +1,4 @@
-//! What the model makes of a run. No meter is read here.
+//! Evaluates the model for a run. No meter is read here.
 
 use super::{Consumption, EnergyPart, ModelledCost, ModelledDram, ModelledEnergy, ModelledWear};
 use crate::Run;
@@ -25,7 +25,7 @@ pub struct Setting {
     pub spool_on_flash: bool,
 }
 
-/// What the model says of a run: its energy, and what else it consumed.
+/// The model of a run: its energy and other consumption.
 pub fn model(power: &PowerModel, run: &Run, setting: &Setting) -> (ModelledEnergy, Consumption) {
     let traffic = traffic(run, setting);
     let devices = u32::try_from(setting.devices).unwrap_or(u32::MAX);

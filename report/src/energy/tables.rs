@@ -1,4 +1,5 @@
-//! Tables of what runs used. A column is measured, counted or modelled, and its head says which.
+//! Tables of the consumption of runs. A column is measured, counted or modelled, as its header
+//! says.
 
 use crate::grid::{Grid, unknown};
 use crate::units::{bytes, seconds, significant};
@@ -36,7 +37,7 @@ pub fn measured(report: &Report) -> Grid {
     grid
 }
 
-/// Modelled energy; its columns hold nothing measured.
+/// Modelled energy; no column is measured.
 pub fn modelled(report: &Report) -> Grid {
     let energies =
         || report.runs.iter().filter_map(|run| Some((run, run.modelled_energy.as_ref()?)));
@@ -63,7 +64,7 @@ pub fn modelled(report: &Report) -> Grid {
     grid
 }
 
-/// Bytes that were counted, and what the model makes of them.
+/// Counted bytes, and figures that the model derives from them.
 pub fn consumption(report: &Report) -> Grid {
     let head = [
         "strategy",
@@ -111,7 +112,7 @@ pub fn cost(report: &Report) -> Grid {
     grid
 }
 
-/// Where the modelled figures come from: the file, and what in it is not sure.
+/// The source of the modelled figures: the file, and its unverified values.
 pub fn origin(report: &Report) -> String {
     let mut energies = report.runs.iter().filter_map(|run| run.modelled_energy.as_ref());
     let Some(energy) = energies.next() else { return String::new() };
@@ -137,7 +138,7 @@ pub fn origin(report: &Report) -> String {
     text
 }
 
-/// What a terminal shows: the measured sum or why there is none, and the modelled totals.
+/// The lines for a terminal: the measured sum or why there is none, and the modelled totals.
 pub fn lines(report: &Report) -> String {
     let mut text = String::new();
     let measured: Vec<String> = report

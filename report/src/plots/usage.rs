@@ -1,4 +1,4 @@
-//! What each strategy used: time, CPU, memory and bytes, one small panel each.
+//! Usage of each strategy: time, CPU, memory and bytes, one small panel each.
 
 use super::{Anchor, Picture, Run, Scale, Svg, WIDTH, class_of_run};
 use crate::Totals;

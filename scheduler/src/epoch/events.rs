@@ -147,7 +147,7 @@ impl Epoch {
 
     /// Before any other call: this batch was published in the device's spool in an earlier epoch
     /// (reuse). It takes a slot, and is fetched and consumed like any other. Void with
-    /// [`VoidReason::NoPlace`] if the strategy has no place for it; the slot must then be released.
+    /// [`VoidReason::NoPlace`] if the strategy cannot use it; the slot must then be released.
     pub fn preloaded(&mut self, now: Time, device: DeviceId, batch: BatchIndex) -> Outcome {
         self.advance_clock(now);
         if usize::from(device.0) >= self.board.devices.len() {

@@ -49,7 +49,7 @@ pub(crate) struct Guard {
     waiting_since: Option<Time>,
     /// The part of the time waited that other ranks do not know yet: since the last agreement.
     waited_ns: [u64; 2],
-    /// Whether everything was taken back from all devices.
+    /// Whether all work was taken back from all devices.
     gave_up: bool,
 }
 

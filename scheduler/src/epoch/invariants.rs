@@ -66,7 +66,8 @@ impl Epoch {
         }
     }
 
-    /// Checks every invariant over all batches: O(N). For tests; panics with what is broken.
+    /// Checks every invariant over all batches: O(N). For tests; panics with the violated
+    /// invariant.
     pub fn check_invariants(&self) {
         self.check_limits(usize::MAX);
         let ledger = &self.board.ledger;

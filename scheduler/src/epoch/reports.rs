@@ -105,7 +105,7 @@ impl Epoch {
     }
 
     /// The record that replays the order of this epoch, once it is fixed; `None` if the strategy
-    /// alone determines the order, or nothing does.
+    /// alone determines the order, or the order depends on timing.
     pub fn record(&self) -> Option<Record> {
         self.plan.record().map(|numbers| Record::new(self.decides, numbers))
     }

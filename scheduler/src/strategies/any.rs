@@ -96,7 +96,7 @@ impl StrategyName {
         self.devices() == DeviceUse::Required
     }
 
-    /// What its epochs record for a replay.
+    /// The kind of record with which its epochs are replayed.
     pub fn record(self) -> RecordKind {
         self.with_defaults().declared().record()
     }

@@ -34,16 +34,16 @@ const WINDOW_SHARE: f64 = 16.0;
 /// Assumed slots of a rank's spools until all ranks know them.
 const SLOTS_UNKNOWN: u32 = 16;
 
-/// Selects one of the others for each epoch, and takes work back from devices that cost time.
+/// Selects another strategy for each epoch, and takes work back from devices that delay it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Auto {
-    /// What is minimised.
+    /// The quantity to minimise.
     pub goal: Goal,
     /// The required order.
     pub order: Order,
 }
 
-/// What `auto` minimises.
+/// The quantity that `auto` minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// Time.

@@ -1,13 +1,13 @@
-//! What a strategy guarantees: an order of consumption, and the consistency levels that follow.
+//! The guarantees of a strategy: an order of consumption, and the consistency levels that follow.
 
 /// The order of consumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Whatever is fastest.
+    /// The fastest order.
     Any,
     /// Reproducible from a small record (C3).
     Replayable,
-    /// That of the host alone (C4).
+    /// The order of the host alone (C4).
     Baseline,
 }
 

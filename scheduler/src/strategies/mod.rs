@@ -1,8 +1,8 @@
 //! The strategies: who prepares what, and in which order batches are consumed.
 //!
-//! One file per strategy declares its name, guarantees, options, closed form and record, and plans
-//! its epochs. A new strategy needs that file, its `mod` line and its line in the list below;
-//! names, options, help texts and reports derive from the list.
+//! Each strategy has one file, which declares its name, guarantees, options, closed form and
+//! record, and plans its epochs. A new strategy needs that file, its `mod` line and its line in the
+//! list below; names, options, help texts and reports derive from the list.
 //!
 //! In reading order: `name`, `guarantees`, `option` and `options` (what is declared), `strategy`
 //! (the trait of declarations), `plan` (what an epoch asks its strategy), `ordered` (plans whose

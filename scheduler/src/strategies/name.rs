@@ -12,7 +12,7 @@ for_each_strategy!(define_names);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a strategy; choose one of {}", StrategyName::TEXTS.join(", "))]
 pub struct UnknownStrategy {
-    /// As given.
+    /// The given value.
     pub text: String,
 }
 

@@ -19,10 +19,10 @@ pub enum Value {
 /// Millionths in a share of one.
 pub(crate) const SHARE_PARTS: u32 = 1_000_000;
 
-/// What an option takes: one of some words, or a whole number, or a share.
+/// The values of an option: one of some words, a whole number, or a share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Takes {
-    /// These words.
+    /// The words.
     pub words: &'static [&'static str],
     /// Whole numbers.
     pub whole: Option<Whole>,
@@ -35,7 +35,7 @@ pub struct Takes {
 pub struct Whole {
     /// From the least to the largest.
     pub range: RangeInclusive<u32>,
-    /// What they count, such as "the devices' batches".
+    /// The counted quantity, such as "the devices' batches".
     pub counts: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub struct Whole {
 pub struct Share {
     /// The key.
     pub key: &'static str,
-    /// What it is a share of, such as "the share of time in a mix of both".
+    /// The meaning of the share, such as "the share of time in a mix of both".
     pub means: &'static str,
 }
 
@@ -55,7 +55,7 @@ pub struct OptionSpec {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// What it takes.
+    /// The values that it takes.
     pub takes: Takes,
 }
 
@@ -70,7 +70,7 @@ pub enum WrongOption {
     Unknown {
         /// The strategy.
         strategy: StrategyName,
-        /// As given.
+        /// The given value.
         option: String,
         /// Its options.
         known: Vec<&'static str>,
@@ -82,9 +82,9 @@ pub enum WrongOption {
         strategy: StrategyName,
         /// The option.
         option: &'static str,
-        /// As given.
+        /// The given value.
         value: Value,
-        /// What it takes.
+        /// The values that it takes.
         takes: Takes,
     },
 }

@@ -20,7 +20,7 @@ pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
     const SUMMARY: &'static str;
     /// Whether it has devices prepare batches.
     const DEVICES: DeviceUse;
-    /// What its epochs record for a replay.
+    /// The kind of record with which its epochs are replayed.
     const RECORD: RecordKind;
     /// Its options, in the order in which documents list them.
     const OPTIONS: &'static [StrategyOption<Self>];
@@ -65,11 +65,11 @@ pub enum DeviceUse {
     Required,
 }
 
-/// What replays the order of an epoch.
+/// The kind of record that replays the order of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// Nothing: the strategy alone determines the order, or nothing does. Under a strategy that
-    /// selects another one, an epoch has the record of that one.
+    /// Nothing: the strategy alone determines the order, or the order depends on timing. Under a
+    /// strategy that selects another one, an epoch has the record of that one.
     None,
     /// The devices' shares: one number, or one for each device that holds batches of its own. The
     /// host's part is consumed first, then the devices' from the back.

@@ -9,7 +9,7 @@ pub enum PowerError {
     /// A name that is no preset.
     #[error("there is no power preset {name}")]
     NoSuchPreset {
-        /// As given.
+        /// The given value.
         name: String,
         /// Names of the presets.
         known: String,
@@ -47,7 +47,7 @@ pub enum PowerError {
         origin: String,
         /// Section and key.
         key: String,
-        /// As given.
+        /// The given value.
         value: String,
         /// What it may be.
         must_be: &'static str,
@@ -67,7 +67,7 @@ pub enum PowerError {
         origin: String,
         /// The section.
         section: &'static str,
-        /// As given.
+        /// The given value.
         name: String,
         /// Names of the parts of this kind.
         known: String,
@@ -89,7 +89,7 @@ pub enum PowerError {
         section: &'static str,
         /// `unverified` or `example`.
         list: &'static str,
-        /// As given.
+        /// The given value.
         name: String,
     },
 }

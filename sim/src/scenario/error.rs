@@ -20,7 +20,7 @@ pub struct ScenarioError {
     pub swept: Vec<(String, String)>,
     /// What is wrong.
     pub problem: String,
-    /// What would be right.
+    /// The expected value.
     pub remedy: String,
 }
 

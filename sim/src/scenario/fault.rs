@@ -56,7 +56,7 @@ pub enum RankFaultKind {
 /// A fault of a rank: `late@RANK:TIME` or `die@RANK:STEP`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankFault {
-    /// Which, from 0.
+    /// The rank, from 0.
     pub rank: u32,
     /// What.
     pub kind: RankFaultKind,

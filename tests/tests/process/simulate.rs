@@ -202,7 +202,7 @@ fn a_recorded_run_is_replayed_and_what_is_no_report_is_refused() {
     let row = &document["rows"][0];
     // All of its times are in the trace, so this holds on any machine.
     assert!(row["off_ratio"].as_f64().unwrap().abs() < 0.02, "{row}");
-    run(folder.path(), &["simulate", "--trace", "job.toml"]).refused(&["job.toml", "no report"]);
+    run(folder.path(), &["simulate", "--trace", "job.toml"]).refused(&["job.toml", "not a report"]);
     run(folder.path(), &["simulate", "--trace", "none.json"]).refused(&["none.json"]);
 }
 

@@ -1,4 +1,4 @@
-//! What the manifest of a damaged dataset said, or must have said.
+//! Recovers or reconstructs the manifest of a damaged dataset.
 
 use super::super::copy::history;
 use super::super::error::OperationError;
@@ -22,32 +22,32 @@ use std::time::SystemTime;
 /// Greatest label of a dataset whose manifest is lost: all below it get a name.
 const LABEL_MAX: i32 = 1 << 24;
 
-/// How a manifest was found.
+/// The state of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ManifestState {
-    /// As it was written.
+    /// Intact.
     Sound,
-    /// Changed; what could be read of it was used.
+    /// Damaged; the readable part was used.
     Damaged,
-    /// It is there, and nothing of it could be read.
+    /// It exists, but none of it could be read.
     Unreadable,
     /// Not there.
     Lost,
 }
 
-/// Where the names of labels are from.
+/// The source of the names of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabelsFrom {
     /// From the manifest.
     Manifest,
-    /// From a manifest that was damaged: to be looked over.
+    /// From a damaged manifest: check them.
     DamagedManifest,
     /// From the first folder of the keys, which was the same for all samples of a label. Labels
-    /// of which no sample is left have their number as a name.
+    /// without a remaining sample are named by their number.
     Keys,
-    /// They are the labels' numbers: nothing tells more.
+    /// The names are unknown, so the labels' numbers are used.
     Numbers,
     /// There are no labels.
     Nowhere,
@@ -175,7 +175,7 @@ fn is_part_name(name: &str) -> bool {
 
 /// What is known of the samples that were saved.
 pub(super) struct Saved {
-    /// Names of the labels, where there is a manifest that tells them.
+    /// Names of the labels, if a manifest has them.
     known: Option<Vec<String>>,
     from: LabelsFrom,
     /// First folder of the keys of each label; `None` where they have several, or none.

@@ -1,7 +1,7 @@
-//! What can be saved of a dataset whose manifest is lost or whose parts are damaged.
+//! Recovers samples of a dataset whose manifest is lost or whose parts are damaged.
 //!
-//! In reading order: [`repair`], `part` (the rows of a part that can be proven), `manifest` (what
-//! `dataset.json` said, or what it must have said).
+//! In reading order: [`repair`], `part` (the rows of a part that are proven intact), `manifest`
+//! (the recovered or reconstructed `dataset.json`).
 
 mod manifest;
 mod part;
@@ -28,22 +28,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where what was saved goes.
+/// The destination of the recovered samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepairTo {
-    /// To a dataset of its own; the damaged one is only read.
+    /// A separate dataset; the damaged one is only read.
     Dataset(PathBuf),
-    /// In the place of the damaged one, once it is written whole beside it.
+    /// The damaged dataset, which is replaced once the new one is complete.
     InPlace,
 }
 
-/// What was saved and what was not.
+/// The recovered and the lost samples.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct RepairSummary {
-    /// The repaired dataset; `None` where nothing was wrong with one that was to be repaired in
-    /// place.
+    /// The repaired dataset; `None` if a dataset to be repaired in place was intact.
     pub repaired: Option<CopySummary>,
-    /// Samples that were saved.
+    /// Number of recovered samples.
     pub samples: u64,
     /// Samples that were not, as far as their number is known.
     pub samples_lost: u64,

@@ -1,4 +1,4 @@
-//! Which buffer of a record batch's message holds what.
+//! The role of each buffer in the message of a record batch.
 //!
 //! Buffers come in the order of the columns, depth first:
 //! <https://arrow.apache.org/docs/format/Columnar.html#recordbatch-message>.

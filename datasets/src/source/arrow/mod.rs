@@ -28,7 +28,7 @@ use table::ArrowTable;
 /// Longest side file that is read.
 const SIDE_FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Says by what `path` is known to be an Arrow file or a saved dataset.
+/// Returns the evidence that `path` is an Arrow file or a saved dataset.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         if path.join("dataset_dict.json").is_file() {

@@ -30,7 +30,7 @@ const SAMPLE_BYTES_MAX: u64 = 1 << 31;
 /// Entries of a folder that are looked at to tell whether it holds such a file.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 
-/// Says by what `path` is known to be a datadings file.
+/// Returns the evidence that `path` is a datadings file.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         let files = files_in(path, FOLDER_ENTRIES_MAX)?;

@@ -29,7 +29,7 @@ const VALUE_BYTES_MAX: u64 = 1 << 31;
 const MODE_JPEG: u64 = 0;
 const MODE_PIXELS: u64 = 1;
 
-/// Says by what `path` is known to be a `.beton` file.
+/// Returns the evidence that `path` is a `.beton` file.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let is_named = path.extension().is_some_and(|name| name == "beton");
     if !is_named || !path.is_file() {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// Name of the list of shards.
 const INDEX_NAME: &str = "index.json";
 
-/// Says by what `path` is known to be an MDS dataset.
+/// Returns the evidence that `path` is an MDS dataset.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if !path.is_dir() {
         return Ok(None);

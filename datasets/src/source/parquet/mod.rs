@@ -19,7 +19,7 @@ use meetpoint_diagnose::Setting;
 use std::io::Read;
 use table::ParquetTable;
 
-/// Says by what `path` is known to be a Parquet file or a folder of them.
+/// Returns the evidence that `path` is a Parquet file or a folder of them.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         let found = shards::has_one(path, is_member);

@@ -1,5 +1,4 @@
-//! The files of a table: of one schema, counted when they are first looked at, then read one after
-//! another.
+//! The files of a table: they have one schema, are counted first, and then read one after another.
 
 use super::hugging_face::{Features, METADATA_KEY};
 use super::plain::{difference, plain_schema};

@@ -72,7 +72,7 @@ pub(crate) trait Records: Send {
     /// All records, where known.
     fn rows(&self) -> Option<u64>;
 
-    /// Bytes of what is read.
+    /// Bytes to read.
     fn bytes(&self) -> Option<u64>;
 
     /// A look at the whole after the last record.

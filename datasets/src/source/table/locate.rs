@@ -39,7 +39,7 @@ pub(super) struct Located {
     pub(super) bounds: StorePath,
 }
 
-/// Says by what `path` is known to be a table of files, or a folder that holds one: the name of a
+/// Returns the evidence that `path` is a table of files, or a folder that holds one: the name of a
 /// file, and that of a column.
 ///
 /// A table in a folder that cannot be read is an error.

@@ -33,8 +33,8 @@ use survey::{Role, Survey};
 /// What this is, for errors and help.
 pub const WORDS: &str = "WebDataset tar shards";
 
-/// Says by what `path` is a tar file (by content), a folder that holds such (by name), or a pattern
-/// of names such as `train-{000..099}.tar`.
+/// Returns the evidence that `path` is a tar file (by content), a folder that holds such (by name),
+/// or a pattern of names such as `train-{000..099}.tar`.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     Ok(match path.metadata() {
         Ok(metadata) if metadata.kind == FileKind::Folder => {

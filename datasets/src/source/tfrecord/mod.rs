@@ -48,7 +48,7 @@ const TEXT_NAMES: [&str; 16] = [
     "url",
 ];
 
-/// Says by what `path` is known to be a TFRecord file or a folder of them.
+/// Returns the evidence that `path` is a TFRecord file or a folder of them.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     if path.is_dir() {
         let found = shards::has_one(path, is_member);

@@ -1,4 +1,4 @@
-//! The folder that objects are held in, which goes when its process goes.
+//! The folder that contains objects, which is removed when its process ends.
 //!
 //! It is `remote-PID-RANDOM` in the cache folder, beside a file of that name with `.lock` that is
 //! locked while the process lives. An unlocked folder belongs to a killed process, and the next

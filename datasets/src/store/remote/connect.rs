@@ -1,4 +1,5 @@
-//! How a store is reached: credentials and options from the environment, and what its errors mean.
+//! Connects to a store: credentials and options from the environment, and the meaning of its
+//! errors.
 
 use super::address::Address;
 use super::{RemoteError, RemoteOptions};

@@ -12,19 +12,19 @@ use std::path::PathBuf;
 pub enum RemoteError {
     /// This build reaches nothing elsewhere.
     NotBuilt {
-        /// What was named.
+        /// The given path.
         url: String,
     },
     /// A URL that names nothing that can be read.
     Address {
-        /// What was named.
+        /// The given path.
         url: String,
         /// Why not, and what to name instead.
         problem: Message,
     },
     /// A place that is written to, and has to be a folder here.
     Destination {
-        /// What was named.
+        /// The given path.
         url: String,
     },
     /// The server does not give it.
@@ -40,7 +40,7 @@ pub enum RemoteError {
     },
     /// Nothing lies there.
     Nothing {
-        /// What was named.
+        /// The given path.
         url: String,
     },
     /// An object became another one.
@@ -65,7 +65,7 @@ pub enum RemoteError {
         url: String,
         /// Its name.
         key: String,
-        /// Why not.
+        /// The cause.
         problem: &'static str,
     },
     /// The cache folder cannot be written to.
@@ -79,7 +79,7 @@ pub enum RemoteError {
     NotPrivate {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         problem: &'static str,
     },
     /// The user has no cache folder.
@@ -94,7 +94,7 @@ impl RemoteError {
         error.get_ref()?.downcast_ref().cloned()
     }
 
-    /// What failed.
+    /// The error.
     pub fn message(&self) -> Message {
         let text = match self {
             Self::Refused { url, status, problem, .. } => {

@@ -1,8 +1,8 @@
-//! Fetches objects into files when they are opened, and some that follow ahead of that.
+//! Fetches objects into files when they are opened, and prefetches some that follow.
 //!
-//! A file that was opened and then makes room stays readable for who has it open, and its bytes are
-//! given back when it is closed. So what lies on the drive is at most what may be held and the
-//! files that a source has open at once.
+//! A file that is evicted while it is open remains readable, and its space is freed when it is
+//! closed. So the space on the drive is at most the limit of the cache plus the files that a source
+//! has open at once.
 
 use super::address::Address;
 use super::cache::Folder;

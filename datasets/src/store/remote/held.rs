@@ -1,5 +1,5 @@
-//! Which objects the cache holds, which are on their way, and which make room: counts alone, no
-//! files.
+//! The state of the cache: cached objects, transfers in progress, and evictions. Only bookkeeping,
+//! no files.
 
 use super::RemoteError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

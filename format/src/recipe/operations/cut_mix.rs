@@ -15,11 +15,11 @@ use crate::recipe::{CutBox, MixMode, MixPartner, SampleType, SoftLabels};
 pub struct CutMix {
     /// Parameter of the distribution of lambda.
     pub alpha: f64,
-    /// What labels become.
+    /// The conversion of labels.
     pub labels: SoftLabels,
     /// Which samples have the same rectangle.
     pub mode: MixMode,
-    /// What a sample is mixed with.
+    /// The partner of a sample.
     pub partner: MixPartner,
     /// How the rectangle follows from lambda.
     pub cut_box: CutBox,

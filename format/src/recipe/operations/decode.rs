@@ -9,11 +9,11 @@ use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{DecodeMode, OnError, SampleType};
 
-/// Encoded bytes to a picture. Always first, and nowhere else.
+/// Decodes a file to a picture. Always the first operation, and only that.
 ///
-/// The default is exact, and what Pillow does. `scaled` trades exactness for speed. The keys but
-/// `mode` apply to JPEG alone, in whichever form a dataset holds it; other formats decode as they
-/// always do.
+/// The default is exact and equals Pillow. `scaled` trades exactness for speed. All keys except
+/// `mode` apply only to JPEGs, in any form in which a dataset stores them; they have no effect on
+/// other formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decode {
     /// Whether a JPEG may be decoded to 1/2, 1/4 or 1/8 of its resolution, the smallest that leaves
@@ -22,7 +22,7 @@ pub struct Decode {
     /// Whether a JPEG is turned as its Exif orientation says, as Pillow's
     /// `ImageOps.exif_transpose` does. A picture without one, or with an unknown one, stays.
     pub orient: bool,
-    /// What happens with a damaged JPEG.
+    /// How a damaged JPEG is handled.
     pub on_error: OnError,
     /// Channels of the picture, of every format.
     pub mode: DecodeMode,

@@ -14,7 +14,7 @@ use crate::recipe::{Layout, SampleType, Series};
 /// Integers of b bits are divided by 2^(b - 1). `num_channels` and `sample_rate` are then applied
 /// in this order: of the mean of all channels, only one has to be resampled. The resampling is
 /// `torchaudio.transforms.Resample` with its defaults: a sinc of 6 zero crossings on each side,
-/// windowed by Hann, with a rolloff of 0.99. A file at `sample_rate` stays as it is.
+/// windowed by Hann, with a rolloff of 0.99. A file with this `sample_rate` is not resampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecodeAudio {
     /// Samples per second of the result.

@@ -13,7 +13,7 @@ use crate::recipe::value::{Value, Values};
 pub struct Log {
     /// Base.
     pub base: LogBase,
-    /// What smaller values are replaced by.
+    /// The value that replaces smaller ones.
     pub floor: f64,
     /// Factor.
     pub multiplier: f64,

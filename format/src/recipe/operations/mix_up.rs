@@ -15,11 +15,11 @@ use crate::recipe::{MixMode, MixPartner, SampleType, SoftLabels};
 pub struct MixUp {
     /// Parameter of the distribution of lambda.
     pub alpha: f64,
-    /// What labels become.
+    /// The conversion of labels.
     pub labels: SoftLabels,
     /// Which samples have the same lambda.
     pub mode: MixMode,
-    /// What a sample is mixed with.
+    /// The partner of a sample.
     pub partner: MixPartner,
 }
 

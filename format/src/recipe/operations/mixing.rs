@@ -1,4 +1,4 @@
-//! Keys that operations on batches share: what labels become, and how samples are mixed.
+//! Keys that operations on batches share: the conversion of labels, and how samples are mixed.
 
 use crate::recipe::declaration::{Bounds, Key, KeyType, RandomParameter};
 use crate::recipe::error::Fault;
@@ -43,7 +43,7 @@ pub(super) const fn mode() -> Key {
     Key::optional("mode", kind, Value::Word(default), about)
 }
 
-/// What a sample is mixed with.
+/// The partner of a sample.
 pub(super) const fn partner() -> Key {
     let (kind, default) =
         (KeyType::Word { choices: MixPartner::NAMES }, MixPartner::Previous.name());
@@ -60,7 +60,7 @@ pub(super) const fn cut_box(default: CutBox) -> Key {
     Key::optional("box", kind, Value::Word(default.name()), about)
 }
 
-/// What labels become.
+/// The conversion of labels.
 pub(super) fn labels(values: &Values) -> SoftLabels {
     SoftLabels { classes: values.whole("num_classes"), smoothing: values.number("label_smoothing") }
 }

@@ -224,7 +224,7 @@ macro_rules! operations {
         pub const DECLARATIONS: &[&Declaration] = &[$($type::DECLARATION),+];
 
         impl Operation {
-            /// What is known of the operation without its values.
+            /// The declaration of the operation, which does not depend on its values.
             pub fn declaration(&self) -> &'static Declaration {
                 match self {
                     $(Self::$type(_) => $type::DECLARATION),+

@@ -10,7 +10,7 @@ use crate::recipe::{SampleType, SoftLabels};
 /// of a sample becomes a row of float32, see [`SoftLabels`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OneHot {
-    /// What labels become.
+    /// The conversion of labels.
     pub labels: SoftLabels,
 }
 

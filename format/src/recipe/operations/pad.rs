@@ -15,7 +15,7 @@ pub struct Pad {
     pub padding: Padding,
     /// The colour of the padding, for [`PaddingMode::Constant`].
     pub fill: Fill,
-    /// What the padding consists of.
+    /// The content of the padding.
     pub padding_mode: PaddingMode,
 }
 

@@ -29,7 +29,7 @@ pub struct RandomCrop {
     pub pad_if_needed: bool,
     /// The colour of the padding, for [`PaddingMode::Constant`].
     pub fill: Fill,
-    /// What the padding consists of.
+    /// The content of the padding.
     pub padding_mode: PaddingMode,
 }
 

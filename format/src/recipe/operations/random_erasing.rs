@@ -29,7 +29,7 @@ pub struct RandomErasing {
     pub scale: (f64, f64),
     /// Bounds of height over width.
     pub ratio: (f64, f64),
-    /// What replaces the elements.
+    /// The replacement of the elements.
     pub mode: ErasingMode,
     /// The value of [`ErasingMode::Constant`], of each channel or of all.
     pub value: PerChannel,

@@ -11,17 +11,17 @@ use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
-/// `torchvision.transforms.v2.RandomIoUCrop`: a part of the picture that has a random least overlap
-/// with one of its boxes, or all of it.
+/// `torchvision.transforms.v2.RandomIoUCrop`: a part of the picture that overlaps with one of its
+/// boxes by at least a random amount, or the whole picture.
 ///
 /// For a picture of H rows and W columns, each of up to [`Self::ROUNDS_MAX`] rounds draws the index
-/// of an option, `up_to(count - 1)`. An option of 1 or more leaves the picture as it is. Otherwise
-/// each of up to `trials` trials draws w = trunc(W * `uniform_in(min_scale, max_scale)`) and h of H
-/// likewise; unless w or h is 0 or w / h is outside of the aspect ratios, then
-/// left = trunc((W - w) * `uniform()`) and top of H - h likewise. The trial succeeds if the centre
-/// of a box lies in the part, borders excluded, and the part's intersection over union with one
-/// such box is not below the option. Boxes whose centres lie outside are dropped. Where no round
-/// succeeds, the picture stays as it is; torchvision would go on forever.
+/// of an option, `up_to(count - 1)`. With an option of 1 or more, the picture is unchanged.
+/// Otherwise each of up to `trials` trials draws w = trunc(W * `uniform_in(min_scale, max_scale)`)
+/// and h of H likewise; unless w or h is 0 or w / h is outside of the aspect ratios, then left =
+/// trunc((W - w) * `uniform()`) and top of H - h likewise. The trial succeeds if the centre of a
+/// box lies in the part, borders excluded, and the part's intersection over union with one such box
+/// is not below the option. Boxes whose centres lie outside are dropped. If no round succeeds, the
+/// picture is unchanged; torchvision would try forever.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomIouCrop {
     /// Bounds of a side as a share of that of the picture.
@@ -35,7 +35,7 @@ pub struct RandomIouCrop {
 }
 
 impl RandomIouCrop {
-    /// Rounds before the picture is left as it is.
+    /// Rounds after which the picture is left unchanged.
     pub const ROUNDS_MAX: u32 = 50;
 }
 

@@ -17,7 +17,7 @@ use crate::recipe::value::{Value, Values};
 pub struct RandomResize {
     /// Least length of the shorter side.
     pub min_size: u32,
-    /// The length behind the largest.
+    /// The exclusive upper bound of the length.
     pub max_size: u32,
     /// Filter.
     pub interpolation: Interpolation,

@@ -8,7 +8,7 @@ use crate::recipe::declaration::{
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 
-/// A random part of a length; what is shorter is padded at its end.
+/// A random part with this length; shorter inputs are padded at their end.
 ///
 /// Of T steps in time: if T > `length`, the first is `up_to(T - length)`; otherwise there is no
 /// draw.

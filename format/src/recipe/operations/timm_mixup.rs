@@ -34,7 +34,7 @@ pub struct TimmMixup {
     pub mode: MixMode,
     /// Whether labels are blended by the share of the rectangle that is inside the picture.
     pub correct_lam: bool,
-    /// What labels become.
+    /// The conversion of labels.
     pub labels: SoftLabels,
     /// How the rectangle follows from lambda.
     pub cut_box: CutBox,

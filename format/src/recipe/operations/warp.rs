@@ -1,4 +1,4 @@
-//! What all operations that move each pixel of a picture check.
+//! The common checks of all operations that move each pixel of a picture.
 
 use crate::recipe::WarpInterpolation;
 use crate::recipe::error::Fault;

@@ -24,9 +24,9 @@ pub struct ShippedRecipe {
     pub name: &'static str,
     /// Its version, from 1.
     pub version: u32,
-    /// What it is for.
+    /// The purpose.
     pub about: &'static str,
-    /// Where the original is defined.
+    /// The source of the original.
     pub source: &'static str,
     /// The recipe file.
     pub toml: &'static str,
@@ -297,7 +297,7 @@ pub enum UnknownRecipe {
     /// No recipe has this name.
     #[error("no recipe {wanted:?} comes with Meetpoint")]
     Name {
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
         /// The name that was probably meant.
         nearest: Option<&'static str>,
@@ -305,7 +305,7 @@ pub enum UnknownRecipe {
     /// The recipe has no such version.
     #[error("no recipe {wanted:?} comes with Meetpoint; the latest is {latest}")]
     Version {
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
         /// The latest version.
         latest: &'static ShippedRecipe,

@@ -15,15 +15,16 @@ pub(in crate::recipe) const ROTATED_FORMATS: [&str; 3] = ["xywhr", "cxcywhr", "x
 /// end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boxes {
-    /// What the four numbers are in the dataset.
+    /// The meaning of the four numbers in the dataset.
     pub format: BoxFormat,
-    /// What they are in batches.
+    /// Their meaning in batches.
     pub to_format: Option<BoxFormat>,
-    /// Least width and height of a box that is kept.
+    /// Minimum width and height of a box; smaller ones are dropped.
     pub min_size: Option<f64>,
-    /// Least area of a box that is kept.
+    /// Minimum area of a box; smaller ones are dropped.
     pub min_area: Option<f64>,
-    /// Further columns with one value for each object, which lose those of boxes that are not kept.
+    /// Further columns with one value for each object, from which the values of dropped boxes are
+    /// removed.
     pub filters: Vec<String>,
 }
 

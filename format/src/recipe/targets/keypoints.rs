@@ -9,14 +9,14 @@ use std::borrow::Cow;
 /// Most pairs of points that change places.
 const SWAPS_MAX: usize = 256;
 
-/// Points: column and row, and possibly a third number, which stays as it is, 0 for a point that is
-/// not there.
+/// Points: column and row, and optionally a third number, which is not changed and is 0 for a
+/// missing point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keypoints {
-    /// Points of an object that change places where the picture is mirrored, by their indices from
-    /// 0, such as left and right hand.
+    /// Points of an object that are swapped if the picture is mirrored, by their indices from 0,
+    /// such as left and right hand.
     pub swap: Vec<[u32; 2]>,
-    /// What happens with a point outside of the result.
+    /// How a point outside the result is handled.
     pub outside: OutsidePoint,
 }
 

@@ -1,4 +1,4 @@
-//! `mask`: a number for each pixel, such as the class of what is there.
+//! `mask`: a number for each pixel, such as its class.
 
 use super::Data;
 use crate::recipe::MaskType;

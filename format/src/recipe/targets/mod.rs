@@ -1,5 +1,5 @@
-//! What moves with the picture of a sample: one file for each kind of target, and one line in the
-//! registry.
+//! The targets, which are transformed with the picture of a sample: one file for each kind, and one
+//! line in the registry.
 //!
 //! A target is a column of the dataset that a recipe changes by the geometry of its operations,
 //! with the same random parameters as the picture. In reading order: [`TargetKind`] and its kinds,
@@ -33,7 +33,7 @@ pub const TARGETS_MAX: usize = 32;
 pub struct Target {
     /// Name of the column.
     pub column: String,
-    /// What the column holds.
+    /// The kind of target.
     pub kind: TargetKind,
 }
 
@@ -50,7 +50,7 @@ trait Data: Sized {
 
 macro_rules! targets {
     ($($type:ident),+ $(,)?) => {
-        /// What a target holds, with its options.
+        /// The kind of a target, with its options.
         #[derive(Debug, Clone, PartialEq)]
         pub enum TargetKind {
             $(#[doc = concat!("See [`", stringify!($type), "`].")] $type($type)),+
@@ -60,7 +60,7 @@ macro_rules! targets {
         pub const TARGET_DECLARATIONS: &[&TargetDeclaration] = &[$($type::DECLARATION),+];
 
         impl TargetKind {
-            /// What is known of the kind without its values.
+            /// The declaration of the kind, which does not depend on its values.
             pub fn declaration(&self) -> &'static TargetDeclaration {
                 match self {
                     $(Self::$type(_) => $type::DECLARATION),+

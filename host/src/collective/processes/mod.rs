@@ -47,7 +47,7 @@ impl Token {
     }
 }
 
-/// Where ranks meet.
+/// The address at which ranks connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RendezvousAddress {
     /// A Unix socket: ranks of one machine and one user.

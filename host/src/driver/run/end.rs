@@ -1,4 +1,4 @@
-//! What an epoch under way knows of one device.
+//! The state of one device in a running epoch.
 
 use super::PublishedSlot;
 use crate::device_link::Session;

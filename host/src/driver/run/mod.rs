@@ -1,4 +1,5 @@
-//! One running epoch: real events go to the scheduler, its decisions to the parts concerned.
+//! One running epoch: passes real events to the scheduler, and its decisions to the parts
+//! concerned.
 //!
 //! In reading order: this file (the host's end and the consumer's), `end` (what is known of one
 //! device), `devices` (messages to and from devices).

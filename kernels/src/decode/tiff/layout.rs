@@ -1,4 +1,4 @@
-//! What the tags of a TIFF say: its size, its samples, and where its strips or tiles lie.
+//! The tags of a TIFF: its size, its samples, and the positions of its strips or tiles.
 
 use super::directory::{Directory, Values, tag};
 use super::{damaged, unsupported};

@@ -30,7 +30,8 @@ pub(crate) enum Division {
 pub(crate) enum Caps {
     /// The capacity of its spool.
     Spool,
-    /// What passes through its spool while its batches are consumed in sequence.
+    /// The number of batches that pass through its spool while its batches are consumed in
+    /// sequence.
     Drained,
     /// The number of batches it holds.
     Held,
