@@ -3,7 +3,7 @@
 
     benches/peers/datasets.py PHOTOS --ours PROGRAM [--samples 20000] [--rounds 5] [--work DIR]
 
-PHOTOS is a folder of pictures, repeated under other names to so many samples. PROGRAM is ours:
+PHOTOS is a folder of pictures, repeated under other names to a given number of samples. PROGRAM is ours:
 `cargo build --release -p meetpoint-datasets --example read_speed`. Everything runs on one core, in
 turns, as a process of its own, but for a row that says so; figures are medians of the rounds, with
 the page cache hot. The last table reads with nothing of the set in the page cache, ours by O_DIRECT.

@@ -53,8 +53,8 @@ pub fn run(options: &Options) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Opens a dataset of so many tiny samples, in parts of the usual length or of another, and finds
-/// keys in it.
+/// Opens a dataset of a given number of tiny samples, in parts of the usual length or of another,
+/// and finds keys in it.
 fn opening(
     folder: &Path,
     samples: u64,

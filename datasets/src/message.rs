@@ -54,7 +54,7 @@ impl Message {
         }
     }
 
-    /// What helps.
+    /// The remedy.
     pub fn advice(&self) -> Option<&Remedy> {
         self.remedy.as_ref()
     }

@@ -62,7 +62,7 @@ pub(crate) enum Denied {
 }
 
 impl Denied {
-    /// What helps at the host or the device.
+    /// The remedy at the host or the device.
     pub(crate) fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Taken(_) => Some(

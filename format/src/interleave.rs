@@ -174,7 +174,7 @@ impl Interleave {
         group.below(if other < own { scaled / len + 1 } else { scaled.div_ceil(len) })
     }
 
-    /// The batch that so many stand before.
+    /// The batch with this number of batches before it.
     ///
     /// Below t on the line there are more than t·N - groups batches and fewer than t·N + groups.
     /// So the wanted one stands between two such t, and only those between are looked at.

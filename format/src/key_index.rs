@@ -146,7 +146,7 @@ fn encode(entries: &[(u64, u64)], into: &mut Vec<u8>) {
     }
 }
 
-/// So many that a bucket has at most [`ENTRIES_PER_BUCKET`] on average.
+/// The bits with which a bucket has at most [`ENTRIES_PER_BUCKET`] on average.
 fn bits_for(keys: u64) -> u32 {
     let buckets = keys.div_ceil(ENTRIES_PER_BUCKET).max(1);
     buckets.next_power_of_two().trailing_zeros().min(BITS_MAX)

@@ -167,7 +167,7 @@ fn check_left_behind(data: &[u8]) {
     for cpu in Cpu::available() {
         let mut decoder = Decoder::new(cpu);
         let mut out = Picture::default();
-        // Whatever comes of it.
+        // Whatever the result is.
         drop(decoder.decode_into(data.into(), None, &mut out));
         decoder.decode_into(form.into(), None, &mut out).expect("it decodes");
         assert!(out == *expected, "{}: a used decoder gives something else", cpu.name());
@@ -176,7 +176,8 @@ fn check_left_behind(data: &[u8]) {
 
 /// Bytes that may be a skeleton: a file or an error.
 ///
-/// Two bytes of length, so many bytes of skeleton, and a coefficient form for the coefficients.
+/// Two bytes of length, a given number of bytes of skeleton, and a coefficient form for the
+/// coefficients.
 pub fn skeleton_bytes(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk::<2>() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());

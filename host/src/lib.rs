@@ -9,7 +9,7 @@
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
 //! [`accelerator`] (what consumes), [`collective`] (how ranks decide together), [`group`] (ranks as
 //! threads), [`stats`] and [`energy`] (what was measured), [`explain`] (what it means), [`trace`]
-//! (the same as a picture), [`verify`] (what held), [`job`] (job files).
+//! (the same as a picture), [`verify`] (verification of the guarantees), [`job`] (job files).
 
 pub mod accelerator;
 mod batch;

@@ -150,7 +150,7 @@ impl SpoolLimits {
         }
     }
 
-    /// The quota with which the scheduler may fill so many slots of this size.
+    /// The quota with which the scheduler may fill a given number of slots of this size.
     pub(crate) fn quota_for(&self, config: &SpoolConfig, shares: u32, scheduled: u32) -> u64 {
         let (_, kept) = Self::least_and_retained(config);
         u64::from(scheduled + kept) * u64::from(shares) * self.slot_bytes

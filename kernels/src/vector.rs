@@ -34,7 +34,8 @@ pub(crate) fn run<K: Kernel>(cpu: Cpu, kernel: K) -> K::Output {
     }
 }
 
-/// Pixels of a block: loops of so many steps become vectors whole, also for rows of few blocks.
+/// Pixels of a block: loops of a given number of steps become vectors whole, also for rows of few
+/// blocks.
 pub(crate) const BLOCK: usize = 32;
 
 /// A change of the pixels of a row, each by itself.

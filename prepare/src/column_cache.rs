@@ -75,7 +75,7 @@ impl ColumnCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Caches at most so many bytes from now on.
+    /// Caches at most a given number of bytes from now on.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         let mut cached = self.lock();
         cached.bytes_max = bytes_max;
@@ -145,7 +145,7 @@ impl Cached {
         self.arrays.insert(place, Entry { array: Arc::clone(array), bytes, used: self.now });
     }
 
-    /// Drops what was not used for longest, until so many bytes fit.
+    /// Drops what was not used for longest, until a given number of bytes fit.
     fn make_room(&mut self, bytes: usize) {
         while self.bytes + bytes > self.bytes_max {
             let oldest = self.arrays.iter().min_by_key(|(_, entry)| entry.used);

@@ -44,8 +44,8 @@ pub trait BatchMemory: Send {
         false
     }
 
-    /// Makes room for a batch of so many bytes, whose size was not known before its pictures were
-    /// decoded; what it held is lost. `false` where it cannot.
+    /// Makes room for a batch of a given number of bytes, whose size was not known before its
+    /// pictures were decoded; what it held is lost. `false` where it cannot.
     fn grow(&mut self, _bytes: usize) -> bool {
         false
     }

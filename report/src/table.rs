@@ -353,7 +353,7 @@ pub fn text(report: &Report, style: Style) -> String {
     text
 }
 
-/// What held the run up, except the ceilings of the stages, which report.json has.
+/// What limited the run, except the ceilings of the stages, which report.json has.
 fn explained(run: &Run) -> impl Iterator<Item = String> {
     run.explanation.iter().flat_map(Explanation::sentences)
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// Memory that buffers are carved from. It lives until the last of them is dropped.
 pub(crate) struct Arena {
     block: Block,
-    /// So many bytes from the start are registered with the kernel.
+    /// The number of bytes from the start that are registered with the kernel.
     registered_bytes: usize,
     /// Free ranges (offset, bytes), in order, no two of them adjacent.
     free: Mutex<Vec<(usize, usize)>>,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// What goes wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A read ends after so many bytes, as if the file did: [`Error::ShortRead`].
+    /// A read ends after a given number of bytes, as if the file did: [`Error::ShortRead`].
     ShortRead {
         /// Bytes that are there; one less than asked for at most.
         bytes: usize,
@@ -59,8 +59,8 @@ impl FaultPlan {
         Self(FaultSchedule::Listed(BTreeMap::new()))
     }
 
-    /// Lets so many of a thousand requests fail, each with any fault that fits; the same ones for
-    /// the same seed.
+    /// Lets a given number of of a thousand requests fail, each with any fault that fits; the same
+    /// ones for the same seed.
     pub fn seeded(seed: u64, per_mille: u32) -> Self {
         Self(FaultSchedule::Seeded { seed, per_mille })
     }

@@ -6,7 +6,7 @@ use crate::tidy::sources;
 use std::path::{Path, PathBuf};
 
 /// Phrases, and what to write instead.
-const PHRASES: [(&str, &str); 42] = [
+const PHRASES: [(&str, &str); 55] = [
     ("told", "reported, passed"),
     ("whoever", "the caller, the user"),
     ("anew", "again"),
@@ -49,6 +49,19 @@ const PHRASES: [(&str, &str); 42] = [
     ("be had", "be available"),
     ("comes twice", "occurs twice, is repeated"),
     ("come twice", "occur twice, are repeated"),
+    ("so many", "this number of, `count`"),
+    ("heard of", "received"),
+    ("comes of", "results from"),
+    ("has no place for", "cannot store"),
+    ("or the like", "for example"),
+    ("is there twice", "occurs twice"),
+    ("lies nowhere", "is in no file"),
+    ("lie nowhere", "are in no file"),
+    ("lies elsewhere", "is in other files"),
+    ("what it comes to", "the result of it"),
+    ("comes a second time", "occurs a second time"),
+    ("what helps", "the remedy"),
+    ("says by what", "returns the evidence that"),
 ];
 
 /// Words that no item's name contains, and what to call it instead.
@@ -170,7 +183,8 @@ fn quoted<'a>(rest: &'a str, syntax: Syntax, out: &mut String) -> Option<&'a str
         let escaped = usize::from(inside[at..].starts_with('\\'));
         at += inside[at..].chars().take(1 + escaped).map(char::len_utf8).sum::<usize>();
     }
-    out.push_str(&inside[..at]);
+    // A backslash at the end of a line continues the text.
+    out.push_str(&inside[..at].replace("\\\n", "\n"));
     Some(inside.get(at + quote.len()..).unwrap_or_default())
 }
 
@@ -297,6 +311,7 @@ fn phrases_are_found_in_comments_and_literals_and_not_in_code() {
     let rust = |text: &str| count(text, Syntax::Rust);
     assert_eq!(rust("/// Held\n    /// against it.\nlet a = 1; // anew"), 2);
     assert_eq!(rust("f(\"told\", r#\"in \"vain\", or in vain\"#, '\"', 'a, \"anew\")"), 3);
+    assert_eq!(rust("f(\"stored as they \\\n     came\")"), 1);
     assert_eq!(rust("let told = anew(whoever); x.told(&'a b)"), 0);
     assert_eq!(rust("/// In\nfn vain() {}\nf(\"in\", \"vain\", \"\\\"\")"), 0);
     let script = |text: &str| count(text, Syntax::Script);

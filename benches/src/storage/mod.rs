@@ -15,7 +15,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Looked at in each block read: its first word, and the first word of so many last bytes.
+/// Looked at in each block read: its first word, and the first word of a given number of last
+/// bytes.
 const TAIL_BYTES: usize = BLOCK_BYTES;
 
 /// How the file is read.

@@ -97,7 +97,7 @@ fn text(report: &VerifyReport, dataset: &Path) -> String {
     text
 }
 
-/// What helps against a damaged file that is no part.
+/// The remedy for a damaged file that is not a part.
 fn remedy(problem: &Problem) -> Option<Remedy> {
     match problem.file.as_str() {
         KEY_INDEX_NAME => Some(Remedy::run(Command::IndexKeys)),

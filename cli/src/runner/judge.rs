@@ -63,7 +63,7 @@ fn planned(job: &JobFile, measured: &Measured) -> Option<report::plan::PlanCompa
     report::plan::compare(&job.plan.as_ref()?.predicted, &measured.epochs, step)
 }
 
-/// What held the last epoch of rank 0 up.
+/// What limited the last epoch of rank 0.
 fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let around =

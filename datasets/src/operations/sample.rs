@@ -14,7 +14,7 @@ use std::path::Path;
 /// How many samples to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many.
+    /// This number of samples.
     Samples(u64),
     /// This fraction, at most [`Share::ONE`], to the nearest sample.
     Fraction(Share),

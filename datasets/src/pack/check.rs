@@ -161,7 +161,7 @@ fn too_long(bytes: u64) -> String {
     format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}")
 }
 
-/// The bytes of a file of so many bytes; `None` when it changed meanwhile.
+/// The bytes of a file of a given number of bytes; `None` when it changed meanwhile.
 fn read_file(path: &StorePath, listed: u64) -> std::io::Result<Option<Vec<u8>>> {
     let file = path.open()?;
     let before = file.metadata()?;

@@ -343,7 +343,7 @@ fn finish(
     })
 }
 
-/// What lies elsewhere cannot be indexed.
+/// A remote source cannot be indexed.
 fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), Error> {
     if !options.in_place || !is_url(from) {
         return Ok(());

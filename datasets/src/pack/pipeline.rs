@@ -46,7 +46,7 @@ pub(super) struct Passage<'a> {
     pub(super) how: How<'a>,
     /// Threads that do that; 0 for as many as the machine has cores.
     pub(super) threads: usize,
-    /// So many samples at the beginning are passed over.
+    /// Number of samples at the beginning that are skipped.
     pub(super) passed: u64,
     /// Set from elsewhere to stop, also inside a sample.
     pub(super) stop: &'a Arc<AtomicBool>,
@@ -126,7 +126,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Drains `source`, looks into its samples and hands what comes of them to `write`, in order.
+/// Drains `source`, checks its samples and passes the results to `write`, in order.
 pub(super) fn go_through(
     source: &mut dyn Source,
     passage: &Passage<'_>,
@@ -234,7 +234,7 @@ fn drain(shared: &Shared, source: &mut dyn Source, passed: u64) {
     }
 }
 
-/// Waits for room for so many bytes at a place; `false` when nobody wants them any more.
+/// Waits for room for a given number of bytes at a place; `false` when nobody wants them any more.
 fn wait_for_room(shared: &Shared, place: usize, bytes: u64) -> bool {
     let mut state = shared.lock();
     loop {

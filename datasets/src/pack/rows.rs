@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// Labels that may be numbers without names, so many from 0 on.
+/// Labels that may be numbers without names, a given number of from 0 on.
 pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 
 /// Where a pack is when a part ends, for one that goes on behind it.

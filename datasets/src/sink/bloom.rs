@@ -17,7 +17,8 @@ pub(super) struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter for so many keys, with a false positive probability of one in as many.
+    /// An empty filter for a given number of keys, with a false positive probability of one in as
+    /// many.
     pub(super) fn new(keys: u64) -> Self {
         let keys = keys.max(2);
         // The same operations in the same order as there, so that the rounding is the same.

@@ -46,7 +46,7 @@ pub(super) struct Datadings {
     keys: Output,
     /// First two words of each key's hash.
     hashes: Vec<(u64, u64)>,
-    /// All 16 bytes of them again, to find a key that is there twice.
+    /// All 16 bytes of them again, to find duplicate keys.
     seen: HashSet<(u64, u64)>,
     tally: Tally,
     notes: Vec<String>,

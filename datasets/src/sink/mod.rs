@@ -79,7 +79,7 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Whether a file of so many bytes and samples has no room for `more` bytes.
+    /// Whether a file of a given number of bytes and samples has no room for `more` bytes.
     fn is_full(&self, bytes: u64, samples: u64, more: u64, bytes_default: u64) -> bool {
         let bytes_max = self.bytes.unwrap_or(bytes_default);
         let too_long = bytes.saturating_add(more) > bytes_max;
@@ -183,7 +183,7 @@ pub trait Sink {
 
 /// Begins to write into a folder that is there and empty.
 ///
-/// An error names the column that the sink has no place for.
+/// An error names the column that the sink cannot store.
 pub(crate) fn create(
     kind: SinkKind,
     folder: &Path,

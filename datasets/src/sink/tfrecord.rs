@@ -130,7 +130,7 @@ impl TfRecord {
         Ok(Example { features: Some(Features { feature: features }) }.encode_to_vec())
     }
 
-    /// The shard to write so many bytes to.
+    /// The shard to write a given number of bytes to.
     fn shard(&mut self, more: u64) -> Result<&mut (Output, u64), Error> {
         let is_full = self.open.as_ref().is_some_and(|(shard, samples)| {
             self.shards.is_full(shard.bytes(), *samples, more, SHARD_BYTES)

@@ -111,7 +111,7 @@ pub(super) fn is_plain(data_type: &DataType) -> bool {
     }
 }
 
-/// Whether a type has bytes in it, which JSON has no place for.
+/// Whether a type contains bytes, which JSON cannot store.
 pub(super) fn has_bytes(data_type: &DataType) -> bool {
     match data_type {
         DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) => true,
@@ -137,7 +137,7 @@ pub(super) fn is_determined_by_its_values(data_type: &DataType) -> bool {
     }
 }
 
-/// A value as JSON; an error says what JSON has no place for.
+/// A value as JSON; an error names the value that JSON cannot store.
 pub(super) fn json(value: Value) -> Result<serde_json::Value, String> {
     use serde_json::Value as Json;
     Ok(match value {

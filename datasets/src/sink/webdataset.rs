@@ -101,7 +101,7 @@ impl WebDataset {
         Ok(members)
     }
 
-    /// The shard to write so many bytes to.
+    /// The shard to write a given number of bytes to.
     fn shard(&mut self, more: u64) -> Result<&mut (Builder<Output>, u64), Error> {
         let is_full = self.open.as_ref().is_some_and(|(shard, samples)| {
             self.shards.is_full(shard.get_ref().bytes(), *samples, more, SHARD_BYTES)

@@ -27,7 +27,7 @@ pub(super) fn non_finite(value: &Value) -> Option<f64> {
     TOKENS.iter().find(|(_, _, marked, _)| *marked == text).map(|(.., number)| *number)
 }
 
-/// Whether a value is a number that is not whole, so that a column with it is none of labels.
+/// Whether a value is a number that is not whole, so that a column with it does not contain labels.
 pub(super) fn has_fraction(value: &Value) -> bool {
     non_finite(value).is_some() || value.as_f64().is_some_and(|number| number.fract() != 0.0)
 }

@@ -97,7 +97,7 @@ pub fn convert(
     schema.extra = Arc::clone(&kept.schema);
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, None);
     let replace = Replace::Files { force: options.force, foreign: &foreign };
-    // What is named by a pattern or lies elsewhere is no place that could hold the destination.
+    // What is named by a pattern or is remote cannot contain the destination.
     let sources: Vec<PathBuf> = from.exists().then(|| from.to_path_buf()).into_iter().collect();
     let mut destination = Destination::resolve(&sources, to, &replace)?;
     destination.clean()?;

@@ -128,7 +128,7 @@ fn a_pack_that_is_killed_at_any_point_and_gone_on_with_is_the_same() {
     assert!(parts_resumed > 0, "no part was ever kept");
 }
 
-/// A pack that is stopped by its user when so many samples are done.
+/// A pack that is stopped by its user when a given number of samples are done.
 fn stop_after(bench: &Bench, samples: u64, options: &PackOptions) {
     let stop = &options.stop;
     let result = pack(&bench.from(), &bench.to(), options, &mut |step| {

@@ -121,7 +121,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
 }
 
-/// Lists of so many numbers.
+/// Lists of a given number of numbers.
 fn boxes(lengths: impl Iterator<Item = usize>) -> ArrayRef {
     let mut builder = ListBuilder::new(Int16Builder::new());
     for length in lengths {

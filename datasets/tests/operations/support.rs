@@ -153,7 +153,7 @@ pub(crate) fn options() -> CopyOptions {
 
 pub(crate) fn silent(_: Progress) {}
 
-/// So many cases of a property; one that fails is printed and not kept in a file.
+/// Runs a number of cases of a property; one that fails is printed and not kept in a file.
 pub(crate) fn cases(cases: u32) -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }

@@ -346,7 +346,7 @@ pub(crate) enum Heard {
 pub(crate) struct Link {
     pub(crate) say: mpsc::Sender<HostMessage>,
     pub(crate) receiver: Streaming<DeviceMessage>,
-    /// Everything heard of it so far.
+    /// Everything it has reported so far.
     pub(crate) progress: Vec<Progress>,
     /// The last.
     pub(crate) meters: Option<Meters>,
@@ -389,7 +389,7 @@ impl Link {
         }
     }
 
-    /// Waits for meters that count so many batches.
+    /// Waits for meters that count a given number of batches.
     pub(crate) async fn meters_at(&mut self, batches: u64) -> Meters {
         while self.meters.is_none_or(|meters| meters.batches < batches) {
             match self.receiver.message().await.unwrap().unwrap().message.unwrap() {

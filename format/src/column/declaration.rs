@@ -418,7 +418,7 @@ pub struct BatchColumns {
 }
 
 impl BatchColumns {
-    /// Columns of which none is there twice, each with rows of fewer than 2^64 bytes.
+    /// Columns without duplicates, each with rows of fewer than 2^64 bytes.
     pub fn new(columns: Vec<Column>) -> Result<Self, ColumnError> {
         let mut sources = HashSet::new();
         if columns.is_empty() {

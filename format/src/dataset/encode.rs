@@ -213,7 +213,7 @@ impl<W: Write> PartEncoder<W> {
 /// A buffer of a record batch's body.
 enum Buffer {
     Bytes(Vec<u8>),
-    /// The images of the rows, one after another: so many bytes.
+    /// The images of the rows, one after another: a given number of bytes.
     Images(u64),
 }
 

@@ -42,7 +42,7 @@ struct ColumnPosition {
 pub struct ExtraBytes(MutableBuffer);
 
 impl ExtraBytes {
-    /// So many zeros, to be filled.
+    /// `bytes` zeros, to be filled.
     pub fn zeroed(bytes: usize) -> Self {
         Self(MutableBuffer::from_len_zeroed(bytes))
     }
@@ -60,7 +60,7 @@ impl ExtraBytes {
 
 impl ExtraTable {
     /// Finds the columns of a record batch whose body is `body` in the part, as its message says:
-    /// behind so many nodes and buffers, which end at `first`.
+    /// behind a given number of nodes and buffers, which end at `first`.
     pub(super) fn parse(
         batch: &arrow_ipc::RecordBatch<'_>,
         columns: &Columns,

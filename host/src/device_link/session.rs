@@ -134,7 +134,7 @@ impl Session {
         lock(&self.leased).iter().map(|&is_leased| u32::from(is_leased)).sum()
     }
 
-    /// Keeps up to so many batches for other epochs.
+    /// Keeps up to a given number of batches for other epochs.
     pub(crate) fn retain_at_most(&self, most: u32) {
         lock(&self.retained).most = most;
     }

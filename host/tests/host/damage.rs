@@ -243,8 +243,8 @@ fn a_quarantine_file_has_every_damaged_sample_once_however_often_it_is_met() {
     assert!(matches!(refused.err(), Some(Error::Quarantine { .. })));
 }
 
-/// A small progressive file whose header promises so many pixels that its coefficients alone take
-/// 96 MiB.
+/// A small progressive file whose header promises a picture so large that its coefficients alone
+/// take 96 MiB.
 fn bomb() -> Vec<u8> {
     let mut file = Vec::new();
     let mut encoder = jpeg_encoder::Encoder::new(&mut file, 90);

@@ -9,8 +9,8 @@ use meetpoint_host::{Loader, MemoryKind};
 
 const MS: u64 = 1_000_000;
 
-/// An epoch whose batches are waited for and trained on for so many milliseconds; those of a device
-/// were published so long after they were asked for.
+/// An epoch whose batches are waited for and trained on for a given number of milliseconds; those
+/// of a device were published so long after they were asked for.
 fn epoch(batches: &[(u64, u64, Option<u64>)]) -> EpochStats {
     let folder = dataset(8);
     let mut loader = Loader::open(config(folder.path())).unwrap();

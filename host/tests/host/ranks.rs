@@ -129,8 +129,8 @@ fn a_device_that_dies_at_one_rank_costs_no_batch_and_no_rank() {
     }
 }
 
-/// A rank that waits for its device is heard of meanwhile, so that no other gives it up, however
-/// long devices are waited for and however often they stall.
+/// A rank that waits for its device sends messages meanwhile, so that no other rank gives it up,
+/// however long devices are waited for and however often they stall.
 #[test]
 fn a_rank_that_waits_for_its_device_longer_than_ranks_wait_for_each_other_is_not_given_up() {
     let folder = dataset_in_parts(40, 2);

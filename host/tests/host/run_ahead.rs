@@ -59,7 +59,7 @@ fn a_device_that_is_done_begins_the_next_epoch_and_no_epoch_after_the_last() {
             assert_eq!(stats.schedule.device_batches, SHARE);
             assert_eq!(stats.devices[0].batches, u64::from(SHARE), "each epoch has its own");
             assert_eq!(stats.events, []);
-            // The last was begun; how many the host has heard of is a matter of time.
+            // The last was begun; how many messages the host has received depends on timing.
             let ahead = if epoch == 0 { 0..1 } else { 1..SHARE + 1 };
             assert!(ahead.contains(&stats.ahead_batches), "{}", stats.ahead_batches);
             let order = stats.records.iter().map(|record| record.consume_ns);

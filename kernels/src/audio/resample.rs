@@ -27,7 +27,7 @@ pub(crate) struct Resampler {
     padded: Vec<f32>,
 }
 
-/// Samples at the rate `to` of so many at the rate `from`.
+/// Samples at the rate `to` of a given number of at the rate `from`.
 pub(super) fn length(samples: u64, from: u32, to: u32) -> u64 {
     let common = u64::from(gcd(from, to));
     let (from, to) = (u64::from(from) / common, u64::from(to) / common);

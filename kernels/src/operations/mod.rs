@@ -1,7 +1,7 @@
 //! The execution of each operation: one file each, or one for operations of one form, and one line
 //! in the registry.
 //!
-//! An operation is executed in the [`Stage`] that its declaration in `meetpoint-format` names:
+//! An operation is executed in the `Phase` that its declaration in `meetpoint-format` names:
 //!
 //! ```text
 //! encoded bytes
@@ -21,11 +21,11 @@
 //! finished batch
 //! ```
 //!
-//! Sound and signals take another way: operations of the [`Stage`] `Series` are executed one after
+//! Sound and signals are executed differently: operations of the `Phase` `Series` run one after
 //! another, each on all values of the sample, before those of `Elements`.
 //!
-//! An operation of the [`Stage`] `Choice` contains others: it decides for each sample which of them
-//! are executed; or for each batch, where they are on batches.
+//! An operation of the `Phase` `Choice` contains others: it decides for each sample (or for each
+//! batch, if they operate on batches) which of them are executed.
 
 mod aug_mix;
 mod auto_augment;

@@ -75,7 +75,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// So many multiplications have been done.
+    /// Counts finished multiplications.
     pub(super) fn done(&mut self, multiplications: usize, pause: &mut dyn FnMut()) {
         self.since_pause += multiplications;
         if self.since_pause >= WORK_PER_PAUSE {

@@ -30,7 +30,7 @@ pub(super) struct WidePicture {
 }
 
 impl WidePicture {
-    /// Most bytes that it takes for pictures of so many pixels at most.
+    /// Most bytes that it takes for pictures of a given number of pixels at most.
     pub(super) fn bytes(mode: DecodeMode, pixels: u64) -> u64 {
         // Layers of three planes twice, pixels, numbers of a channel before and after a pass.
         let layers = 2 * 3 * count(mode) as u64;

@@ -138,7 +138,7 @@ fn fixed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter
     let mut begin = (fix(a2 + a0 * 0.5 + a1 * 0.5), fix(a5 + a3 * 0.5 + a4 * 0.5));
     let (across, down) = ((fix(a0), fix(a3)), (fix(a1), fix(a4)));
     Box::new(move |from, _, out| {
-        // The sum of so many steps, modulo 2^32.
+        // The sum of a given number of steps, modulo 2^32.
         let sum = |begin: i32, step: i32, x: usize| {
             begin.wrapping_add(step.wrapping_mul(x as i32)) >> FRACTION_BITS
         };

@@ -109,7 +109,7 @@ pub fn energy_ratio(x: f64, y: f64, watts: Watts) -> f64 {
     both / alone
 }
 
-/// Added power of what works, as shares of the power that is drawn whatever works.
+/// Added power of what works, as shares of the constant power.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Watts {
     /// A busy core of the host.

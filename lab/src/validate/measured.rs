@@ -88,7 +88,7 @@ pub fn points(quick: bool) -> Vec<Point> {
     points
 }
 
-/// Knobs that give a point on a host that prepares a batch in so many seconds.
+/// Knobs that give a point on a host that prepares a batch in a given number of seconds.
 fn knobs(point: Point, prepare: f64) -> Knobs {
     let (step, t_c) = match point.workers {
         // t_c = t_p + t_t, t_g = t_t.

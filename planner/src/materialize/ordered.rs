@@ -44,10 +44,11 @@ impl<R> Drop for End<'_, R> {
     }
 }
 
-/// Calls `work` for each sample on so many threads, each with a state that `begin` makes on it, and
-/// `take` with the results in the order of the samples on the thread of the caller. `bytes` says
-/// how many bytes a result has: as long as those that wait have more than `bytes_max`, no thread
-/// begins another sample but the one that is taken next. An error of `take` ends the work.
+/// Calls `work` for each sample on a given number of threads, each with a state that `begin` makes
+/// on it, and `take` with the results in the order of the samples on the thread of the caller.
+/// `bytes` says how many bytes a result has: as long as those that wait have more than `bytes_max`,
+/// no thread begins another sample but the one that is taken next. An error of `take` ends the
+/// work.
 pub(super) fn in_order<S, R: Send, E>(
     samples: Range<u64>,
     (threads, bytes_max): (usize, u64),

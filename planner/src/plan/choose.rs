@@ -62,14 +62,14 @@ pub struct Refused {
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// So many epochs or more.
+    /// This number of epochs or more.
     EpochsAtLeast {
         /// Epochs.
         epochs: u32,
         /// Of the ranked.
         index: usize,
     },
-    /// So many epochs or fewer.
+    /// This number of epochs or fewer.
     EpochsAtMost {
         /// Epochs.
         epochs: u32,

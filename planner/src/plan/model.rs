@@ -71,7 +71,8 @@ impl Outlook {
     }
 }
 
-/// Samples per second and processor seconds per sample of a stored form with so many threads.
+/// Samples per second and processor seconds per sample of a stored form with a given number of
+/// threads.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     per_second: f64,

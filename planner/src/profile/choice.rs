@@ -20,7 +20,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Chooses so many samples.
+    /// Chooses a given number of samples.
     pub(super) fn new(dataset: &Arc<Dataset>, count: u64, seed: u64) -> Result<Self, Error> {
         let order = Order::shuffled(dataset.len(), seed, 0);
         let samples: Vec<u64> = (0..count).map(|position| order.sample_at(position)).collect();

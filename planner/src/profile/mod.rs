@@ -56,7 +56,7 @@ pub const RUNS_MOST: u32 = 1000;
 /// How many samples are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Samples {
-    /// So many.
+    /// Exactly this number.
     Exactly(u64),
     /// More and more, until the best is certain, all are measured, or [`SAMPLES_MOST`] are.
     Widening,

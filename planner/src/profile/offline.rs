@@ -88,7 +88,7 @@ impl Maker<'_> {
     }
 }
 
-/// Stores the chosen samples at a point, with so many threads.
+/// Stores the chosen samples at a point, with a given number of threads.
 pub(super) fn materialize(
     recipe: &Recipe,
     choice: &Choice,

@@ -59,7 +59,7 @@ mod tests {
         allows_loss: false,
     };
 
-    /// A strategy without spread that was measured on so many samples.
+    /// A strategy without spread that was measured on a given number of samples.
     fn measured(form: Form, per_second: f64, samples: u64) -> Measured {
         Measured {
             form,

@@ -3,8 +3,8 @@
 use crate::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Calls `work` for each index below `count` on so many threads, each with a state of its own that
-/// `begin` makes on it. Returns what `end` makes of the states, still on their threads.
+/// Calls `work` for each index below `count` on a given number of threads, each with a state of its
+/// own that `begin` makes on it. Returns what `end` makes of the states, still on their threads.
 ///
 /// The first error ends all threads after their sample, as `stop` does, which is
 /// [`Error::Stopped`].

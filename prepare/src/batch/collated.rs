@@ -110,7 +110,7 @@ impl Collated {
         Self { collate, pictures, of_column, fills }
     }
 
-    /// Begins a batch with so many positions.
+    /// Begins a batch with a given number of positions.
     pub(super) fn begin(&mut self, positions: usize) {
         for pictures in &mut self.pictures {
             pictures.sizes.clear();

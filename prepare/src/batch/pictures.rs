@@ -41,7 +41,8 @@ impl Pictures {
         columns.pictures().filter_map(image).collect()
     }
 
-    /// Where each column begins, and the bytes of a sample, in a batch of so many samples.
+    /// Where each column begins, and the bytes of a sample, in a batch of a given number of
+    /// samples.
     fn places(&self, samples: usize) -> impl Iterator<Item = (usize, usize)> {
         let samples = u32::try_from(samples).expect("a batch has less than 2^32 samples");
         // Columns of variable length lie behind the pictures.
@@ -53,12 +54,12 @@ impl Pictures {
         })
     }
 
-    /// Where the last of them ends in a batch of so many samples.
+    /// Where the last of them ends in a batch of a given number of samples.
     pub(super) fn end(&self, samples: usize) -> usize {
         self.places(samples).last().map_or(0, |(start, bytes)| start + samples * bytes)
     }
 
-    /// The memory of the sample at a position of a batch of so many, for each column.
+    /// The memory of the sample at a position of a batch of a given number, for each column.
     pub(super) fn of<'a>(
         &self,
         position: usize,

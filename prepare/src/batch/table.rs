@@ -113,7 +113,7 @@ impl Table {
         self.columns.pictures().next().is_some()
     }
 
-    /// Begins a batch with so many positions.
+    /// Begins a batch with a given number of positions.
     pub(super) fn begin(&mut self, positions: usize) {
         self.held_at.clear();
         self.held_at.resize(positions, None);

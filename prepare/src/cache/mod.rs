@@ -163,7 +163,7 @@ impl SampleCache {
         true
     }
 
-    /// Whether a sample of so many bytes would be added now.
+    /// Whether a sample of a given number of bytes would be added now.
     pub(crate) fn admits(&self, of: Use, bytes: usize) -> bool {
         if !self.region.is_complete() || self.region.holds(of.sample) {
             return false;
@@ -226,7 +226,7 @@ impl Own {
     }
 }
 
-/// Blocks of a sample of so many bytes.
+/// Blocks of a sample of a given number of bytes.
 fn blocks(bytes: usize) -> u32 {
     let blocks = (bytes + region::ENTRY_BYTES as usize).div_ceil(BLOCK_CONTENT_BYTES);
     u32::try_from(blocks).unwrap_or(u32::MAX)

@@ -20,13 +20,14 @@ struct Entry {
 }
 
 impl Policy {
-    /// Nothing, and so many free blocks.
+    /// Nothing, and a given number of free blocks.
     pub(crate) fn new(blocks: u32) -> Self {
         Self { by_use: BTreeSet::new(), entries: HashMap::new(), free: blocks }
     }
 
-    /// What must be evicted so that a sample that is needed next then, with so many blocks, can be
-    /// added; `None` where it is not to be added: it is needed later than what would have to go.
+    /// What must be evicted so that a sample that is needed next then, with a given number of
+    /// blocks, can be added; `None` where it is not to be added: it is needed later than what would
+    /// have to go.
     pub(crate) fn victims(&self, next: u32, blocks: u32) -> Option<Vec<u64>> {
         let (mut victims, mut free) = (Vec::new(), self.free);
         let mut last = self.by_use.iter().rev();

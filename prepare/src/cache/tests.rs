@@ -16,7 +16,7 @@ fn next_uses(accesses: &[u64]) -> Vec<u32> {
     next
 }
 
-/// Hits of the policy with room for so many samples of one block.
+/// Hits of the policy with room for a given number of samples of one block.
 fn hits_of_policy(accesses: &[u64], room: u32) -> u32 {
     let mut policy = Policy::new(room);
     let mut held = BTreeSet::new();

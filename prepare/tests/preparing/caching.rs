@@ -17,7 +17,8 @@ fn open(job: &Job, bytes: u64, operations: Option<usize>) -> Result<Arc<SampleCa
     CacheSlot::default().open(job, &CacheSettings { bytes, operations }, 0, false)
 }
 
-/// A preparer of a job with a cache of so many bytes, where its recipe has something to cache.
+/// A preparer of a job with a cache of a given number of bytes, where its recipe has something to
+/// cache.
 pub(crate) fn caching(job: &Job, bytes: u64) -> Box<dyn Preparer> {
     let engine = shuffled(&job.dataset, 5, 4);
     let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();

@@ -47,7 +47,7 @@ pub(crate) fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Da
     write_labelled(folder, change, (0, |_| None))
 }
 
-/// The same, with so many labels and the label of each sample.
+/// The same, with a given number of labels and the label of each sample.
 pub(crate) fn write_labelled(
     folder: &Path,
     change: impl Fn(u64, &mut Vec<u8>),

@@ -89,7 +89,7 @@ class MeetpointError(Exception):
         self.cause = self._cause if cause is None else cause
         """Stable identifier of the problem, such as ``"device_unreachable"``."""
         self.remedy = remedy
-        """What helps; the message ends with it. ``None`` if no remedy is known."""
+        """The remedy; the message ends with it. ``None`` if no remedy is known."""
 
 
 class DatasetError(MeetpointError):

@@ -16,7 +16,7 @@ pub(super) fn scaled(time_ns: u64, by_size: f64, size: f64) -> u64 {
 }
 
 impl Scenario {
-    /// Slots of a device of this kind for each of so many ranks.
+    /// Slots of a device of this kind for each of a given number of ranks.
     pub(super) fn slots_of(&self, kind: &Device, ranks: u32) -> u32 {
         let slots = kind.spool_slots.map_or(self.batches, |slots| (slots / ranks).max(1));
         slots.min(self.batches)
@@ -110,8 +110,8 @@ impl World<'_> {
         stays
     }
 
-    /// Tells the scheduler of a rank what lies in the slots of its devices from before; what it has
-    /// no place for is released.
+    /// Tells the scheduler of a rank what lies in the slots of its devices from before; those that
+    /// it cannot use are released.
     pub(super) fn hand_on(&mut self, rank: u32) {
         for lane in self.layout.lanes_of_rank(rank) {
             let mut kept = std::mem::take(&mut self.lanes[lane as usize].kept);

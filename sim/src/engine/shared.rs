@@ -56,7 +56,7 @@ impl Shared {
         Self::new(bytes_per_second as f64 / 1e9, f64::INFINITY)
     }
 
-    /// Core time on so many cores.
+    /// Core time on a given number of cores.
     pub(super) fn cores(cores: u32) -> Self {
         Self::new(f64::from(cores), 1.0)
     }

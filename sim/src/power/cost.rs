@@ -28,8 +28,8 @@ pub struct Cost {
 }
 
 impl PowerModel {
-    /// The cost of an epoch of so many seconds on `nodes` nodes with `devices` devices; `None`
-    /// where the file has no prices.
+    /// The cost of an epoch of a given number of seconds on `nodes` nodes with `devices` devices;
+    /// `None` where the file has no prices.
     ///
     /// A rented node's price covers its electricity, so a file for one has `per_kwh = 0`.
     pub fn cost(
@@ -63,8 +63,8 @@ impl PowerModel {
         })
     }
 
-    /// The drive's price by the share of its rated life that so many bytes use up; 0 where the file
-    /// has no prices or says nothing of flash.
+    /// The drive's price by the share of its rated life that a given number of bytes use up; 0
+    /// where the file has no prices or says nothing of flash.
     pub fn flash_wear(&self, bytes: u64) -> f64 {
         let (Some(prices), Some(flash)) = (&self.file.prices, &self.file.flash) else { return 0.0 };
         prices.value("drive") * bytes as f64 / (flash.value("rated_tbw") * BYTES_PER_TB)

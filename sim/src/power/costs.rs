@@ -6,7 +6,8 @@ use super::PowerModel;
 use super::section::Resolved;
 
 impl PowerModel {
-    /// What the scheduler minimises when it saves energy, for a machine of so many of each.
+    /// What the scheduler minimises when it saves energy, for a machine of a given number of of
+    /// each.
     ///
     /// Memory counts with its static power; what moving bytes adds is left out, and so is the work
     /// of the accelerator, which takes the same steps whichever end prepares.

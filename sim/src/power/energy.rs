@@ -103,7 +103,7 @@ impl ModelledEnergy {
         self.parts.iter().find(|part| part.component == component).map_or(0.0, Part::joules)
     }
 
-    /// Whole-node joules for each of so many samples; `None` for none.
+    /// Whole-node joules for each of a given number of samples; `None` for none.
     pub fn joules_per_sample(&self, samples: u64) -> Option<f64> {
         (samples > 0).then(|| self.total_j / samples as f64)
     }

@@ -24,8 +24,9 @@ pub struct Wear {
 }
 
 impl PowerModel {
-    /// The wear of epochs that write so many bytes in so many seconds, spread evenly over `drives`
-    /// drives; `None` where the file says nothing of flash, or there is no drive or no time.
+    /// The wear of epochs that write a given number of bytes in a given number of seconds, spread
+    /// evenly over `drives` drives; `None` where the file says nothing of flash, or there is no
+    /// drive or no time.
     pub fn wear(&self, bytes_per_epoch: u64, epoch_s: f64, drives: u32) -> Option<Wear> {
         let flash = self.file.flash.as_ref()?;
         if drives == 0 || epoch_s.is_nan() || epoch_s <= 0.0 {

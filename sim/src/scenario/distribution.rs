@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for TimeOrTable {
 }
 
 impl Distribution {
-    /// Always so many nanoseconds.
+    /// Always a given number of nanoseconds.
     pub fn constant_ns(ns: u64) -> Self {
         Self::Constant(Span(ns))
     }

@@ -21,13 +21,13 @@ pub enum When {
 /// What a device does wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FaultKind {
-    /// It is gone without a word: nothing more is heard of it.
+    /// It ends without a message.
     Die,
     /// Its link breaks: the host learns at once.
     DropLink,
     /// It says and does nothing for a time, then goes on; `None`: for ever.
     Stall(Option<Span>),
-    /// Everything takes so many times as long from here on.
+    /// Everything takes this many times as long from here on.
     Slow(f64),
     /// What it publishes is damaged: that batch.
     Corrupt,

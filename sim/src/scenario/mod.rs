@@ -50,7 +50,7 @@ pub struct Scenario {
     /// A device with work that says nothing for so long loses it to the host.
     #[serde(default = "stall_timeout")]
     pub stall_timeout: Span,
-    /// After so many stalls a device gets no more work in the epoch.
+    /// After a given number of stalls a device gets no more work in the epoch.
     #[serde(default = "three")]
     pub stalls_max: u32,
     /// Batches of each end that are measured where nothing is known.

@@ -74,7 +74,7 @@ fn the_index_of_a_closed_file_is_reused() {
         engine.close(other);
         let refused = submit(&mut *engine, other, KIND, 0, 5).unwrap_err();
         assert!(matches!(refused.error, Error::NoSuchFile(_)), "{}", subject.name);
-        // So many files as this would not fit the limit of open files.
+        // This many files would exceed the limit of open files.
         let ids: std::collections::BTreeSet<_> = (0..3000)
             .map(|_| {
                 let id = open(&mut *engine, &paths[0]);

@@ -5,7 +5,8 @@ use super::support::{Finished, command, finish, jpeg, packed, pictures, program,
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the program where a file has at most so many blocks, of 512 or 1024 bytes by the shell.
+/// Runs the program where a file has at most a given number of blocks, of 512 or 1024 bytes by the
+/// shell.
 fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Finished {
     limited_by(folder, &format!("-f {blocks}"), arguments)
 }

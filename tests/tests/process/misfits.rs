@@ -15,7 +15,7 @@ fn packed(folder: &Path) {
     run(folder, &["pack", "pictures", "small.set"]).success();
 }
 
-/// Checks that a document under `--json` says what does not fit, and what helps.
+/// Checks that a document under `--json` says what does not fit, and contains the remedy.
 fn assert_misfit(done: &Finished) {
     let document: Value = serde_json::from_str(&done.stdout).expect("one document");
     let error = &document["error"];

@@ -22,7 +22,7 @@ dtype = \"float32\"
 scale = true
 ";
 
-/// A packed dataset of so many samples, and a recipe.
+/// A packed dataset of a given number of samples, and a recipe.
 fn begin(folder: &Path, samples: u32) {
     packed(folder, samples);
     std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();

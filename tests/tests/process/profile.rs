@@ -17,7 +17,7 @@ name = \"random_resized_crop\"
 size = 24
 ";
 
-/// A packed dataset of so many samples, and a recipe.
+/// A packed dataset of a given number of samples, and a recipe.
 fn prepare(folder: &Path, samples: u32) {
     packed(folder, samples);
     std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();

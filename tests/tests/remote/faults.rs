@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// So many times that it never ends.
+/// A number of times that is never reached.
 const ALWAYS: u32 = u32::MAX;
 
 /// A server with a tar file, and the dataset that it becomes.

@@ -103,7 +103,7 @@ pub(crate) fn jpeg(seed: u32) -> Vec<u8> {
     out
 }
 
-/// Class folders with so many JPEGs.
+/// Class folders with a given number of JPEGs.
 pub(crate) fn pictures(root: &Path, count: u32) -> PathBuf {
     for number in 0..count {
         let class = root.join(["cat", "großer Hund"][number as usize % 2]);

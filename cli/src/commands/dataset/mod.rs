@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
 }
 
-/// How to write what comes of an operation.
+/// How to write the result of an operation.
 #[derive(Debug, clap::Args)]
 struct Writing {
     /// Replace an existing dataset.

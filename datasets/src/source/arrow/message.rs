@@ -53,7 +53,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Begins with the first message of a stream or file of so many bytes.
+    /// Begins with the first message of a stream or file of a given number of bytes.
     pub(super) fn open(file: &OpenFile, bytes: u64) -> Result<Self, Error> {
         let mut first = [0; 8];
         if bytes < 8 {

@@ -52,7 +52,7 @@ pub(super) fn beside(path: &StorePath, suffix: &str) -> StorePath {
 }
 
 impl Index {
-    /// Opens what is there, for a file of so many bytes.
+    /// Opens what is there, for a file of a given number of bytes.
     pub(super) fn open(path: &StorePath, data_bytes: u64) -> Result<Self, Error> {
         let offsets_path = beside(path, "offsets");
         let legacy_path = beside(path, "index");

@@ -57,7 +57,7 @@ fn has_index(path: &StorePath) -> bool {
     ["offsets", "index"].iter().any(|suffix| index::beside(path, suffix).exists())
 }
 
-/// Files with an index among so many entries of a folder, in natural order.
+/// Files with an index among a given number of entries of a folder, in natural order.
 fn files_in(folder: &StorePath, most: usize) -> Result<Vec<StorePath>, Error> {
     let unreadable = |source| Error::Source { path: folder.to_path_buf(), source };
     let mut files = Vec::new();

@@ -64,7 +64,7 @@ impl FieldKind {
 }
 
 impl Layout {
-    /// Reads and checks it, for a file of so many bytes.
+    /// Reads and checks it, for a file of a given number of bytes.
     pub(super) fn read(file: &OpenFile, bytes: u64) -> Result<Self, Error> {
         let fault = |problem: String| malformed(&file.path, None, problem);
         let mut header = [0; HEADER_BYTES as usize];

@@ -161,7 +161,7 @@ impl Shard {
     }
 }
 
-/// Where the content of each row lies; `None` where one of them lies nowhere as it is.
+/// Where the content of each row lies; `None` if the file does not contain one of them unchanged.
 fn places_in(
     columns: &RecordBatch,
     content: ContentColumn,
@@ -183,7 +183,7 @@ fn places_in(
     is_whole.then_some(found)
 }
 
-/// Whether the chunks of a row group lie in a file of so many bytes.
+/// Whether the chunks of a row group lie in a file of a given number of bytes.
 fn is_within(group: &parquet::file::metadata::RowGroupMetaData, bytes: u64) -> bool {
     group.columns().iter().all(|chunk| {
         // `byte_range` refuses negative numbers by a panic.

@@ -31,7 +31,7 @@ pub(super) struct ValueRanges {
 struct Found {
     /// Of values that are not null, in order.
     places: VecDeque<ByteRange>,
-    /// A page of the row group is encoded, so that its values lie nowhere as they are.
+    /// A page of the row group is encoded, so the file does not contain its values unchanged.
     is_lost: bool,
 }
 
@@ -41,12 +41,12 @@ impl ValueRanges {
         *self.lock() = Found::default();
     }
 
-    /// Says that what was handed over last lies nowhere as it is.
+    /// Reports that the file does not contain the last value unchanged.
     pub(super) fn lose(&self) {
         self.lock().is_lost = true;
     }
 
-    /// The next value's place; `None` where it has none, or is not of so many bytes.
+    /// The next value's place; `None` where it has none, or is not of a given number of bytes.
     pub(super) fn next(&self, bytes: u64) -> Option<ByteRange> {
         let mut found = self.lock();
         let place = found.places.pop_front();

@@ -251,7 +251,7 @@ impl TarSource {
             let bytes = part.member.bytes;
             return Err(format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}"));
         }
-        let samples = self.open.as_ref().expect("a sample comes of an open shard");
+        let samples = self.open.as_ref().expect("a sample is read from an open shard");
         if samples.members().is_plain() {
             let file = samples.members().input().file().clone();
             return Ok(Content::Range {

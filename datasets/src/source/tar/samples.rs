@@ -14,7 +14,7 @@ use meetpoint_diagnose::Remedy;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use std::collections::VecDeque;
 
-/// Members of a sample; the library has no limit, but nobody has so many.
+/// Members of a sample; the library has no limit.
 const MEMBERS_MAX: usize = 1024;
 
 /// A member and what was read of it.

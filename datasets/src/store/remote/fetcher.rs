@@ -49,7 +49,7 @@ struct Shared {
 }
 
 impl Fetcher {
-    /// Fetches these objects into a folder, of which it holds so many bytes at once.
+    /// Fetches these objects into a folder, of which it holds a given number of bytes at once.
     pub(super) fn new(
         (client, address): (Client, Address),
         objects: Vec<Object>,

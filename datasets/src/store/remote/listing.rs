@@ -224,7 +224,7 @@ fn drop_folder_marks(objects: &mut Vec<Object>) {
     objects.retain(|object| object.bytes > 0 || !folders.contains(&object.file));
 }
 
-/// Refuses an object whose name is also that of a folder, or that is there twice.
+/// Refuses an object whose name is also that of a folder, or that occurs twice.
 fn check_names(address: &Address, objects: &[Object]) -> Result<(), RemoteError> {
     let mut files = HashSet::new();
     let fault = |object: &Object, problem| RemoteError::Name {

@@ -75,7 +75,7 @@ pub struct Watch {
 
 #[cfg(feature = "remote")]
 impl Watch {
-    /// What comes of a transfer, unless it is stopped before.
+    /// The result of a transfer, unless it is stopped before.
     async fn unless_stopped<T>(&self, transfer: impl Future<Output = T>) -> Result<T, RemoteError> {
         let mut transfer = std::pin::pin!(transfer);
         loop {

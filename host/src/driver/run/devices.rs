@@ -39,7 +39,7 @@ impl Run {
     }
 
     /// Batches that a device's slots still hold from an epoch before need not be prepared again.
-    /// Those that the strategy has no place for are released.
+    /// Those that the strategy cannot use are released.
     fn take_retained(&mut self, number: usize) {
         let end = &mut self.devices[number];
         let Some(session) = &end.session else { return };

@@ -27,9 +27,9 @@ pub(crate) struct DeviceEnd {
     /// What it published and what is not being fetched yet.
     pub(super) published: BTreeMap<u32, PublishedSlot>,
     pub(super) stalls_seen: u32,
-    /// When it was last heard of or given work.
+    /// Time of its last message or grant.
     pub(super) heard_ns: u64,
-    /// It was fenced off while it hung, and was not heard of since.
+    /// It was fenced off while it hung, and has sent nothing since.
     pub(super) is_silent: bool,
     /// Batches that it failed on.
     pub(super) failures: Failures,
@@ -96,7 +96,7 @@ impl DeviceEnd {
         self.session.as_ref()
     }
 
-    /// Whether it was fenced off while it hung, and was not heard of since.
+    /// Whether it was fenced off while it hung, and has sent nothing since.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_silent
     }

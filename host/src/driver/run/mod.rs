@@ -27,8 +27,8 @@ use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A device that fails on so many batches one after another gets no more work in the epoch: its
-/// spool is full for good, its memory too small, or what it writes does not arrive.
+/// A device that fails on a given number of batches one after another gets no more work in the
+/// epoch: its spool is full for good, its memory too small, or what it writes does not arrive.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
 /// A device with work speaks more often than this, or it hangs.

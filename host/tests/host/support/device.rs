@@ -106,7 +106,7 @@ impl FakeDevice {
         Self { batches, folder, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Waits until it has begun so many batches in its life.
+    /// Waits until it has begun a given number of batches in its life.
     pub(crate) fn await_batches(&self, count: u32) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while *self.batches.lock().unwrap() < count {

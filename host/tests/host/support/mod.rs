@@ -59,7 +59,7 @@ pub(crate) fn dataset(samples: u32) -> tempfile::TempDir {
     dataset_in_parts(samples, 2)
 }
 
-/// The same in so many parts, as large as each other, give or take one.
+/// The same in a given number of parts, as large as each other, give or take one.
 pub(crate) fn dataset_in_parts(samples: u32, parts: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     pack_in_parts(folder.path(), (0..samples).map(picture).collect(), parts);

@@ -64,7 +64,7 @@ pub enum TurboError {
     Damaged,
     /// Neither RGB nor CMYK, or a region outside the picture.
     Unsupported,
-    /// Its header claims so many pixels, more than [`PIXELS_MAX`].
+    /// Its header claims this number of pixels, more than [`PIXELS_MAX`].
     TooLarge(u64),
 }
 

@@ -133,7 +133,7 @@ def in_data(*changes):
 
 
 def first_scans(count):
-    """Ends the file behind so many scans."""
+    """Ends the file behind a given number of scans."""
 
     def change(data):
         at = 0

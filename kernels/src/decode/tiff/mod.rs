@@ -126,7 +126,7 @@ impl TiffDecoder {
         conversion.place(&layout, (&self.samples, interrupt), mode.pixel_bytes(), out)
     }
 
-    /// Reads the samples that are kept, of so many bytes each.
+    /// Reads the samples that are kept, of a given number of bytes each.
     fn read(
         &mut self,
         (_, interrupt): (&[u8], &Interrupt),

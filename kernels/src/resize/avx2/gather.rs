@@ -124,7 +124,7 @@ impl Gather {
             let count = if reading == Reading::Steps { self.pairs as u32 } else { 1 };
             for pair in 0..count {
                 let place = |runs: &[(u32, u32)], first| {
-                    // Where no run has so many taps the load must only lie in the row.
+                    // If no run has this many taps, the load must only be inside the row.
                     let is_used = runs.iter().any(|run| run.1 > 2 * pair);
                     first + if is_used { 2 * pair } else { 0 }
                 };
