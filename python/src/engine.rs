@@ -56,7 +56,7 @@ pub(crate) enum Request {
     Begin(Begin),
     /// For the next batch.
     Next,
-    /// To end the epoch under way.
+    /// To end the current epoch.
     End,
 }
 

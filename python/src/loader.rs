@@ -58,7 +58,7 @@ struct State {
     finished: Vec<Arc<EpochStats>>,
     /// The last of them, over all iterators.
     history: VecDeque<Past>,
-    /// Time that the user's batch transform took in the epoch under way.
+    /// Time that the user's batch transform took in the current epoch.
     transform: Duration,
     /// Sums over all of them.
     totals: Totals,

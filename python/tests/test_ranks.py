@@ -256,7 +256,7 @@ def test_states_that_say_too_little_are_refused(dataset: str) -> None:
         fixed = loader.state_dict()
         apart = [[0, 2], [7, 8]]
         for given, words in [
-            (state(0, 4, apart), "does not say what the others consumed"),
+            (state(0, 4, apart), "does not contain what the others consumed"),
             (state(0, 2, apart), "load its own state"),
             ([state(0, 4, apart), state(1, 4, apart)], "one of each rank"),
             ([state(0, 2, []), {**state(1, 2, []), "epoch": 1}], "of one checkpoint"),

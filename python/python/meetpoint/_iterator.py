@@ -1,4 +1,4 @@
-"""One epoch under way."""
+"""A running epoch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BatchT = TypeVar("BatchT")
 
 
 class EpochIterator(Iterator[BatchT]):
-    """One epoch under way."""
+    """A running epoch."""
 
     def __init__(
         self, loader: "Loader[BatchT]", serial: Optional[int], position: Position

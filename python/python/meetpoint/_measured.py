@@ -59,7 +59,7 @@ class Measured:
         Epochs and notices are as in the reports of `meetpoint run`; each notice, and each of the
         ``events`` of an epoch, also has a ``message``, a sentence.
 
-        The epoch under way is not included.
+        The current epoch is not included.
         """
         # Imported here to keep the import of this package fast.
         import json
@@ -146,7 +146,7 @@ class Measured:
         """Writes the last four epochs that ended as a trace for ui.perfetto.dev or Chrome.
 
         The trace shows who prepared which batch when, what the consumer waited for, how many
-        batches were ready, and what went wrong. The epoch under way is not included. Of more than
+        batches were ready, and what went wrong. The current epoch is not included. Of more than
         200,000 batches, the file has the last ones and the number of those omitted.
 
         :returns: the number of events written.
