@@ -296,8 +296,8 @@ pub struct Failed {
     pub generation: u32,
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
-    /// A sample of the batch cannot be read or decoded: nothing is wrong with the device, and the
-    /// host treats the sample as its settings say.
+    /// A sample of the batch cannot be read or decoded: nothing is wrong with the device, and the host
+    /// treats the sample as its settings say.
     #[prost(bool, tag = "5")]
     pub is_damage: bool,
     /// The pictures of the batch are larger than what memory was reserved for: nothing is wrong with

@@ -70,8 +70,8 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Recording) -> Result<Ou
     Ok(world.outcome)
 }
 
-/// This many events without a step that ends, and as many as this for each rank and link, and the run
-/// is given up: nothing goes on.
+/// This many events without a step that ends, and as many as this for each rank and link, and the
+/// run is given up: nothing goes on.
 const EVENTS_WITHOUT_STEP_MAX: u64 = 100_000;
 const EVENTS_OF_EACH_MAX: u64 = 2_000;
 

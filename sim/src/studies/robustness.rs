@@ -30,7 +30,8 @@ pub enum Condition {
     HalvesMidEpoch,
     /// Host, device and step vary lognormally, σ = 0.3.
     Jitter,
-    /// This number of ranks, each with a device of its own, with jitter; deciding together or alone.
+    /// This number of ranks, each with a device of its own, with jitter; deciding together or
+    /// alone.
     Ranks {
         /// G.
         count: u32,
