@@ -55,7 +55,7 @@ pub const SHIPPED: &[ShippedRecipe] = &[
     ),
     shipped!(
         "ade20k-segmentation-eval" @ 1,
-        "the centre of 512 pixels of pictures whose shorter side has 512",
+        "resize of the shorter side to 512 pixels, and centre crop of 512 x 512",
         "mmsegmentation 1.2, which evaluates whole pictures"
     ),
     shipped!(
@@ -72,7 +72,7 @@ pub const SHIPPED: &[ShippedRecipe] = &[
     ),
     shipped!(
         "coco-detection-eval" @ 1,
-        "SSD300 detection: resize alone",
+        "SSD300 detection: only the resize",
         "torchvision 0.29, references/detection; the resize to 300 is the model's, with Pillow's \
          filter"
     ),
@@ -88,7 +88,7 @@ pub const SHIPPED: &[ShippedRecipe] = &[
     ),
     shipped!(
         "crumpets" @ 1,
-        "the preset TRAIN of crumpets: one warp, gamma, contrast; other distributions",
+        "the preset TRAIN of crumpets (one warp, gamma, contrast), with other distributions",
         "crumpets 3.0.0a5, presets.py"
     ),
     shipped!("crumpets-eval" @ 1, "the preset VAL of crumpets", "crumpets 3.0.0a5, presets.py"),

@@ -103,10 +103,10 @@ fn values_that_do_not_fit_the_sound_are_refused_where_they_are() {
     refused(&[AUDIO, &mel("n_fft = 320;f_max = 9000.0")], &["`f_max`", "at most 8000.0"]);
     refused(&[AUDIO, &mel("n_fft = 320;f_min = 8000.0")], &["`f_min`", "less than 8000.0"]);
     let short = [AUDIO, "fix_length length = 100", &mel("n_fft = 320;center = false")];
-    refused(&short, &["`n_fft`", "100 samples"]);
+    refused(&short, &["`n_fft`", "100 available samples"]);
     let signal = "decode_signal num_channels = 2";
     let short = [signal, "fix_length length = 100", "power_features period = 128"];
-    refused(&short, &["`period`", "100 samples"]);
+    refused(&short, &["`period`", "100 available samples"]);
     refused(&[signal, "select_channels channels = [2]"], &["`channels`", "2 channels", "0 to 1"]);
 }
 
