@@ -106,7 +106,7 @@ fn values_that_do_not_fit_the_sound_are_refused_where_they_are() {
     refused(&short, &["`n_fft`", "100 available samples"]);
     let signal = "decode_signal num_channels = 2";
     let short = [signal, "fix_length length = 100", "power_features period = 128"];
-    refused(&short, &["`period`", "100 available samples"]);
+    refused(&short, &["`period`", "100 samples"]);
     refused(&[signal, "select_channels channels = [2]"], &["`channels`", "2 channels", "0 to 1"]);
 }
 
