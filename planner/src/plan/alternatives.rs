@@ -152,7 +152,7 @@ pub fn alternatives(
     let strategies = strategies(request)?;
     let mut all = Vec::new();
     for (point, codec, is_as_it_is) in chosen {
-        for cache in caches(results, request, point)? {
+        for cache in caches(results, request, point) {
             // A plan without the device comes before one with it, whatever their workers.
             for &strategy in &strategies {
                 for workers in workers(results, request) {
@@ -172,7 +172,20 @@ pub fn alternatives(
             }
         }
     }
+    if all.is_empty() {
+        return Err(no_cache(results, request, &forms));
+    }
     Ok(all)
+}
+
+/// Why no form can have the cache that is fixed.
+fn no_cache(results: &[Measured], request: &Request, forms: &[(Point, Codec, bool)]) -> PlanError {
+    let bytes = request.pins.cache.unwrap_or(0);
+    let points = forms.iter().flat_map(|(point, ..)| cached_points(results, point));
+    match points.map(|(_, needed)| needed).min() {
+        Some(needed_bytes) if bytes < needed_bytes => PlanError::SmallCache { bytes, needed_bytes },
+        Some(_) | None => PlanError::NothingToCache { bytes },
+    }
 }
 
 fn strategies(request: &Request) -> Result<Vec<StrategyName>, PlanError> {
@@ -204,12 +217,9 @@ fn workers(results: &[Measured], request: &Request) -> Vec<u32> {
     all
 }
 
-/// No cache, and one for each point whose result can be cached, as large as is allowed.
-fn caches(
-    results: &[Measured],
-    request: &Request,
-    stored: &Point,
-) -> Result<Vec<Option<CacheChoice>>, PlanError> {
+/// No cache, and one for each point whose result can be cached, as large as is allowed. Empty for
+/// a form that cannot have the cache that is fixed.
+fn caches(results: &[Measured], request: &Request, stored: &Point) -> Vec<Option<CacheChoice>> {
     let points = cached_points(results, stored);
     let samples = results.first().map_or(0, |row| row.dataset_samples);
     let of_size = |point: &Point, needed: u64, bytes: u64| {
@@ -219,12 +229,10 @@ fn caches(
         (hit_share > 0.0).then_some(CacheChoice { point, bytes, needed_bytes: needed, hit_share })
     };
     match request.pins.cache {
-        Some(0) => return Ok(vec![None]),
+        Some(0) => return vec![None],
         Some(bytes) => {
             let of_point = |(point, needed): &(Point, u64)| of_size(point, *needed, bytes);
-            let all: Vec<_> = points.iter().filter_map(of_point).map(Some).collect();
-            let nothing = PlanError::NothingToCache { bytes };
-            return if all.is_empty() { Err(nothing) } else { Ok(all) };
+            return points.iter().filter_map(of_point).map(Some).collect();
         }
         None => {}
     }
@@ -234,5 +242,5 @@ fn caches(
         let most = request.memory_limit.map_or(u64::MAX, |limit| limit - limit / 4);
         all.extend(of_size(point, *needed, (*needed).min(most)).map(Some));
     }
-    Ok(all)
+    all
 }

@@ -121,6 +121,9 @@ pub struct Chosen {
     pub everything_offline: Option<usize>,
     /// The best in which a device takes part; of the ranked.
     pub with_device: Option<usize>,
+    /// Seconds of a batch of the device and of an epoch of the host alone, where the device was
+    /// left out of a plan because it prepares less than a batch in an epoch.
+    pub slow_device: Option<[f64; 2]>,
     /// Whether the lead over the runner-up exceeds the errors of both.
     pub is_certain: bool,
     /// Changes that would lead to another choice.
@@ -162,8 +165,15 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
         return Err(PlanError::Confidence(request.confidence));
     }
     let (mut fitting, mut refused) = (Vec::new(), Vec::new());
+    let mut slow_device = None;
     for alternative in alternatives(results, request)? {
-        let outlook = outlook(results, request, &alternative)?;
+        let outlook = match outlook(results, request, &alternative) {
+            Err(PlanError::SlowDevice { batch_seconds, epoch_seconds }) => {
+                slow_device = Some([batch_seconds, epoch_seconds]);
+                continue;
+            }
+            outlook => outlook?,
+        };
         match refusal(request, &alternative, &outlook) {
             Some(because) => refused.push(Refused { alternative, outlook, because }),
             None => {
@@ -173,7 +183,12 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
         }
     }
     let Some(least) = fitting.iter().map(|it| it.cost).reduce(f64::min) else {
-        return Err(nothing_fits(request, &refused));
+        return Err(match slow_device.filter(|_| refused.is_empty()) {
+            Some([batch_seconds, epoch_seconds]) => {
+                PlanError::SlowDevice { batch_seconds, epoch_seconds }
+            }
+            None => nothing_fits(request, &refused),
+        });
     };
     // Of those that are as good, the first needs the least.
     let is_best = |it: &Weighed| it.cost <= least * (1.0 + TIE);
@@ -182,7 +197,7 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
     prefetch(results, request, &mut best)?;
     fitting.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let ranked: Vec<Weighed> = std::iter::once(best).chain(fitting).collect();
-    Ok(judge(request, ranked, refused))
+    Ok(Chosen { slow_device, ..judge(request, ranked, refused) })
 }
 
 /// Raises the number of batches ahead where that gains.
@@ -238,6 +253,7 @@ fn judge(request: &Request, ranked: Vec<Weighed>, refused: Vec<Refused>) -> Chos
         nothing_offline,
         everything_offline,
         with_device,
+        slow_device: None,
         is_certain,
         changes,
         ranked,
@@ -262,7 +278,7 @@ fn changes(request: &Request, ranked: &[Weighed], refused: &[Refused]) -> Vec<Ch
         changes.push(Change::EpochsAtLeast { epochs, index });
     }
     let earlier = others().filter_map(|(index, it)| {
-        let most = (1..request.epochs).rev().find(|epochs| is_better(it, *epochs))?;
+        let most = last_epochs(request.epochs - 1, |epochs| is_better(it, epochs))?;
         Some((most, std::cmp::Reverse(index)))
     });
     if let Some((epochs, std::cmp::Reverse(index))) = earlier.max() {
@@ -294,6 +310,25 @@ fn changes(request: &Request, ranked: &[Weighed], refused: &[Refused]) -> Vec<Ch
     changes.extend(storage.map(|(bytes, index)| Change::StorageAtLeast { bytes, index }));
     changes.extend(memory.map(|(bytes, index)| Change::MemoryAtLeast { bytes, index }));
     changes
+}
+
+/// The largest number of epochs, at most `to`, for which a linear relation holds.
+fn last_epochs(to: u32, holds: impl Fn(u32) -> bool) -> Option<u32> {
+    if to == 0 {
+        return None;
+    }
+    if holds(to) {
+        return Some(to);
+    }
+    let (mut yes, mut no) = (1, to);
+    if !holds(yes) {
+        return None;
+    }
+    while no - yes > 1 {
+        let middle = yes + (no - yes) / 2;
+        if holds(middle) { yes = middle } else { no = middle }
+    }
+    Some(yes)
 }
 
 /// The least number of epochs, at least `from`, for which a linear relation holds.

@@ -67,6 +67,28 @@ pub enum PlanError {
         /// Bytes of the cache.
         bytes: u64,
     },
+    /// A fixed cache that holds no sample.
+    #[error(
+        "a cache of {} is fixed, which holds no sample; all of them take {}",
+        show_bytes(*bytes), show_bytes(*needed_bytes)
+    )]
+    SmallCache {
+        /// Bytes of the cache.
+        bytes: u64,
+        /// Bytes that all samples take, in the smallest form that can be cached.
+        needed_bytes: u64,
+    },
+    /// A device that prepares less than a batch in an epoch.
+    #[error(
+        "the device takes {batch_seconds:.1} s for a batch, and the host {epoch_seconds:.3} s for \
+         a whole epoch"
+    )]
+    SlowDevice {
+        /// Least seconds that the device takes for a batch.
+        batch_seconds: f64,
+        /// Seconds of an epoch of the host alone.
+        epoch_seconds: f64,
+    },
     /// The profile is of another dataset.
     #[error(
         "the profile is of a dataset of {profiled} samples ({} of content), and this dataset has \
@@ -120,6 +142,8 @@ impl Diagnose for PlanError {
             Self::NotMeasured { .. } => "not_measured",
             Self::NeedsDevice { .. } => "no_device",
             Self::NothingToCache { .. } => "nothing_to_cache",
+            Self::SmallCache { .. } => "small_cache",
+            Self::SlowDevice { .. } => "slow_device",
             Self::OtherDataset { .. } => "other_dataset",
             Self::OtherRecipe { .. } => "other_recipe",
             Self::Prepared { .. } => "already_prepared",
@@ -143,14 +167,26 @@ impl Diagnose for PlanError {
             }
             Self::NeedsDevice { .. } => "name a device, or fix the strategy to host-only".into(),
             Self::NothingToCache { .. } => "leave the cache out".into(),
+            Self::SmallCache { .. } => "fix a larger cache, or leave it out".into(),
+            Self::SlowDevice { .. } => {
+                "correct cpu_ratio, bandwidths and latency of the device, or fix the strategy to \
+                 host-only"
+                    .into()
+            }
             Self::OtherDataset { .. } | Self::OtherRecipe { .. } => {
                 Remedy::run(Command::ProfileResults)
             }
             Self::Prepared { .. } => "name the dataset that it was prepared from".into(),
             Self::NothingFits { storage_bytes, memory_bytes } => {
                 let least = |bytes: f64| Change::AtLeast(show_bytes_at_least(bytes.ceil() as u64));
-                Remedy::set(Setting::StorageLimit, least(*storage_bytes))
-                    .or_set(Setting::MemoryLimit, least(*memory_bytes))
+                let memory = least(*memory_bytes);
+                if *storage_bytes == 0.0 {
+                    // It is within any limit of storage.
+                    Remedy::set(Setting::MemoryLimit, memory)
+                } else {
+                    Remedy::set(Setting::StorageLimit, least(*storage_bytes))
+                        .or_set(Setting::MemoryLimit, memory)
+                }
             }
             Self::Simulation(_) => "report it with the recipe and the profile".into(),
         })

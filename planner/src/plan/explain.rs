@@ -119,7 +119,15 @@ fn strategy(request: &Request, chosen: &Chosen) -> String {
     let device = chosen.with_device.map(|index| &chosen.ranked[index]);
     if best.alternative.strategy == StrategyName::HostOnly {
         return match device {
-            None => "No plan with the device fits the limits.".to_owned(),
+            None => match chosen.slow_device {
+                Some([batch, epoch]) => format!(
+                    "The device gets nothing: it takes {} for a batch, and the host {} for a \
+                     whole epoch.",
+                    seconds(batch),
+                    seconds(epoch)
+                ),
+                None => "No plan with the device fits the limits.".to_owned(),
+            },
             Some(device) => format!(
                 "The device is not used: with it, {} takes {}, and without it {}.",
                 device.alternative.strategy.as_str(),

@@ -163,9 +163,10 @@ pub fn outlook(
     let hits = cache.as_ref().map_or(0.0, |cache| cache.hit_share);
     let samples = stored.dataset_samples;
     let plain = first;
-    let first = epoch(request, alternative, samples, (first, first, bytes))?;
     let device = rate(results, (point, *codec, Cache::Cold), 1)
         .unwrap_or(Rate { per_second: stored.cold_per_second, cpu_seconds: stored.cpu_seconds });
+    refuse_slow_device(request, alternative, samples, (plain, device, bytes))?;
+    let first = epoch(request, alternative, samples, (first, first, bytes))?;
     let mut later = epoch(request, alternative, samples, (later, device, bytes))?;
     let of_host = later.host_batches / (later.host_batches + later.device_batches).max(1.0);
     later.read_bytes *= 1.0 - hits * of_host;
@@ -187,6 +188,33 @@ pub fn outlook(
             epoch_joules(request, samples, &later),
         ],
     })
+}
+
+/// Refuses a device that takes longer for a batch than the host alone for an epoch: no epoch ends
+/// earlier with it, and its progress messages would be most of what is simulated.
+fn refuse_slow_device(
+    request: &Request,
+    alternative: &Alternative,
+    samples: u64,
+    (host, device, bytes): (Rate, Rate, f64),
+) -> Result<(), PlanError> {
+    let Some(model) = request.device.filter(|_| alternative.strategy.needs_device()) else {
+        return Ok(());
+    };
+    let of_batch = samples_of_batch(request, samples);
+    let share = |bytes: f64, per_second: Option<u64>| {
+        per_second.map_or(0.0, |per_second| bytes / per_second.max(1) as f64)
+    };
+    let batch_seconds = (device.cpu_seconds * of_batch / model.cpu_ratio)
+        .max(model.latency_ns as f64 * 1e-9)
+        .max(share(bytes * of_batch, model.read_bytes_per_second))
+        .max(share(request.batch_bytes as f64, model.write_bytes_per_second));
+    let steps = samples as f64 / of_batch * request.step_ns as f64 * 1e-9;
+    let epoch_seconds = steps.max(samples as f64 / host.per_second);
+    if batch_seconds > epoch_seconds {
+        return Err(PlanError::SlowDevice { batch_seconds, epoch_seconds });
+    }
+    Ok(())
 }
 
 /// Share of the time of a thread in which it waits for reads, by cold runs beside those from the

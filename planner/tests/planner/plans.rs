@@ -137,6 +137,59 @@ fn a_device_gets_work_where_that_saves_time_and_nothing_where_it_does_not() {
 }
 
 #[test]
+fn a_device_that_takes_longer_for_a_batch_than_the_host_for_an_epoch_is_left_out() {
+    let with = |device| Request { device: Some(device), ..request() };
+    for device in [
+        DeviceModel { read_bytes_per_second: Some(1), ..DEVICE },
+        DeviceModel { write_bytes_per_second: Some(1), ..DEVICE },
+        DeviceModel { latency_ns: u64::MAX, ..DEVICE },
+        DeviceModel { cpu_ratio: 1e-9, ..DEVICE },
+    ] {
+        let chosen = choose(&profile(), &with(device)).unwrap();
+        assert_eq!(chosen.best().alternative.strategy, StrategyName::HostOnly);
+        assert!(chosen.with_device.is_none());
+        let [batch_seconds, epoch_seconds] = chosen.slow_device.unwrap();
+        assert!(batch_seconds > epoch_seconds);
+        let said = sentences(&with(device), &chosen).join(" ");
+        assert!(said.contains("for a whole epoch"), "{said}");
+        let pinned = Request { pins: pinned(&["strategy=wrr"]), ..with(device) };
+        let error = choose(&profile(), &pinned).unwrap_err();
+        assert!(matches!(error, PlanError::SlowDevice { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn the_largest_number_of_epochs_gives_a_plan() {
+    let chosen = choose(&profile(), &Request { epochs: u32::MAX, ..request() }).unwrap();
+    let earlier = chosen.changes.iter().find_map(|change| match change {
+        Change::EpochsAtMost { epochs, index } => Some((*epochs, *index)),
+        Change::EpochsAtLeast { .. }
+        | Change::StorageBelow { .. }
+        | Change::MemoryBelow { .. }
+        | Change::StorageAtLeast { .. }
+        | Change::MemoryAtLeast { .. } => None,
+    });
+    // The plan of fewer epochs is better up to exactly there.
+    let (epochs, index) = earlier.unwrap();
+    let cost = |of: usize, epochs: u32| chosen.ranked[of].outlook.seconds(epochs);
+    let is_better = |epochs| cost(index, epochs) < cost(0, epochs) * 0.995;
+    assert!(is_better(epochs) && !is_better(epochs + 1), "{epochs}");
+}
+
+#[test]
+fn a_fixed_cache_leaves_out_the_forms_that_cannot_have_it() {
+    let with = |pin| Request { pins: pinned(&[pin]), ..request() };
+    let mut results = profile();
+    let is_picture = |it: &&Measured| it.form == Form::Prepared && it.operation == "resize";
+    let lossy = results.iter().find(is_picture).unwrap().clone();
+    results.push(Measured { form: Form::Jpeg, ..lossy });
+    let chosen = choose(&results, &with("cache=400MiB")).unwrap();
+    assert!(chosen.ranked.iter().all(|it| it.alternative.cache.is_some()));
+    let error = choose(&results, &with("cache=1B")).unwrap_err();
+    assert!(matches!(error, PlanError::SmallCache { bytes: 1, .. }), "{error:?}");
+}
+
+#[test]
 fn an_accelerator_that_is_slower_than_loading_makes_offline_work_useless() {
     let step_ns = 400_000_000;
     let chosen = choose(&profile(), &Request { step_ns, ..request() }).unwrap();
