@@ -412,6 +412,21 @@ fn place_beside(destination: &Path, place: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Bytes of the files in the resumable folder of a destination; 0 where there is none.
+pub(crate) fn retained_bytes(destination: &Path) -> std::io::Result<u64> {
+    let place = place_beside(&std::path::absolute(destination)?, RESUMABLE);
+    let entries = match std::fs::read_dir(place) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = 0;
+    for entry in entries {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes)
+}
+
 /// The places beside a destination, in the order of their names.
 fn find_places(destination: &Path) -> std::io::Result<SiblingPaths> {
     let parent = destination.parent().expect("a destination has a name, so a parent");

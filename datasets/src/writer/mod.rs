@@ -117,6 +117,12 @@ impl Writer {
         destination(to, options).map(|_| ())
     }
 
+    /// Bytes that a command which resumes has at the destination already; 0 without a stopped one.
+    pub fn retained_bytes(to: &Path) -> Result<u64, Error> {
+        let failed = |source| Error::Write { path: to.to_path_buf(), source };
+        crate::destination::retained_bytes(to).map_err(failed)
+    }
+
     /// Begins a dataset with these columns, or resumes one.
     ///
     /// The destination must not exist, unless it is a dataset and [`WriterOptions::force`] is set.

@@ -82,6 +82,9 @@ impl Diagnose for CutError {
             Self::Unknown { legal, .. } => legal
                 .first()
                 .map_or_else(|| "begin the recipe with an operation that is not random".into(), to),
+            Self::Outside { cut: 0, .. } => {
+                Remedy::set(Setting::Cut, Change::AtLeast("1".to_owned()))
+            }
             Self::Outside { operations, .. } => {
                 Remedy::set(Setting::Cut, Change::AtMost(operations.to_string()))
             }

@@ -3,6 +3,7 @@
 
 use super::{Maker, PrepareOptions};
 use crate::Error;
+use meetpoint_datasets::Writer;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_prepare::{Dataset, OnePreparer};
@@ -66,7 +67,8 @@ pub(super) fn run(
         source: source.into(),
     })?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    if needed > free {
+    let retained = if options.resume { Writer::retained_bytes(to)? } else { 0 };
+    if !fits(needed, free, retained) {
         let folder = folder.to_path_buf();
         let point = options.point.to_string();
         return Err(Error::Destination { folder, samples: all, point, needed, free });
@@ -74,7 +76,25 @@ pub(super) fn run(
     Ok(())
 }
 
+/// Whether so many bytes can be stored; those of a command that is resumed are stored already.
+fn fits(needed: u64, free: u64, retained: u64) -> bool {
+    needed.saturating_sub(retained) <= free
+}
+
 /// The number of the first operation behind the cut, counting those that others contain.
 fn operations_number(recipe: &Recipe, operations: usize) -> usize {
     meetpoint_kernels::numbers_of(&recipe.operations()[..operations])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn what_a_stopped_command_stored_is_not_needed_again() {
+        assert!(!fits(11, 8, 0));
+        assert!(fits(11, 8, 6));
+        assert!(!fits(11, 4, 6));
+        assert!(fits(11, 0, 12));
+    }
 }

@@ -3,7 +3,7 @@
 
 use crate::measuring::dataset;
 use crate::recipe;
-use meetpoint_datasets::{Error as DatasetsError, OnError, verify, verify_deep};
+use meetpoint_datasets::{Error as DatasetsError, OnError, Writer, verify, verify_deep};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::dataset::{ContentKind, PreparedError};
 use meetpoint_format::recipe::{CutRefusal, Recipe};
@@ -261,6 +261,10 @@ fn a_command_that_was_stopped_is_resumed_with_the_same_options_only() {
     let Err(Error::Datasets(error)) = stopped else { panic!("{stopped:?}") };
     let DatasetsError::Stopped { parts, .. } = *error else { panic!("{error:?}") };
     assert!(parts > 0);
+    let retained = std::fs::read_dir(folder.path().join("prepared.partial-0-0")).unwrap();
+    let retained: u64 = retained.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert_eq!(Writer::retained_bytes(&to).unwrap(), retained);
+    assert_eq!(Writer::retained_bytes(&whole).unwrap(), 0);
     options.stop.store(false, Ordering::Relaxed);
     let other = PrepareOptions { codec: Codec::None, ..options.clone() };
     let refused = prepare(&source, &recipe, &to, &other);
