@@ -189,7 +189,11 @@ impl<'t> Table<'t> {
         range: RangeInclusive<f64>,
     ) -> Result<Option<f64>, JobError> {
         let Some(value) = self.entries.get(key) else { return Ok(None) };
-        let remedy = format!("a number from {} to {}", range.start(), range.end());
+        let remedy = match (*range.start(), *range.end()) {
+            (f64::MIN, f64::MAX) => "a finite number".to_owned(),
+            (least, f64::MAX) => format!("a finite number, at least {least}"),
+            (least, most) => format!("a number from {least} to {most}"),
+        };
         self.number_of(value)
             .filter(|number| range.contains(number))
             .map(Some)
@@ -199,7 +203,10 @@ impl<'t> Table<'t> {
     fn number_of(&self, value: &Spanned<DeValue<'_>>) -> Option<f64> {
         match value.get_ref() {
             DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
-            DeValue::Integer(_) => self.whole_of(value).map(|number| number as f64),
+            DeValue::Integer(number) => {
+                let parsed = i64::from_str_radix(number.as_str(), number.radix()).ok();
+                parsed.map(|number| number as f64)
+            }
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Job files: what a full one says, and every fault with file, line, column, key and remedy.
 
 use meetpoint_diagnose::{Diagnose, Surface};
+use meetpoint_format::column::Collate;
 use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
@@ -294,6 +295,16 @@ fn missing_keys_are_named_with_what_they_take() {
 }
 
 #[test]
+fn numbers_are_whole_or_not_and_of_either_sign() {
+    for (fill, expected) in [("-1", -1.0), ("-0.5", -0.5), ("0x10", 16.0), ("+2", 2.0)] {
+        let collate = format!("[collate]\nmode = \"pad\"\nfill = {fill}");
+        let job = parse(&format!("dataset = \"s\"\nbatch_size = 1\n{collate}\n{RECIPE}"));
+        let Collate::Pad(pad) = job.unwrap().columns.collate() else { panic!("{fill} is of a padded job") };
+        assert_eq!(pad.fill, expected, "{fill}");
+    }
+}
+
+#[test]
 fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
     let cases = [
         ("batch_size = 0", "a whole number from 1 to"),
@@ -316,6 +327,7 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\n[accelerator]\nstep = 20", "such as \"100us\""),
         ("batch_size = 1\n[accelerator]\nkind = \"gpu\"", "one of \"emulated\""),
         ("batch_size = 1\n[mte]\nsplit = \"half\"", "equal-finish"),
+        ("batch_size = 1\n[collate]\nmode = \"pad\"\nfill = nan", "to a finite number"),
         ("batch_size = 1\ndevice = 3", "a table: [device]"),
     ];
     for (lines, expected) in cases {
