@@ -208,18 +208,31 @@ impl JobFile {
         let sha256: String =
             dataset.manifest_sha256().iter().map(|byte| format!("{byte:02x}")).collect();
         let manifest = dataset.manifest();
-        let parent = manifest.provenance.options.get("parents");
+        let noted = |key| manifest.provenance.options.get(key).map(String::as_str);
+        let parent = noted("parents");
+        let is_of_source = parent == Some(plan.source_sha256.as_str());
+        // Any other operation on the source changes its samples or their order.
+        let is_prepared = is_of_source
+            && noted("operation") == Some("prepare")
+            && plan.offline.as_ref().is_some_and(|offline| {
+                noted("cut") == Some(&offline.stored) && noted("codec") == Some(&offline.codec)
+            });
         // Packing notes the source alone.
         let source = Path::new(&manifest.provenance.source);
         let is_packed = plan.offline.is_some()
             && source == plan.source
             && manifest.samples == plan.samples
             && parent.is_none();
-        if sha256 == plan.source_sha256 || parent == Some(&plan.source_sha256) || is_packed {
+        if sha256 == plan.source_sha256 || is_prepared || is_packed {
             return Ok(());
         }
         let (expected, got) = (plan.samples, manifest.samples);
         let difference = match (expected == got, parent) {
+            _ if is_of_source => {
+                let [operation, cut, codec] =
+                    ["operation", "cut", "codec"].map(|key| noted(key).unwrap_or("none"));
+                format!("this was made from it by `{operation}` (cut {cut}, codec {codec})")
+            }
             (false, _) => format!("it had {expected} samples, and this has {got}"),
             (true, Some(parent)) => {
                 format!("this was prepared from the dataset with the manifest {parent}")

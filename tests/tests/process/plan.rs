@@ -71,6 +71,14 @@ fn a_plan_with_an_offline_part_names_the_command_and_runs_after_it() {
     run(folder, &words).success();
     run(folder, &["run", "--plan", "plan.toml", "--report", "out"]).success();
     assert_eq!(report(folder)["runs"][0]["levels"][2]["verdict"], "verified");
+    // Other datasets that were made from the same source.
+    let prepared = ["prepare", "recipe.toml", "small.set", "decoded.set", "--cut", "1"];
+    run(folder, &prepared).success();
+    run(folder, &["dataset", "shuffle", "small.set", "shuffled.set"]).success();
+    for (other, difference) in [("decoded.set", "cut 1-decode"), ("shuffled.set", "`shuffle`")] {
+        let refused = run(folder, &["run", "--plan", "plan.toml", "--dataset", other]);
+        refused.refused(&["another dataset", "made from it by", difference]);
+    }
 }
 
 #[test]
