@@ -226,39 +226,38 @@ pub fn compare(
         accelerator_seconds: mean(&|it| it.records.len() as f64 * step_seconds),
         cache_hit_share: mean(&|it| it.cache.as_ref().map_or(0.0, CacheUse::hit_share)),
     };
-    let epoch_seconds = match is_first_epoch {
-        true => predicted.first_epoch_seconds,
-        false => predicted.epoch_seconds,
-    };
-    let scaled = if is_first_epoch { 0.0 } else { predicted.cache_hit_share };
-    let expected = Used {
-        epoch_seconds,
-        host_core_seconds: predicted.host_core_seconds,
-        device_seconds: predicted.device_seconds,
-        read_bytes: predicted.read_bytes,
-        read_wait_seconds: predicted.read_wait_seconds,
-        accelerator_seconds: predicted.accelerator_seconds,
-        cache_hit_share: scaled,
-    };
-    let capacity = Capacity {
-        host_threads: predicted.host_threads,
-        devices: compared[0].devices.len() as f64,
-    };
-    let error_ratio = ratio(achieved.epoch_seconds, expected.epoch_seconds) - 1.0;
-    Some(PlanComparison {
-        is_first_epoch,
-        predicted_bottleneck: expected.bottleneck(&capacity),
-        achieved_bottleneck: achieved.bottleneck(&capacity),
-        deviations: deviations(
-            &expected,
-            &achieved,
-            is_first_epoch && predicted.cache_hit_share > 0.0,
-        ),
-        predicted: expected,
-        achieved,
-        capacity,
-        error_ratio,
-    })
+    Some(PlanComparison::of(predicted, achieved, compared[0].devices.len(), is_first_epoch))
+}
+
+impl PlanComparison {
+    /// What was predicted beside what an epoch with so many devices used.
+    fn of(predicted: &Predicted, achieved: Used, devices: usize, is_first_epoch: bool) -> Self {
+        let (epoch_seconds, cache_hit_share) = match is_first_epoch {
+            true => (predicted.first_epoch_seconds, 0.0),
+            false => (predicted.epoch_seconds, predicted.cache_hit_share),
+        };
+        let expected = Used {
+            epoch_seconds,
+            host_core_seconds: predicted.host_core_seconds,
+            device_seconds: predicted.device_seconds,
+            read_bytes: predicted.read_bytes,
+            read_wait_seconds: predicted.read_wait_seconds,
+            accelerator_seconds: predicted.accelerator_seconds,
+            cache_hit_share,
+        };
+        let capacity = Capacity { host_threads: predicted.host_threads, devices: devices as f64 };
+        let is_filling = is_first_epoch && predicted.cache_hit_share > 0.0;
+        Self {
+            is_first_epoch,
+            predicted_bottleneck: expected.bottleneck(&capacity),
+            achieved_bottleneck: achieved.bottleneck(&capacity),
+            deviations: deviations(&expected, &achieved, is_filling),
+            predicted: expected,
+            achieved,
+            capacity,
+            error_ratio: ratio(achieved.epoch_seconds, expected.epoch_seconds) - 1.0,
+        }
+    }
 }
 
 fn ratio(achieved: f64, predicted: f64) -> f64 {
@@ -360,7 +359,7 @@ impl PlanComparison {
 
 #[cfg(test)]
 mod tests {
-    use super::{Capacity, Deviation, Resource, Used, deviations};
+    use super::{Capacity, Deviation, PlanComparison, Predicted, Resource, Used, deviations};
 
     const PREDICTED: Used = Used {
         epoch_seconds: 10.0,
@@ -398,5 +397,95 @@ mod tests {
         assert_eq!(found, [Deviation::Steps { ratio: 0.5 }]);
         let odd = Used { epoch_seconds: 8.0, ..PREDICTED };
         assert_eq!(deviations(&PREDICTED, &odd, false), [Deviation::Unexplained { ratio: 0.8 }]);
+    }
+
+    /// A plan whose epochs are as [`PREDICTED`] once nine of ten samples are cached.
+    const PLAN: Predicted = Predicted {
+        first_epoch_seconds: 40.0,
+        epoch_seconds: 10.0,
+        host_core_seconds: 18.0,
+        host_threads: 2.0,
+        device_seconds: 0.0,
+        read_bytes: 1e9,
+        read_wait_seconds: 1.0,
+        accelerator_seconds: 4.0,
+        cache_hit_share: 0.9,
+    };
+
+    #[test]
+    fn a_later_epoch_is_compared_with_the_prediction_for_later_epochs() {
+        let achieved = Used { epoch_seconds: 20.0, cache_hit_share: 0.9, ..PREDICTED };
+        let compared = PlanComparison::of(&PLAN, achieved, 0, false);
+        assert_eq!(compared.predicted, Used { cache_hit_share: 0.9, ..PREDICTED });
+        assert!((compared.error_ratio - 1.0).abs() < 1e-12);
+        assert_eq!(compared.predicted_bottleneck, Resource::HostCpu);
+        let expected = [Deviation::HostShare { cores: 0.9, predicted_cores: 1.8 }];
+        assert_eq!(compared.deviations, expected);
+    }
+
+    #[test]
+    fn a_first_epoch_that_fills_the_cache_is_not_measured_by_a_full_one() {
+        let achieved = Used { epoch_seconds: 80.0, host_core_seconds: 70.0, ..PREDICTED };
+        let compared = PlanComparison::of(&PLAN, achieved, 0, true);
+        assert!((compared.predicted.epoch_seconds - 40.0).abs() < 1e-12);
+        assert!(compared.predicted.cache_hit_share.abs() < 1e-12);
+        // Processor time and reads of a full cache say nothing about this epoch.
+        assert_eq!(compared.deviations, [Deviation::Unexplained { ratio: 2.0 }]);
+    }
+
+    #[test]
+    fn misses_of_the_cache_reads_and_devices_are_named() {
+        let predicted = Used { cache_hit_share: 0.9, device_seconds: 2.0, ..PREDICTED };
+        let achieved = Used {
+            epoch_seconds: 20.0,
+            host_core_seconds: 36.0,
+            device_seconds: 6.0,
+            read_bytes: 5e9,
+            cache_hit_share: 0.5,
+            ..PREDICTED
+        };
+        let found = deviations(&predicted, &achieved, false);
+        let hits = Deviation::CacheHits { achieved: 0.5, predicted: 0.9 };
+        let expected = [
+            Deviation::HostTime { ratio: 2.0 },
+            Deviation::Reads { ratio: 5.0 },
+            hits,
+            Deviation::DeviceTime { ratio: 3.0 },
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_plan_that_predicts_nothing_of_a_resource_divides_by_nothing() {
+        let compared = PlanComparison::of(&Predicted::default(), PREDICTED, 0, false);
+        assert!(compared.error_ratio.abs() < 1e-12);
+        assert_eq!(compared.deviations, []);
+        let idle = Capacity::default();
+        for resource in Resource::ALL {
+            let share = PREDICTED.utilisation(resource, &idle);
+            assert!(share.is_finite(), "{resource:?}");
+        }
+        assert!(Used::default().utilisation(Resource::Accelerator, &idle).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_table_has_modelled_and_measured_figures_in_columns_of_their_own() {
+        let achieved = Used { epoch_seconds: 20.0, ..PREDICTED };
+        let compared = PlanComparison::of(&PLAN, achieved, 0, false);
+        let grid = compared.grid();
+        assert_eq!(grid.rows.len(), 1 + Resource::ALL.len());
+        assert!(grid.rows.iter().all(|row| row.len() == 5));
+        let host = &grid.rows[1];
+        assert_eq!((host[2].as_str(), host[4].as_str()), ("90 %", "45 %"));
+        // One sentence for the result, and one for each reason.
+        assert_eq!(compared.sentences().len(), 1 + compared.deviations.len());
+    }
+
+    #[test]
+    fn a_comparison_survives_json() {
+        let achieved = Used { epoch_seconds: 20.0, ..PREDICTED };
+        let compared = PlanComparison::of(&PLAN, achieved, 1, false);
+        let json = serde_json::to_string(&compared).unwrap();
+        assert_eq!(serde_json::from_str::<PlanComparison>(&json).unwrap(), compared);
     }
 }
