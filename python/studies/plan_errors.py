@@ -4,7 +4,8 @@
 
 Profiles two recipes once each, plans at least twelve settings from these measurements, with the
 stored form, workers, cache, device and step fixed, runs each plan for six epochs and compares its
-later epochs with the prediction. Prints a table, the median of the absolute errors, and the load
+later epochs with the prediction: their time, and the processor time of the host, which depends
+less on what else the machine does. Prints a table, the medians of the absolute errors, and the load
 average before and after. Only the standard library.
 """
 
@@ -83,7 +84,7 @@ def main(program: str, dataset: str, work: Path) -> None:
         call(program, "profile", str(work / f"{name}.toml"), dataset, "--runs=3",
              f"--threads={threads}", "--samples=96", "--codecs=none", f"--csv={work / name}.csv",
              f"--temporary={work}")
-    errors = []
+    errors, of_host = [], []
     for number, (name, pins, options) in enumerate(SETTINGS):
         plan = work / f"plan-{number}.toml"
         words = [program, "plan", str(work / f"{name}.toml"), dataset, "--epochs=6",
@@ -101,15 +102,20 @@ def main(program: str, dataset: str, work: Path) -> None:
         run = json.loads((report / "report.json").read_text())["runs"][0]
         compared = run["plan"]
         errors.append(abs(compared["error_ratio"]))
+        host = (compared["achieved"]["host_core_seconds"]
+                / compared["predicted"]["host_core_seconds"] - 1)
+        of_host.append(abs(host))
         why = ", ".join(it["kind"] for it in compared["deviations"])
         print(f"{name} {' '.join([*pins, *options])}: predicted "
               f"{compared['predicted']['epoch_seconds']:.3f} s, achieved "
               f"{compared['achieved']['epoch_seconds']:.3f} s, {100 * compared['error_ratio']:+.1f} %"
+              f", processor time {100 * host:+.1f} %"
               f", bottleneck {compared['achieved_bottleneck']}"
               f" (predicted {compared['predicted_bottleneck']}) {why}", flush=True)
     print(f"load after: {os.getloadavg()[0]:.1f}")
-    print(f"{len(errors)} settings, median error {100 * statistics.median(errors):.1f} %, "
-          f"largest {100 * max(errors):.1f} %")
+    for what, found in (("time", errors), ("processor time", of_host)):
+        print(f"{len(found)} settings, {what}: median error {100 * statistics.median(found):.1f} %,"
+              f" largest {100 * max(found):.1f} %")
 
 
 if __name__ == "__main__":

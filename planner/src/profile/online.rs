@@ -8,6 +8,7 @@ use super::workers::each;
 use crate::Error;
 use crate::statistics::Moments;
 use crate::vocabulary::{Codec, Form};
+use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_host::energy::Meters;
 use meetpoint_kernels::decode::Decoder;
@@ -100,6 +101,17 @@ impl<'a> Resumer<'a> {
             std::mem::swap(&mut self.raw, &mut self.stored);
         }
         Ok(())
+    }
+
+    /// Copies a sample out of a cache, checks it, as a loader does, and prepares it.
+    fn prepare_cached(&mut self, index: usize, content: &[u8]) -> Result<Tensor, Error> {
+        let mut raw = std::mem::take(&mut self.raw);
+        raw.clear();
+        raw.extend_from_slice(content);
+        std::hint::black_box(crc32c(&raw));
+        let prepared = self.prepare(index, &raw);
+        self.raw = raw;
+        prepared
     }
 
     /// Prepares a sample from its decompressed bytes.
@@ -201,14 +213,26 @@ pub(super) fn run_cold(
 ) -> Result<Run, Error> {
     let samples = store.records.len();
     let taken = samples.div_ceil(4 * threads).clamp(1, SAMPLES_TAKEN_MAX);
-    // Opened before the time begins, as a loader does.
-    let readers: Result<Vec<_>, Error> = (0..threads).map(|_| DirectReader::open(store)).collect();
-    let readers = Mutex::new(readers?);
+    // Opened before the time begins, as a loader does, and used once: a loader's memory is faulted
+    // in during its first batches, which are few of its epochs and many of these samples.
+    let warm = |_| {
+        let (mut reader, mut resumer) = (DirectReader::open(store)?, Resumer::new(work, store));
+        // Without O_DIRECT this would put samples into the page cache.
+        if reader.is_direct()? {
+            let first = 0..taken.min(samples);
+            reader.read(first, &mut |index, stored| {
+                resumer.prepare_stored(index, stored).map(|_| ())
+            })?;
+        }
+        Ok((reader, resumer))
+    };
+    let warmed: Result<Vec<_>, Error> = (0..threads).map(warm).collect();
+    let warmed = Mutex::new(warmed?);
     let metering = Metering::begin(meters);
     let begin = || {
-        let mut readers = readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let reader = readers.pop().expect("one for each thread");
-        (reader, Resumer::new(work, store), Moments::default(), context_switches())
+        let mut warmed = warmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (reader, resumer) = warmed.pop().expect("one for each thread");
+        (reader, resumer, Moments::default(), context_switches())
     };
     let prepare = |state: &mut (DirectReader<'_>, Resumer<'_>, Moments, u64), group: usize| {
         let (reader, resumer, per_sample, _) = state;
@@ -246,21 +270,37 @@ pub(super) fn run(
     cached: Option<&Cached>,
     meters: &mut Meters,
 ) -> Result<Run, Error> {
-    let metering = Metering::begin(meters);
-    let begin = || (Resumer::new(work, store), Moments::default(), context_switches());
-    let prepare = |(resumer, per_sample, _): &mut (Resumer<'_>, Moments, u64), index: usize| {
-        let begun = Instant::now();
-        let tensor = match cached {
-            Some(cached) => resumer.prepare(index, &cached[index])?,
+    let prepare_one = |resumer: &mut Resumer<'_>, index: usize| {
+        match cached {
+            Some(cached) => {
+                std::hint::black_box(&resumer.prepare_cached(index, &cached[index])?.data);
+            }
             None => {
                 resumer.load(index)?;
                 let raw = std::mem::take(&mut resumer.raw);
                 let prepared = resumer.prepare(index, &raw);
                 resumer.raw = raw;
-                prepared?
+                std::hint::black_box(&prepared?.data);
             }
-        };
-        std::hint::black_box(&tensor.data);
+        }
+        Ok::<(), Error>(())
+    };
+    // As in a cold run, memory is faulted in before the time begins.
+    let warm = |_| {
+        let mut resumer = Resumer::new(work, store);
+        prepare_one(&mut resumer, 0).map(|()| resumer)
+    };
+    let warmed: Result<Vec<_>, Error> = (0..threads).map(warm).collect();
+    let warmed = Mutex::new(warmed?);
+    let metering = Metering::begin(meters);
+    let begin = || {
+        let mut warmed = warmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let resumer = warmed.pop().expect("one for each thread");
+        (resumer, Moments::default(), context_switches())
+    };
+    let prepare = |(resumer, per_sample, _): &mut (Resumer<'_>, Moments, u64), index: usize| {
+        let begun = Instant::now();
+        prepare_one(resumer, index)?;
         per_sample.add(begun.elapsed().as_secs_f64());
         Ok(())
     };
