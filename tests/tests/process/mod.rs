@@ -16,6 +16,7 @@ mod operations;
 mod output;
 mod plan;
 mod prepare;
+mod presto;
 mod profile;
 mod recipes;
 mod reproduce;

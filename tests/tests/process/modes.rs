@@ -74,7 +74,7 @@ fn picture(seed: u32, samples: u32, bits: u32) -> Vec<u8> {
     tiff((width, height), samples, bits, &pixels)
 }
 
-fn packed(folder: &Path, samples: u32, bits: u32) {
+pub(crate) fn packed(folder: &Path, samples: u32, bits: u32) {
     for seed in 0..48 {
         let class = folder.join("pictures").join(["cat", "dog"][seed as usize % 2]);
         std::fs::create_dir_all(&class).expect("a folder");
