@@ -1,4 +1,4 @@
-//! The positions of the names of points: they do not overlap, and stay inside the chart.
+//! The positions of the names of points: no name covers another or a point; all stay in the chart.
 
 /// Pixels of a line of text, and of a character at the most.
 const LINE: f64 = 16.0;
@@ -17,6 +17,12 @@ impl Names {
     /// Names between two baselines.
     pub(super) fn new(first: f64, last: f64) -> Self {
         Self { between: (first, last), taken: Vec::new() }
+    }
+
+    /// Keeps names off a point of a radius.
+    pub(super) fn keep_off(&mut self, point: (f64, f64), radius: f64) {
+        // Letters stand on their baseline: a name covers what is above it.
+        self.taken.push((point.0 - radius, point.1 + radius, point.0 + radius));
     }
 
     /// Where the name of a point begins, or ends if it stands to the left of it: above the point,
@@ -46,6 +52,17 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::{LINE, Names};
+
+    #[test]
+    fn a_name_does_not_cover_another_point() {
+        let mut names = Names::new(20.0, 400.0);
+        let alone = names.place((100.0, 200.0), "twelve chars", false);
+        let mut names = Names::new(20.0, 400.0);
+        names.keep_off((150.0, 196.0), 5.0);
+        let beside = names.place((100.0, 200.0), "twelve chars", false);
+        assert_eq!(alone, (109.0, 196.0));
+        assert!((beside.1 - 201.0).abs() >= LINE, "{beside:?}");
+    }
 
     #[test]
     fn names_of_points_close_together_do_not_cover_each_other() {

@@ -10,6 +10,8 @@ pub(super) const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 14.0;
 /// Pixels below the plane for ticks and title.
 const BELOW: f64 = 46.0;
+/// Radius of a point.
+const DOT: f64 = 5.0;
 /// Colours that the style sheet has.
 const COLOURS: usize = 8;
 
@@ -71,11 +73,16 @@ impl Plane {
         }
         let mut names = Names::new(self.top + 10.0, self.bottom - 2.0);
         let middle = (self.left + self.right) / 2.0;
+        let at = |mark: &Mark| (self.across.at(mark.at.0), self.up.at(mark.at.1));
+        for mark in marks {
+            svg.dot(&format!("mark series{}", mark.colour % COLOURS), at(mark), DOT);
+            names.keep_off(at(mark), DOT);
+        }
         let placed: Vec<_> = marks
             .iter()
+            .filter(|mark| !mark.name.is_empty())
             .map(|mark| {
-                let at = (self.across.at(mark.at.0), self.up.at(mark.at.1));
-                svg.dot(&format!("mark series{}", mark.colour % COLOURS), at, 5.0);
+                let at = at(mark);
                 // Names on the right half stand to the left of their point, or they would be cut
                 // off.
                 let to_the_left = at.0 > middle;
@@ -84,9 +91,7 @@ impl Plane {
             .collect();
         for (mark, to_the_left, (x, y)) in placed {
             let anchor = if to_the_left { Anchor::End } else { Anchor::Start };
-            if !mark.name.is_empty() {
-                svg.text("name", anchor, x, y, &mark.name);
-            }
+            svg.text("name", anchor, x, y, &mark.name);
         }
     }
 

@@ -20,19 +20,23 @@ fn bytes(value: f64) -> String {
     units::bytes(value.max(0.0).round() as u64)
 }
 
+/// What is stored, as people name it.
+pub(super) fn form(measured: &Measured) -> String {
+    match measured.codec {
+        Codec::None => measured.point().to_string(),
+        Codec::Lz4 | Codec::Zstd => format!("{}, {}", measured.point(), measured.codec.name()),
+    }
+}
+
 /// A strategy as people name it.
 pub(super) fn name(measured: &Measured) -> String {
-    let codec = match measured.codec {
-        Codec::None => String::new(),
-        Codec::Lz4 | Codec::Zstd => format!(", {}", measured.codec.name()),
-    };
     let cache = match measured.cache {
         Cache::Cold => "no cache",
         Cache::Page => "page cache",
         Cache::Application => "application cache",
     };
     let threads = units::count(measured.threads as u64, "thread");
-    format!("{}{codec}, {threads}, {cache}", measured.point())
+    format!("{}, {threads}, {cache}", form(measured))
 }
 
 /// Text for a terminal.
