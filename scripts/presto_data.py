@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Writes a small set for each recipe presto-*: files of the kinds and sizes of the PRESTO paper.
 
-    pip install numpy pillow soundfile
+    pip install numpy pillow soundfile tokenizers
     python scripts/presto_data.py FOLDER [--samples N] [--only NAME ...]
     meetpoint pack FOLDER/presto-flac flac.set
     meetpoint profile presto-flac flac.set
 
 Each set has two classes, by folder. The content is noise and tones from a fixed seed; the sizes of
-pictures and the lengths of recordings are the averages of the paper's datasets.
+pictures, the lengths of recordings and the bytes of pages are the averages of the paper's datasets.
+presto-nlp also gets tokenizer.json and embedding.npy, in FOLDER.
 """
 
 import argparse
@@ -73,6 +74,61 @@ def window(path: pathlib.Path, generator: np.random.Generator) -> None:
     np.save(path, np.stack([voltage, current + 0.05 * generator.standard_normal(64_000)]))
 
 
+def vocabulary() -> np.ndarray:
+    """Words of random syllables, the frequent ones first."""
+    generator = np.random.default_rng(0)
+    syllables = [a + b for a in "bcdfghjklmnprstvw" for b in ("a", "e", "i", "o", "en", "ing", "st")]
+    counts = generator.integers(1, 5, 20_000)
+    return np.array(["".join(generator.choice(syllables, count)) for count in counts])
+
+
+def sentences(generator: np.random.Generator, words: np.ndarray, count: int) -> str:
+    """Words by Zipf's law, with numbers and punctuation."""
+    picked = words[np.minimum(generator.zipf(1.2, count) - 1, len(words) - 1)].tolist()
+    for at in range(0, count, 11):
+        picked[at] = picked[at].capitalize() if at % 22 else str(generator.integers(10_000))
+        picked[at - 1] += "." if at % 33 else ", don't"
+    return " ".join(picked)
+
+
+def page(path: pathlib.Path, generator: np.random.Generator) -> None:
+    """A page of 43 kB, a twelfth of which is text: the rest is script, style and markup."""
+    words = vocabulary()
+    text = sentences(generator, words, int(520 * generator.uniform(0.4, 1.6)))
+    paragraphs = [text[at : at + 400] for at in range(0, len(text), 400)]
+    script = "var data=[" + ",".join(map(str, generator.integers(0, 10**6, 2600))) + "];"
+    style = "".join(f".c{at}{{margin:{at}px;color:#{at:06x}}}\n" for at in range(220))
+    link = '<li class="nav c{0}"><a href="/section/{0}?from=menu" title="Section {0}">{0}</a></li>'
+    menu = "\n".join(link.format(at) for at in range(90))
+    body = "\n".join(f'<p class="c{at}">{it}</p>' for at, it in enumerate(paragraphs))
+    path.write_text(
+        f"<!DOCTYPE html><html><head><title>Page</title><style>{style}</style>"
+        f"<script>{script}</script></head><body><nav><ul>{menu}</ul></nav>"
+        f"<article><h1>Page &amp; more</h1>{body}</article></body></html>\n"
+    )
+
+
+def nlp_files(folder: pathlib.Path) -> None:
+    """A byte-level BPE tokenizer, trained on other pages, and a table of its vectors."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    words = vocabulary()
+    texts = [sentences(np.random.default_rng(10**6 + it), words, 2000) for it in range(300)]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=50_257,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    shape = (tokenizer.get_vocab_size(), 768)
+    np.save(folder / "embedding.npy", np.random.default_rng(1).random(shape, dtype=np.float32))
+
+
 SETS = {
     "presto-cv": (".jpg", lambda path, it: jpeg(path, picture(it, 400, 500))),
     "presto-cv2-jpg": (".jpg", lambda path, it: jpeg(path, picture(it, 1200, 1800))),
@@ -80,6 +136,7 @@ SETS = {
     "presto-flac": (".flac", lambda path, it: recording(path, it, 16_000, 12.0)),
     "presto-mp3": (".mp3", lambda path, it: recording(path, it, 48_000, 5.0)),
     "presto-nilm": (".npy", window),
+    "presto-nlp": (".html", page),
 }
 
 
@@ -95,6 +152,8 @@ def main() -> None:
             to = arguments.folder / name / ("even", "odd")[number % 2]
             to.mkdir(parents=True, exist_ok=True)
             write(to / f"{number:05}{extension}", np.random.default_rng(number))
+        if name == "presto-nlp":
+            nlp_files(arguments.folder)
         print(f"{arguments.folder / name}: {arguments.samples} samples")
 
 

@@ -14,7 +14,9 @@ use meetpoint_format::sampler::{DATASETS_MAX, Sampling};
 use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError};
 use meetpoint_link::{Emulation, refusal};
-use meetpoint_prepare::{Dataset, OnError, Preparer, PreparerFactory, Resources};
+use meetpoint_prepare::{
+    Dataset, OnError, Preparer, PreparerFactory, Resources, read_recipe_files,
+};
 use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
 use std::ffi::OsStr;
@@ -76,6 +78,8 @@ pub(crate) enum Refusal {
     OtherDataset { own: String, host: String },
     #[error("the recipe does not parse on the device: {0}")]
     Recipe(#[from] meetpoint_format::recipe::RecipeError),
+    #[error("the recipe has no SHA-256 of its file {path}")]
+    NamelessFile { path: String },
     #[error("the recipe is {bytes} bytes long, more than {RECIPE_BYTES_MAX}")]
     RecipeTooLong { bytes: usize },
     #[error("the recipe's hash is {own} on the device and {host} on the host")]
@@ -140,7 +144,8 @@ impl Refusal {
                     .or("use a sampler without long lists")
                     .or("raise the limit of the container"),
             ),
-            Self::RecipeTooLong { .. }
+            Self::NamelessFile { .. }
+            | Self::RecipeTooLong { .. }
             | Self::TooManyColumns { .. }
             | Self::Collate(_)
             | Self::Batches { .. }
@@ -351,6 +356,11 @@ fn parse_recipe(request: &LoadRequest) -> Result<Recipe, Refusal> {
         return Err(Refusal::RecipeTooLong { bytes });
     }
     let recipe = Recipe::from_toml(&request.recipe_toml)?;
+    // The host says which content it means, so that a device gives nothing else away.
+    if let Some(file) = recipe.files().iter().find(|file| file.sha256.is_none()) {
+        return Err(Refusal::NamelessFile { path: file.path.clone() });
+    }
+    let recipe = read_recipe_files(recipe)?;
     let own = recipe.hash();
     if own.0[..] != request.recipe_hash[..] {
         return Err(Refusal::OtherRecipe { own, host: hex(&request.recipe_hash) });

@@ -16,6 +16,7 @@ fn descr(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Uint8 => "|u1",
         Dtype::Uint16 => "<u2",
+        Dtype::Int32 => "<i4",
         Dtype::Float16 => "<f2",
         Dtype::Float32 => "<f4",
     }
@@ -118,8 +119,8 @@ pub struct Measurements {
 /// Reads the header of a file of version 1.0 in C order with at most four axes; the error is the
 /// problem.
 pub fn decode(file: &[u8]) -> Result<Header, String> {
-    let dtypes = [Dtype::Uint8, Dtype::Uint16, Dtype::Float16, Dtype::Float32];
-    let find = |code: &str| dtypes.into_iter().find(|dtype| descr(*dtype) == code);
+    let dtypes = Dtype::ALL;
+    let find = |code: &str| dtypes.iter().copied().find(|dtype| descr(*dtype) == code);
     let (shape, dtype, data) = read_header(file, find, Dtype::bytes)?;
     Ok(Header { shape, dtype, data })
 }

@@ -24,7 +24,8 @@ pub struct BatchTensors<'a> {
     pub samples: usize,
     /// Their tensors, one after another; empty where batches have none.
     pub images: &'a mut [u8],
-    /// Their rows of labels, see [`BatchMixer::write_label`]; empty where batches have none.
+    /// Their rows of labels, see [`BatchMixer::write_label`]; empty where batches have none, or
+    /// where the operations leave them.
     pub labels: &'a mut [u8],
 }
 
@@ -39,7 +40,7 @@ pub struct BatchMixer {
     /// Numbers of those that are executed on the current batch.
     chosen: Vec<usize>,
     spec: TensorSpec,
-    labels: SoftLabels,
+    labels: Option<SoftLabels>,
     scratch: Vec<u8>,
     interrupt: Interrupt,
 }
@@ -47,8 +48,11 @@ pub struct BatchMixer {
 impl BatchMixer {
     /// A mixer for samples of `spec`; `None` where the recipe has no operations on batches.
     pub fn new(recipe: &Recipe, spec: TensorSpec) -> Option<Self> {
-        let labels = recipe.labels()?;
+        let labels = recipe.labels();
         let (on_samples, on_batches) = recipe.split();
+        if on_batches.is_empty() {
+            return None;
+        }
         let mut steps = Vec::new();
         add_steps(on_samples, 0, &mut steps);
         let first = steps.len();
@@ -69,8 +73,8 @@ impl BatchMixer {
         self.interrupt = interrupt;
     }
 
-    /// The conversion of labels.
-    pub fn labels(&self) -> SoftLabels {
+    /// The conversion of labels, where the operations change them.
+    pub fn labels(&self) -> Option<SoftLabels> {
         self.labels
     }
 
@@ -94,7 +98,7 @@ impl BatchMixer {
         BatchTensors { samples, images, labels }: BatchTensors<'_>,
         pause: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        let label_bytes = 4 * self.labels.classes as usize;
+        let label_bytes = self.labels.map_or(0, |labels| 4 * labels.classes as usize);
         for (bytes, of_one) in [(images.len(), self.spec.bytes()), (labels.len(), label_bytes)] {
             assert!(bytes == 0 || bytes == samples * of_one, "each sample has its bytes");
         }

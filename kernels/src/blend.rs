@@ -43,6 +43,7 @@ impl Kernel for Blend<'_> {
         match dtype {
             Dtype::Uint8 => blend_bytes(own, partner, weights),
             Dtype::Uint16 => blend_words(own, partner, weights),
+            Dtype::Int32 => unreachable!("no operation blends tokens"),
             Dtype::Float16 => blend_halves(own, partner, weights),
             Dtype::Float32 => blend_floats(own, partner, weights),
         }

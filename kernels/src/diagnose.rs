@@ -1,6 +1,6 @@
 //! Causes and remedies of what can go wrong with one sample.
 
-use crate::{DoesNotFit, Error, Misfit};
+use crate::{DoesNotFit, Error, FileMisfit, Misfit};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_jpeg::Error as JpegError;
 
@@ -12,6 +12,7 @@ impl Diagnose for Error {
             Self::Mode { .. } | Self::ShortSeries { .. } | Self::Channels { .. } => {
                 "recipe_does_not_fit"
             }
+            Self::FileNotRead { .. } | Self::File { .. } | Self::NoVector { .. } => "recipe_file",
             Self::Target { .. } => "target",
             Self::NoBoxes => "no_boxes",
             Self::UnknownFormat
@@ -19,6 +20,9 @@ impl Diagnose for Error {
             | Self::EmptySeries
             | Self::LongSeries { .. }
             | Self::DecodeSeries { .. }
+            | Self::Characters { .. }
+            | Self::LongText { .. }
+            | Self::NoTokens { .. }
             | Self::Decode { .. }
             | Self::TooLarge { .. }
             | Self::Region { .. }
@@ -43,6 +47,20 @@ impl Diagnose for Error {
                 Remedy::advice("set `num_channels` of `decode_audio` to 1")
                     .or("convert the file and pack again"),
             ),
+            Self::Characters { .. } => Some(
+                Remedy::advice("set `encoding` of `decode_text`, or `errors` to \"replace\"")
+                    .or("leave the sample out of the dataset"),
+            ),
+            Self::LongText { .. } => Some(
+                Remedy::advice("split the document and pack again")
+                    .or("leave the sample out of the dataset"),
+            ),
+            Self::NoTokens { .. } => Some("give the tokenizer a token for unknown words".into()),
+            Self::NoVector { .. } => Some("give `embed` a table with a row for every token".into()),
+            Self::FileNotRead { .. } => {
+                Some("give the recipe its files, as the loader and the program do".into())
+            }
+            Self::File { .. } => Some("restore the file, or name another in the recipe".into()),
             Self::UnknownAudio
             | Self::EmptySeries
             | Self::LongSeries { .. }
@@ -69,6 +87,16 @@ impl Diagnose for Error {
                 Some(remedy.or_set(Setting::DecodeOnError, Change::To("\"lenient\"".to_owned())))
             }
         }
+    }
+}
+
+impl Diagnose for FileMisfit {
+    fn cause(&self) -> &'static str {
+        "recipe_file"
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some("restore the file, or name another in the recipe".into())
     }
 }
 

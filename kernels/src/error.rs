@@ -49,6 +49,54 @@ pub enum Error {
         /// Least number of them.
         needed: usize,
     },
+    /// Bytes that are no characters.
+    #[error("its text is not {encoding} from byte {offset}")]
+    Characters {
+        /// The encoding of the recipe.
+        encoding: &'static str,
+        /// Where the first of them is, without a byte order mark.
+        offset: usize,
+    },
+    /// A longer text than an operation takes.
+    #[error("a text of {bytes} bytes, more than the limit of {limit}")]
+    LongText {
+        /// Its bytes.
+        bytes: usize,
+        /// Most bytes.
+        limit: u64,
+    },
+    /// A text that the tokenizer refuses.
+    #[error("its text has no tokens: {reason}")]
+    NoTokens {
+        /// What the tokenizer says.
+        reason: String,
+    },
+    /// A token that the table of vectors has no row for.
+    #[error("its token {token} is not one of the {rows} rows of the table of `embed`")]
+    NoVector {
+        /// The token.
+        token: i32,
+        /// Rows of the table.
+        rows: u64,
+    },
+    /// A file that an operation needs was not given with the recipe.
+    #[error("the file {path} of `{operation}` was not read")]
+    FileNotRead {
+        /// The operation.
+        operation: &'static str,
+        /// Path of its file.
+        path: String,
+    },
+    /// A file that an operation needs is not what it should be.
+    #[error("{path}, which `{operation}` needs: {problem}")]
+    File {
+        /// The operation.
+        operation: &'static str,
+        /// Path of its file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// A recording with another number of channels than the recipe requires.
     #[error("it has {found} channels, the recipe asks for {wanted}")]
     Channels {

@@ -57,7 +57,7 @@ impl<'a> FinishedTensor<'a> {
         let TensorSpec { height, width, channels, dtype, layout } = self.spec;
         let [height, width, channels] = [height, width, channels].map(|side| side as usize);
         let (first, step) = match layout {
-            Layout::Nhwc => (y * width * channels + channel, channels),
+            Layout::Nhwc | Layout::Nt | Layout::Ntc => (y * width * channels + channel, channels),
             Layout::Nchw | Layout::Nct => ((channel * height + y) * width, 1),
         };
         for (index, x) in columns.enumerate() {
@@ -68,6 +68,10 @@ impl<'a> FinishedTensor<'a> {
                 Dtype::Uint16 => {
                     let bytes = (value(index) as u16).to_le_bytes();
                     self.bytes[2 * element..][..2].copy_from_slice(&bytes);
+                }
+                Dtype::Int32 => {
+                    let bytes = (value(index) as i32).to_le_bytes();
+                    self.bytes[4 * element..][..4].copy_from_slice(&bytes);
                 }
                 Dtype::Float16 => {
                     let bytes = f16::from_f32(value(index)).to_le_bytes();

@@ -7,7 +7,8 @@
 //! (pixels around a picture), `warp` (positions of any kind), `points` (what moves with pixels),
 //! `targets` (masks, boxes and keypoints), `colour` (changes of its colours), `random` (random
 //! parameters and noise), `finished` (a whole tensor), `vector` (one source for all instruction
-//! sets), `series` (values over time) with `audio` and `signal`, `operations` (the execution of
+//! sets), `series` (values over time) with `audio` and `signal`, `text`
+//! (characters, tokens and their vectors) with `packing`, `operations` (the execution of
 //! each operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend`
 //! (samples of a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
 
@@ -33,6 +34,7 @@ mod golden;
 mod interrupt_tests;
 mod mixing;
 mod operations;
+mod packing;
 mod pixels;
 mod planes;
 mod points;
@@ -44,6 +46,7 @@ mod signal;
 mod stage;
 mod targets;
 pub mod tensor;
+mod text;
 mod vector;
 mod warp;
 mod wide;
@@ -60,3 +63,4 @@ pub use operations::numbers_of;
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor};
 pub use targets::{TargetProblem, TargetSpec, element_bytes};
+pub use text::{FileMisfit, check_files};

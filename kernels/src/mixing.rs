@@ -201,7 +201,7 @@ fn paste(spec: &TensorSpec, own: &mut [u8], partner: &[u8], rectangle: Rectangle
         [spec.height, spec.width, spec.channels].map(|side| side as usize);
     // A pixel of a plane, and the planes.
     let (pixel_bytes, planes) = match spec.layout {
-        Layout::Nhwc => (channels * spec.dtype.bytes(), 1),
+        Layout::Nhwc | Layout::Nt | Layout::Ntc => (channels * spec.dtype.bytes(), 1),
         Layout::Nchw | Layout::Nct => (spec.dtype.bytes(), channels),
     };
     for plane in 0..planes {

@@ -75,7 +75,9 @@ fn element_fill(mode: DecodeMode, layer: usize, colour: [u8; 4]) -> [u8; 3] {
         match mode.dtype() {
             Dtype::Uint8 => value,
             Dtype::Uint16 => u16::from(value).to_le_bytes()[byte % element_bytes],
-            Dtype::Float16 => unreachable!("no picture is of float16"),
+            Dtype::Int32 | Dtype::Float16 => {
+                unreachable!("no picture is of {}", mode.dtype().name())
+            }
             Dtype::Float32 => f32::from(value).to_le_bytes()[byte % element_bytes],
         }
     })

@@ -124,7 +124,7 @@ impl Layers {
                     *out = f32::from(u16::from_le_bytes([*low, *high]));
                 }
             }
-            Dtype::Float16 => unreachable!("no picture is of float16"),
+            Dtype::Int32 | Dtype::Float16 => unreachable!("a picture of 16 bits or floats"),
             Dtype::Float32 => {
                 let rows = [0, 1, 2, 3].map(row);
                 for (x, out) in out.iter_mut().enumerate() {
@@ -145,7 +145,7 @@ impl Layers {
             match channel.dtype {
                 Dtype::Uint8 => put(byte, &|number| number as u8),
                 Dtype::Uint16 => put(byte, &|number| (number as u16).to_le_bytes()[byte]),
-                Dtype::Float16 => unreachable!("no picture is of float16"),
+                Dtype::Int32 | Dtype::Float16 => unreachable!("a picture of 16 bits or floats"),
                 Dtype::Float32 => put(byte, &|number| number.to_le_bytes()[byte]),
             }
         }

@@ -11,6 +11,7 @@ impl Diagnose for Error {
             Self::Open { .. } => "dataset_not_opened",
             Self::NotADataset { .. } => "not_a_dataset",
             Self::Dataset { source, .. } => source.cause(),
+            Self::RecipeFile(source) => source.cause(),
             Self::NoDataset => "no_dataset",
             Self::TooManyDatasets { .. } => "too_many_datasets",
             Self::ColumnsDiffer { .. } => "columns_differ",
@@ -65,6 +66,7 @@ impl Diagnose for Error {
             ),
             Self::NotADataset { .. } => Some(Remedy::run(Command::Pack)),
             Self::Dataset { source, .. } => source.remedy(),
+            Self::RecipeFile(source) => source.remedy(),
             Self::NoDataset => Some("name one or more".into()),
             Self::TooManyDatasets { .. } => Some(Remedy::run(Command::Merge)),
             Self::ColumnsDiffer { .. } => {

@@ -39,6 +39,9 @@ pub enum Error {
         /// Cause.
         source: DatasetError,
     },
+    /// A file that the recipe needs.
+    #[error(transparent)]
+    RecipeFile(Box<crate::RecipeFilesError>),
     /// No folder was named.
     #[error("no dataset is named")]
     NoDataset,
@@ -459,6 +462,7 @@ impl Error {
             Self::Open { .. }
             | Self::NotADataset { .. }
             | Self::Dataset { .. }
+            | Self::RecipeFile(_)
             | Self::NoDataset
             | Self::TooManyDatasets { .. }
             | Self::ColumnsDiffer { .. }

@@ -10,7 +10,8 @@
 //! on samples that its first operations have prepared already), [`OnePreparer`] (single samples),
 //! [`collated_shape`] and [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`]
 //! (how prepared samples are compressed), [`cache`] (prepared samples in memory), [`OnError`] (how
-//! damaged samples are handled), [`read_recipe`] (a recipe by its name), [`Error`].
+//! damaged samples are handled), [`read_recipe`] (a recipe by its name), [`read_recipe_files`] (the
+//! files that it needs), [`Error`].
 
 mod batch;
 mod buffers;
@@ -38,6 +39,7 @@ mod picture_sizes;
 mod preparer;
 mod recent;
 mod recipe_file;
+mod recipe_files;
 mod resume;
 mod samples;
 mod shape;
@@ -59,7 +61,8 @@ pub use member::OpenFile;
 pub use memory::{BatchMemory, MemoryKind};
 pub use paths::DatasetPaths;
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
-pub use recipe_file::{RecipeFileError, read_recipe};
+pub use recipe_file::{RecipeFileError, find_recipe, read_recipe};
+pub use recipe_files::{RecipeFilesError, begin_files_at, read_recipe_files};
 pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
 pub use shape::{collated_shape, fixed_shape};

@@ -1,5 +1,7 @@
 //! A recipe by what a user calls it: the path of a file, or the name of one that is shipped.
 
+use crate::recipe_files::begin_files_at;
+use crate::{Error, read_recipe_files};
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::recipe::{
     Recipe, RecipeError, ShippedRecipe, UnknownRecipe, find_shipped, is_recipe_path,
@@ -43,6 +45,14 @@ pub enum RecipeFileError {
         /// Why.
         source: Box<RecipeError>,
     },
+    /// A file that the recipe needs.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The recipe file; the name of a shipped recipe.
+        path: PathBuf,
+        /// What is wrong with the other.
+        source: Box<Error>,
+    },
 }
 
 impl Diagnose for RecipeFileError {
@@ -52,6 +62,7 @@ impl Diagnose for RecipeFileError {
             Self::Unknown { source, .. } => source.cause(),
             Self::Ambiguous { .. } => "ambiguous_recipe",
             Self::Recipe { source, .. } => source.cause(),
+            Self::File { source, .. } => source.cause(),
         }
     }
 
@@ -71,6 +82,7 @@ impl Diagnose for RecipeFileError {
                 )))
             }
             Self::Recipe { source, .. } => source.remedy(),
+            Self::File { source, .. } => source.remedy(),
         }
     }
 }
@@ -82,7 +94,8 @@ impl RecipeFileError {
             Self::NotRead { path, .. }
             | Self::Unknown { path, .. }
             | Self::Ambiguous { path, .. }
-            | Self::Recipe { path, .. } => path,
+            | Self::Recipe { path, .. }
+            | Self::File { path, .. } => path,
         }
     }
 }
@@ -92,14 +105,23 @@ impl RecipeFileError {
 ///
 /// A name with a separator, or one that ends in `.toml`, is always a path. Any other that both a
 /// file and a shipped recipe have is refused.
+///
+/// The files that it needs are read, as [`read_recipe_files`] says; relative paths of them begin at
+/// the folder of the recipe file, those of a shipped recipe at `folder`.
 pub fn read_recipe(name: &Path, folder: &Path) -> Result<Recipe, RecipeFileError> {
+    let of_file = |source| RecipeFileError::File { path: name.into(), source: Box::new(source) };
+    read_recipe_files(find_recipe(name, folder)?).map_err(of_file)
+}
+
+/// As [`read_recipe`], but the files that it needs are not read.
+pub fn find_recipe(name: &Path, folder: &Path) -> Result<Recipe, RecipeFileError> {
     let path = folder.join(name);
     let shipped = name.to_str().filter(|text| !is_recipe_path(text)).map(find_shipped);
     match shipped {
         Some(Ok(shipped)) if path.exists() => {
             return Err(RecipeFileError::Ambiguous { path, shipped });
         }
-        Some(Ok(shipped)) => return Ok(shipped.recipe()),
+        Some(Ok(shipped)) => return Ok(begin_files_at(shipped.recipe(), folder)),
         Some(Err(source)) if !path.exists() => {
             return Err(RecipeFileError::Unknown { path, source });
         }
@@ -108,8 +130,10 @@ pub fn read_recipe(name: &Path, folder: &Path) -> Result<Recipe, RecipeFileError
     match read_text(&path) {
         Err(source) => Err(RecipeFileError::NotRead { path, source }),
         Ok(text) => {
+            let parsed = Recipe::from_toml(&text);
+            let of_files = path.parent().unwrap_or(folder).to_path_buf();
             let refused = |error| RecipeFileError::Recipe { path, source: Box::new(error) };
-            Recipe::from_toml(&text).map_err(refused)
+            Ok(begin_files_at(parsed.map_err(refused)?, &of_files))
         }
     }
 }

@@ -6,13 +6,14 @@ use meetpoint_diagnose::Diagnose;
 use meetpoint_format::recipe::{
     Change, ChangeError, Images, Recipe, SHIPPED, find_shipped, schema,
 };
-use meetpoint_prepare::read_recipe;
+use meetpoint_prepare::{find_recipe, read_recipe_files};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
 
-/// Reads a recipe in TOML; returns its canonical TOML and JSON, its hash and what comes out.
+/// Reads a recipe in TOML; returns its canonical TOML and its form in JSON, its hash and what
+/// comes out.
 ///
 /// `made_of` are the transforms that the text was made of, for errors: for each operation the
 /// position of its transform, from 1, and its class; 0 for one that was added.
@@ -30,8 +31,11 @@ pub(crate) fn describe_recipe<'py>(
     })?;
     let described = PyDict::new(py);
     described.set_item("toml", recipe.to_toml())?;
-    described.set_item("canonical", recipe.canonical())?;
-    described.set_item("hash", recipe.hash().to_string())?;
+    described.set_item("form", recipe.form())?;
+    // Files that cannot be read are an error of the loader.
+    let with_files = py.detach(|| read_recipe_files(recipe.clone()));
+    let hash = with_files.map_or_else(|_| recipe.hash(), |recipe| recipe.hash());
+    described.set_item("hash", hash.to_string())?;
     described.set_item("is_deterministic", recipe.is_deterministic())?;
     let outputs = PyDict::new(py);
     for images in recipe.images() {
@@ -45,7 +49,7 @@ pub(crate) fn describe_recipe<'py>(
 #[guarded]
 #[pyfunction]
 pub(crate) fn load_recipe(py: Python<'_>, name: PathBuf) -> PyResult<String> {
-    let found = read_recipe(&name, Path::new(""));
+    let found = find_recipe(&name, Path::new(""));
     found.map(|recipe| recipe.to_toml()).map_err(|error| errors::of_recipe_file(py, &error))
 }
 
@@ -84,9 +88,10 @@ pub(crate) fn recipe_schema() -> PyResult<String> {
     serde_json::to_string(&schema).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// A recipe in TOML.
+/// A recipe in TOML, with the files that it needs.
 pub(crate) fn read(py: Python<'_>, toml: &str) -> PyResult<Recipe> {
-    Recipe::from_toml(toml).map_err(|error| errors::of_recipe(py, &error))
+    let recipe = Recipe::from_toml(toml).map_err(|error| errors::of_recipe(py, &error))?;
+    read_recipe_files(recipe).map_err(|error| errors::of_prepare(py, &error))
 }
 
 /// Shape, type and layout of one sample of a column, where they do not depend on the picture.

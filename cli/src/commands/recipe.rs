@@ -8,7 +8,7 @@ use meetpoint_format::recipe::{
     Change, DECLARATIONS, Images, Recipe, SHIPPED, TARGET_DECLARATIONS, View, find_shipped,
     keys_table, operations_table, schema, target_keys_table, targets_table,
 };
-use meetpoint_prepare::read_recipe;
+use meetpoint_prepare::{find_recipe, read_recipe_files};
 use meetpoint_report::grid::Grid;
 use std::path::{Path, PathBuf};
 
@@ -206,5 +206,6 @@ fn in_words(shape: Option<&Shape>) -> String {
 
 /// The recipe of a file, or the shipped one of this name, with other values of some keys.
 pub(crate) fn read(name: &Path, changes: &[Change]) -> anyhow::Result<Recipe> {
-    Ok(read_recipe(name, Path::new(""))?.changed(changes)?)
+    let recipe = find_recipe(name, Path::new(""))?.changed(changes)?;
+    Ok(read_recipe_files(recipe)?)
 }

@@ -327,7 +327,7 @@ fn picture(tensor: &Tensor) -> anyhow::Result<DynamicImage> {
     let spec = &tensor.spec;
     let (width, height) = (spec.width, spec.height);
     let bytes = match spec.layout {
-        Layout::Nhwc => tensor.data.clone(),
+        Layout::Nhwc | Layout::Nt | Layout::Ntc => tensor.data.clone(),
         Layout::Nchw | Layout::Nct => interleave(&tensor.data, spec),
     };
     let words = || -> Vec<u16> {
@@ -349,7 +349,7 @@ fn picture(tensor: &Tensor) -> anyhow::Result<DynamicImage> {
         (Dtype::Uint16, _) => {
             image::ImageBuffer::from_raw(width, height, words()).map(DynamicImage::ImageRgb16)
         }
-        (Dtype::Float16 | Dtype::Float32, _) => {
+        (Dtype::Int32 | Dtype::Float16 | Dtype::Float32, _) => {
             let message =
                 format!("the recipe gives {}, which a PNG cannot hold", spec.dtype.name());
             let remedy =

@@ -220,7 +220,9 @@ fn of_batch(spec: TensorSpec, axes: &[u32]) -> TensorSpec {
         (Layout::Nhwc, &[height, width, _]) | (Layout::Nchw, &[_, height, width]) => {
             (height, width)
         }
-        (Layout::Nhwc | Layout::Nchw | Layout::Nct, _) => (spec.height, spec.width),
+        (Layout::Nhwc | Layout::Nchw | Layout::Nct | Layout::Nt | Layout::Ntc, _) => {
+            (spec.height, spec.width)
+        }
     };
     TensorSpec { height, width, ..spec }
 }

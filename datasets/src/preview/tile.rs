@@ -40,7 +40,7 @@ impl Undo {
         let value = |x: u32, y: u32, channel: usize| {
             let pixel = (y * spec.width + x) as usize;
             let at = match spec.layout {
-                Layout::Nhwc => pixel * channels + channel,
+                Layout::Nhwc | Layout::Nt | Layout::Ntc => pixel * channels + channel,
                 Layout::Nchw | Layout::Nct => channel * pixels + pixel,
             };
             self.element(&bytes[at * spec.dtype.bytes()..], spec.dtype, channel)
@@ -57,6 +57,7 @@ impl Undo {
             Dtype::Uint8 => return bytes[0],
             // 65535 is white.
             Dtype::Uint16 => return (u16::from_le_bytes([bytes[0], bytes[1]]) / 257) as u8,
+            Dtype::Int32 => f64::from(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
             Dtype::Float16 => f64::from(f16::from_le_bytes([bytes[0], bytes[1]])),
             Dtype::Float32 => {
                 f64::from(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))

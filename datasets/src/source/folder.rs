@@ -35,7 +35,7 @@ pub(super) const IMAGE_EXTENSIONS: [&str; 20] = [
 pub(super) const AUDIO_EXTENSIONS: [&str; 12] =
     ["wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "wma", "au"];
 /// Extensions of files that hold a text.
-pub(super) const TEXT_EXTENSIONS: [&str; 4] = ["txt", "text", "md", "rst"];
+pub(super) const TEXT_EXTENSIONS: [&str; 7] = ["txt", "text", "md", "rst", "html", "htm", "xhtml"];
 /// Files that desktops leave behind (hidden ones are ignored anyway).
 pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
 
@@ -46,8 +46,12 @@ const EVERYTHING: WalkOptions =
 /// Extension of files with an array of measurements.
 const ARRAY_EXTENSIONS: [&str; 1] = ["npy"];
 
+/// Extensions of the documents of a folder that holds nothing else. Others describe what is beside
+/// them.
+const DOCUMENT_EXTENSIONS: [&str; 5] = ["txt", "text", "html", "htm", "xhtml"];
+
 /// Says what there is where `path` is a folder with an image, a recording or an array of
-/// measurements in it or below it, by name.
+/// measurements in it or below it, or with texts alone, by name.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let found = content_of(path);
     Ok(found.map(|(kind, file)| {
@@ -55,14 +59,15 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
         let words = match kind {
             ContentKind::Image => "image",
             ContentKind::Audio => "recording",
-            ContentKind::Text | ContentKind::Bytes | ContentKind::None => "array",
+            ContentKind::Text => "text",
+            ContentKind::Bytes | ContentKind::None => "array",
         };
         format!("it holds the {words} {}", below.display())
     }))
 }
 
 /// What a folder holds by the names of its files, and the first such file: images, or else
-/// recordings, or else arrays of measurements.
+/// recordings, or else arrays of measurements, or else texts, if there are no other files.
 fn content_of(path: &StorePath) -> Option<(ContentKind, PathBuf)> {
     if !path.is_dir() {
         return None;
@@ -72,7 +77,7 @@ fn content_of(path: &StorePath) -> Option<(ContentKind, PathBuf)> {
         .take(RECOGNISE_MAX)
         .filter_map(Result::ok)
         .filter(|found| found.kind == FileKind::File);
-    let (mut recording, mut array) = (None, None);
+    let (mut recording, mut array, mut text, mut has_others) = (None, None, None, false);
     for file in files {
         if has_name_of(&file.path, &IMAGE_EXTENSIONS) {
             return Some((ContentKind::Image, file.path));
@@ -80,9 +85,13 @@ fn content_of(path: &StorePath) -> Option<(ContentKind, PathBuf)> {
             recording = Some((ContentKind::Audio, file.path));
         } else if array.is_none() && has_name_of(&file.path, &ARRAY_EXTENSIONS) {
             array = Some((ContentKind::Bytes, file.path));
+        } else if !has_name_of(&file.path, &DOCUMENT_EXTENSIONS) {
+            has_others = true;
+        } else if text.is_none() {
+            text = Some((ContentKind::Text, file.path));
         }
     }
-    recording.or(array)
+    recording.or(array).or_else(|| text.filter(|_| !has_others))
 }
 
 /// Opens a folder: lists all of its files.

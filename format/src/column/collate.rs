@@ -212,6 +212,7 @@ impl Collate {
         let fits = match pictures.dtype {
             Dtype::Uint8 => whole(u8::MAX.into()),
             Dtype::Uint16 => whole(u16::MAX),
+            Dtype::Int32 => fill.fract() == 0.0 && fill.abs() <= f64::from(i32::MAX),
             Dtype::Float16 => fill.abs() <= 65504.0,
             Dtype::Float32 => fill.abs() <= f64::from(f32::MAX),
         };

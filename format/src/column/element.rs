@@ -101,6 +101,7 @@ impl From<Dtype> for ElementType {
         match dtype {
             Dtype::Uint8 => Self::Uint8,
             Dtype::Uint16 => Self::Uint16,
+            Dtype::Int32 => Self::Int32,
             Dtype::Float16 => Self::Float16,
             Dtype::Float32 => Self::Float32,
         }

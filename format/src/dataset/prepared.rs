@@ -179,6 +179,12 @@ pub fn decode_sample(
         (&[channels, width], Layout::Nct) => {
             TensorSpec { height: 1, width, channels, dtype, layout: expected.layout }
         }
+        (&[width], Layout::Nt) => {
+            TensorSpec { height: 1, width, channels: 1, dtype, layout: expected.layout }
+        }
+        (&[width, channels], Layout::Ntc) => {
+            TensorSpec { height: 1, width, channels, dtype, layout: expected.layout }
+        }
         _ => return Err(format!("its shape is {shape:?}")),
     };
     let has_size = match (result.size, result.series) {

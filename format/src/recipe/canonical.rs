@@ -57,6 +57,19 @@ fn write_keys(described: &Described, text: &mut String) {
 /// The canonical form: JSON, keys sorted, no white space. Without views and targets, it is the
 /// array of the operations alone.
 pub(super) fn json(recipe: &Recipe) -> String {
+    form(recipe, hashed)
+}
+
+/// The same with the paths of all files, which makes an equal recipe.
+pub(super) fn whole(recipe: &Recipe) -> String {
+    form(recipe, Operation::describe)
+}
+
+fn form(recipe: &Recipe, describe: fn(&Operation) -> Described) -> String {
+    let array = |operations: &[Operation]| {
+        let operations: Vec<String> = operations.iter().map(|it| describe(it).to_json()).collect();
+        format!("[{}]", operations.join(","))
+    };
     let own = array(recipe.operations());
     if recipe.targets().is_empty() && recipe.views().is_empty() {
         return own;
@@ -80,11 +93,14 @@ pub(super) fn json(recipe: &Recipe) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// The array of some operations.
-fn array(operations: &[Operation]) -> String {
-    let operations: Vec<String> =
-        operations.iter().map(|operation| operation.describe().to_json()).collect();
-    format!("[{}]", operations.join(","))
+/// An operation as it is hashed: of a file whose checksum is known, the path does not count.
+fn hashed(operation: &Operation) -> Described {
+    let mut described = operation.describe();
+    if operation.file().is_some_and(|file| file.sha256.is_some()) {
+        let is_path = |value: &Value| matches!(value, Value::File(_));
+        described.keys.to_mut().retain(|(_, value)| !is_path(value));
+    }
+    described
 }
 
 /// SHA-256 over the prefix and the canonical form.

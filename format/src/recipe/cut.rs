@@ -132,6 +132,7 @@ fn seen_to(operations: &[Operation], from: usize) -> Option<usize> {
         Phase::Decode
         | Phase::Pixels
         | Phase::Series
+        | Phase::Text
         | Phase::Elements
         | Phase::Tensor
         | Phase::Batch => false,

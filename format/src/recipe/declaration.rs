@@ -90,6 +90,8 @@ pub enum Phase {
     Picture,
     /// On sound, a spectrogram or a signal: one operation after another, each on all of it.
     Series,
+    /// On a text, its tokens or their embeddings: one operation after another, each on all of it.
+    Text,
     /// On the values of the tensor, each by itself.
     Elements,
     /// On the whole tensor, after all its elements.
@@ -115,6 +117,12 @@ pub enum ValueKind {
     Spectrogram,
     /// Measurements: float32 for each channel and step in time.
     Signal,
+    /// Characters: the bytes of their UTF-8.
+    Text,
+    /// The numbers of the tokens of a text in a vocabulary, int32, in 1 to 3 planes.
+    Tokens,
+    /// A vector of floats for each token.
+    Embedding,
     /// In what an operation gives: the kind that it took.
     Same,
     /// Elements of a type and order of axes.
@@ -132,6 +140,9 @@ impl ValueKind {
             Self::Audio => "audio",
             Self::Spectrogram => "spectrogram",
             Self::Signal => "signal",
+            Self::Text => "text",
+            Self::Tokens => "tokens",
+            Self::Embedding => "embedding",
             Self::Same => "same",
             Self::Tensor => "tensor",
             Self::Batch => "batch",
@@ -177,6 +188,15 @@ impl Takes {
     pub const SIGNAL: Self = Self { kind: ValueKind::Signal, ..Self::AUDIO };
     /// Sound, a spectrogram or a signal.
     pub const SERIES: &'static [Self] = &[Self::AUDIO, Self::SPECTROGRAM, Self::SIGNAL];
+    /// Text.
+    pub const TEXT: Self = Self { kind: ValueKind::Text, dtypes: &["uint8"], channels: &[1] };
+    /// Tokens in one plane.
+    pub const TOKENS: Self = Self { kind: ValueKind::Tokens, dtypes: &["int32"], channels: &[1] };
+    /// Tokens with segments and positions.
+    pub const PACKABLE: Self = Self { channels: &[3], ..Self::TOKENS };
+    /// Text, tokens or their embeddings.
+    pub const TEXTS: &'static [ValueKind] =
+        &[ValueKind::Text, ValueKind::Tokens, ValueKind::Embedding];
     /// Sound with 1 to 4 channels.
     pub const FEW_AUDIO: Self = Self { channels: &[1, 2, 3, 4], ..Self::AUDIO };
     /// A spectrogram with 1 to 4 channels.
@@ -393,6 +413,10 @@ pub enum KeyType {
     Weights,
     /// Operations, each a table with a name and keys.
     Operations,
+    /// The path of a file; a relative one begins at the folder of the recipe file.
+    File,
+    /// The SHA-256 of the file of another key, in 64 lower-case hexadecimal digits.
+    Sha256,
     /// Names of columns, each once.
     Names,
     /// Pairs of different whole numbers from 0.
@@ -473,6 +497,8 @@ impl KeyType {
             Self::Numbers { counts, .. } => counted(counts, "number"),
             Self::Weights => "one number per operation".to_owned(),
             Self::Operations => "array of operations".to_owned(),
+            Self::File => "path".to_owned(),
+            Self::Sha256 => "64 hexadecimal digits".to_owned(),
             Self::Names => "array of names".to_owned(),
             Self::Pairs { .. } => "array of [index, index]".to_owned(),
         }
@@ -486,6 +512,8 @@ impl KeyType {
             | Self::SwitchOrWord { .. }
             | Self::PerChannel
             | Self::Operations
+            | Self::File
+            | Self::Sha256
             | Self::Names => String::new(),
             Self::Pairs { count_max } => format!("up to {count_max} pairs"),
             Self::Weights => "0 or more, not all 0".to_owned(),
@@ -646,6 +674,8 @@ impl Key {
                 format!("{about}: {}, {range}", self.kind.type_text())
             }
             KeyType::Weights => format!("one number per operation, each {range}"),
+            KeyType::File => format!("the path of {about}"),
+            KeyType::Sha256 => "64 lower-case hexadecimal digits, or leave it out".to_owned(),
             KeyType::Names => "names of columns, such as [\"labels\"]".to_owned(),
             KeyType::Pairs { count_max } => {
                 format!("up to {count_max} pairs of indices, such as [[1, 2], [3, 4]]")

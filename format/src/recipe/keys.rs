@@ -2,6 +2,7 @@
 
 use super::declaration::{Key, KeyType, Presence, WholeSize};
 use super::error::{Fault, RecipeError};
+use super::named_file::NamedFile;
 use super::targets::{KIND, ROTATED_FORMATS};
 use super::value::{Described, Value};
 use super::{DECLARATIONS, TARGET_DECLARATIONS};
@@ -303,6 +304,18 @@ impl<'t> Keys<'t> {
                 let pairs: Result<Vec<_>, _> = elements.iter().map(pair).collect();
                 Ok(Value::Pairs(pairs?.into()))
             }
+            KeyType::File => match found {
+                DeValue::String(path) if !path.is_empty() => {
+                    Ok(Value::File(path.to_string().into()))
+                }
+                _ => wrong_type(),
+            },
+            KeyType::Sha256 => match found {
+                DeValue::String(digits) if NamedFile::is_digest(digits) => {
+                    Ok(Value::Digest(digits.to_string().into()))
+                }
+                _ => wrong_type(),
+            },
             KeyType::Operations => {
                 let inner = self.inner(key.name)?;
                 let read: Result<Vec<_>, _> = inner.iter().map(Self::read).collect();

@@ -1,5 +1,5 @@
-//! A recipe: the ordered operations that turn an encoded image, sound or signal into a tensor, as
-//! data.
+//! A recipe: the ordered operations that turn an encoded image, sound, signal or text into a tensor,
+//! as data.
 //!
 //! Names and semantics of operations on images follow torchvision.transforms.v2, those on sound
 //! librosa and torchaudio. Every [`Recipe`] is valid: it is checked when it is created, and every
@@ -31,8 +31,8 @@
 //! ```
 //!
 //! In reading order: `vocabulary` and `value` (the values of keys), `declaration` (declarations of
-//! operations), `sample_type` (the type of a sample between two operations), `sizes` (which sizes
-//! pictures can have), `operations` (the registry, one file for each operation), `targets` (masks,
+//! operations), `named_file` (files that operations need), `sample_type` (the type of a sample
+//! between two operations), `sizes` (which sizes pictures can have), `operations` (the registry, one file for each operation), `targets` (masks,
 //! boxes and points), `views` (several pictures of one sample), `keys` and `parse` (from TOML),
 //! `validate` (possible orders), `cut` (where a recipe can be divided), `canonical` (the hashed
 //! form), `schema` (the declarations for others), `shipped` (recipes that come with the program).
@@ -42,6 +42,7 @@ mod cut;
 mod declaration;
 mod error;
 mod keys;
+mod named_file;
 mod operations;
 mod parse;
 mod sample_type;
@@ -62,6 +63,7 @@ pub use declaration::{
     RandomParameter, Takes, TargetDeclaration, ValueKind, WholeSize,
 };
 pub use error::{OperationPosition, RecipeError, Subject};
+pub use named_file::{FileContent, NamedFile};
 pub use operations::*;
 pub use sample_type::{LENGTH_MAX, PIXELS_MAX, SampleType, Series, SoftLabels, TensorSpec};
 pub use schema::{
@@ -77,10 +79,10 @@ pub use targets::{
 pub use value::{Described, Value};
 pub use views::{IMAGE_COLUMN, Images, OWN_COLUMNS, VIEW_COUNT_MAX, VIEWS_MAX, View};
 pub use vocabulary::{
-    AugmentPolicy, BoxFormat, ColorSpace, CutBox, DecodeMode, Dtype, ErasingMode, Fill,
-    Interpolation, Layout, LogBase, MaskType, MelNorm, MelScale, MixMode, MixPartner, OnError,
-    OutsidePoint, PadMode, Padding, PaddingMode, PerChannel, Scale, Size, TimmInterpolation,
-    WarpInterpolation,
+    AugmentPolicy, BoxFormat, ColorSpace, CutBox, DecodeMode, DecodingErrors, Dtype, Encoding,
+    ErasingMode, Fill, Interpolation, Layout, LogBase, MaskType, MelNorm, MelScale, MixMode,
+    MixPartner, OnError, OutsidePoint, Packing, PadMode, Padding, PaddingMode, PerChannel, Planes,
+    Scale, Size, TimmInterpolation, WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.
@@ -208,9 +210,39 @@ impl Recipe {
         canonical::json(self)
     }
 
+    /// As [`Self::canonical`], but with the paths of files whose checksum is known.
+    pub fn form(&self) -> String {
+        canonical::whole(self)
+    }
+
     /// Hash of the canonical form (not of the text: comments and spelling of defaults don't count).
     pub fn hash(&self) -> RecipeHash {
         canonical::hash(self)
+    }
+
+    /// The files that its operations need, in the order of the operations.
+    pub fn files(&self) -> Vec<&NamedFile> {
+        self.operations.iter().filter_map(Operation::file).collect()
+    }
+
+    /// The same recipe with other values of its files: `replace` gets each, with the name of its
+    /// operation.
+    ///
+    /// # Errors
+    ///
+    /// The first that `replace` gives.
+    pub fn with_files<E>(
+        mut self,
+        mut replace: impl FnMut(&'static str, &NamedFile) -> Result<NamedFile, E>,
+    ) -> Result<Self, E> {
+        let of_images = self.images.iter_mut().flat_map(|images| &mut images.operations);
+        for operation in self.operations.iter_mut().chain(of_images) {
+            let name = operation.name();
+            if let Some(file) = operation.file_mut() {
+                *file = replace(name, file)?;
+            }
+        }
+        Ok(self)
     }
 
     /// Whether no operation has random parameters.

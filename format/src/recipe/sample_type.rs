@@ -50,6 +50,8 @@ impl TensorSpec {
             Layout::Nhwc => vec![self.height, self.width, self.channels],
             Layout::Nchw => vec![self.channels, self.height, self.width],
             Layout::Nct => vec![self.channels, self.width],
+            Layout::Nt => vec![self.width],
+            Layout::Ntc => vec![self.width, self.channels],
         }
     }
 }
@@ -111,7 +113,18 @@ impl SampleType {
         self.size = series.length.map(|length| (series.rows, length));
     }
 
-    /// What is known of sound, a spectrogram or a signal.
+    /// Makes it text, tokens or their embeddings: of a length, where that is known.
+    pub(super) fn set_text(
+        &mut self,
+        length: Option<u32>,
+        (channels, dtype, layout): (u32, Dtype, Layout),
+    ) {
+        let series = Series { sample_rate: None, rows: 1, length };
+        self.set_series(series, layout);
+        (self.channels, self.dtype) = (channels, dtype);
+    }
+
+    /// What is known of sound, a spectrogram, a signal, text or tokens.
     ///
     /// # Panics
     ///

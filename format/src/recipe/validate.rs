@@ -3,6 +3,7 @@
 use super::Operation;
 use super::declaration::{Bounds, Key, KeyType, Phase, Presence, Takes, ValueKind};
 use super::error::{Fault, Problem};
+use super::named_file::NamedFile;
 use super::sample_type::{PIXELS_MAX, SampleType};
 use super::value::Value;
 use crate::random::OPERATIONS_MAX;
@@ -39,6 +40,7 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
             | Phase::Pixels
             | Phase::Picture
             | Phase::Series
+            | Phase::Text
             | Phase::Choice
             | Phase::Batch => (),
         }
@@ -201,6 +203,8 @@ pub(super) fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
                 && names.iter().enumerate().all(|(at, name)| !names[..at].contains(name))
         }
         (KeyType::Pairs { count_max }, Value::Pairs(pairs)) => pairs.len() <= count_max,
+        (KeyType::File, Value::File(path)) => !path.is_empty(),
+        (KeyType::Sha256, Value::Digest(digits)) => NamedFile::is_digest(digits),
         (_, Value::Absent) => key.presence == Presence::Default(Value::Absent),
         (kind, value) => panic!("`{}` has the value {value:?}, but is a {kind:?}", key.name),
     };
@@ -267,6 +271,10 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     if let Some(wanted) = of_kind.filter(|_| sample.series.is_some()) {
         let channels: Vec<String> = wanted.channels.iter().map(u32::to_string).collect();
         let (channels, count, kind) = (channels.join(" or "), sample.channels, wanted.kind.name());
+        if Takes::TEXTS.contains(&wanted.kind) {
+            let problem = format!("takes {kind} in {channels} planes, and there are {count} here");
+            return Err(Fault::new(problem, "change `planes` of `pad_sequence`"));
+        }
         let problem = format!("takes {kind} with {channels} channels, and there are {count} here");
         return Err(Fault::new(problem, "put `select_channels` before it, or leave it out"));
     }
@@ -286,14 +294,18 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     ))
 }
 
-/// Whether an operation takes sound, spectrograms or signals alone.
+/// Whether an operation takes sound, spectrograms, signals, text or tokens alone.
 fn takes_series(takes: &[Takes]) -> bool {
-    takes.iter().all(|it| Takes::SERIES.iter().any(|series| series.kind == it.kind))
+    let is_series = |it: &Takes| Takes::SERIES.iter().any(|series| series.kind == it.kind);
+    takes.iter().all(|it| is_series(it) || Takes::TEXTS.contains(&it.kind))
 }
 
 /// The operations that decode to what another takes.
 fn decoders(takes: &[Takes]) -> &'static str {
     let gives = |kind| takes.iter().any(|it| it.kind == kind);
+    if takes.iter().any(|it| Takes::TEXTS.contains(&it.kind)) {
+        return "\"decode_text\"";
+    }
     let audio = gives(ValueKind::Audio) || gives(ValueKind::Spectrogram);
     match (audio, gives(ValueKind::Signal)) {
         (true, true) => "\"decode_audio\" or \"decode_signal\"",
@@ -307,12 +319,14 @@ fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
     let kinds: Vec<&str> = takes.iter().map(|it| it.kind.name()).collect();
     let (wanted, found) = (kinds.join(" or "), sample.kind.name());
     let found = match sample.kind {
-        ValueKind::Audio => found.to_owned(),
-        ValueKind::Image => format!("an {found}"),
+        ValueKind::Audio | ValueKind::Text | ValueKind::Tokens => found.to_owned(),
+        ValueKind::Image | ValueKind::Embedding => format!("an {found}"),
         _ => format!("a {found}"),
     };
     let problem = format!("takes {wanted} and cannot follow `{giver}`, which gives {found}");
+    let is_text = |kind| Takes::TEXTS.contains(&kind);
     let is_earlier = sample.kind == ValueKind::Spectrogram && wanted.contains("audio")
+        || is_text(sample.kind) && takes.iter().all(|it| is_text(it.kind))
         || sample.kind == ValueKind::Tensor && sample.series.is_some() == takes_series(takes);
     let remedy = match (is_earlier, takes_series(takes)) {
         (true, _) => format!("move it up, before `{giver}`"),

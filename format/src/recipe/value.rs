@@ -25,6 +25,10 @@ pub enum Value {
     Names(Cow<'static, [String]>),
     /// Pairs of whole numbers.
     Pairs(Cow<'static, [[u32; 2]]>),
+    /// The path of a file.
+    File(Cow<'static, str>),
+    /// A checksum in hexadecimal digits.
+    Digest(Cow<'static, str>),
     /// The operations that an operation contains.
     Operations(Cow<'static, [Described]>),
     /// Nothing: the key is left out.
@@ -142,6 +146,7 @@ impl Value {
                 let operations: Vec<String> = operations.iter().map(operation).collect();
                 format!("[{}]", operations.join(comma))
             }
+            Self::File(text) | Self::Digest(text) => quoted(text),
             Self::Absent => "none".to_owned(),
         }
     }
@@ -283,6 +288,21 @@ impl Values {
         from_name: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
         (*self.get(key) != Value::Absent).then(|| self.named(key, from_name))
+    }
+
+    /// The path of a file.
+    pub(super) fn file(&self, key: &str) -> &str {
+        let Value::File(path) = self.get(key) else { panic!("`{key}` is not a path") };
+        path
+    }
+
+    /// A checksum of a key that may be left out.
+    pub(super) fn optional_digest(&self, key: &str) -> Option<&str> {
+        match self.get(key) {
+            Value::Absent => None,
+            Value::Digest(digits) => Some(digits),
+            other => panic!("`{key}` is {other:?}, not a checksum"),
+        }
     }
 
     pub(super) fn names(&self, key: &str) -> &[String] {

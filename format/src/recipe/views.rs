@@ -194,6 +194,10 @@ fn check_common(operation: &Operation) -> Result<(), Fault> {
             let problem = "takes sound or a signal, but views begin with an image";
             Err(Fault::new(problem, "remove the views"))
         }
+        Phase::Text => {
+            let problem = "takes text or tokens, but views begin with an image";
+            Err(Fault::new(problem, "remove the views"))
+        }
         Phase::Elements | Phase::Tensor => {
             Err(Fault::new("gives a tensor, but views begin with an image", remedy))
         }

@@ -25,8 +25,23 @@ macro_rules! named {
     };
 }
 
-named!(Dtype { Uint8 = "uint8", Uint16 = "uint16", Float16 = "float16", Float32 = "float32" });
-named!(Layout { Nhwc = "NHWC", Nchw = "NCHW", Nct = "NCT" });
+named!(Dtype {
+    Uint8 = "uint8",
+    Uint16 = "uint16",
+    Int32 = "int32",
+    Float16 = "float16",
+    Float32 = "float32",
+});
+named!(Layout { Nhwc = "NHWC", Nchw = "NCHW", Nct = "NCT", Nt = "NT", Ntc = "NTC" });
+named!(Encoding {
+    Utf8 = "utf-8",
+    Utf16Le = "utf-16-le",
+    Utf16Be = "utf-16-be",
+    Latin1 = "latin-1",
+});
+named!(DecodingErrors { Strict = "strict", Replace = "replace" });
+named!(Planes { Ids = "ids", IdsMask = "ids_mask", IdsSegmentsPositions = "ids_segments_positions" });
+named!(Packing { FirstFit = "first_fit", Concatenate = "concatenate" });
 named!(PadMode { Constant = "constant", Reflect = "reflect" });
 named!(MelScale { Slaney = "slaney", Htk = "htk" });
 named!(MelNorm { Slaney = "slaney", None = "none" });
@@ -74,6 +89,8 @@ pub enum Dtype {
     Uint8,
     /// Unsigned, 0..=65535: pictures of 16 bits.
     Uint16,
+    /// Signed, 32 bits: tokens.
+    Int32,
     /// IEEE 754 binary16.
     Float16,
     /// IEEE 754 binary32.
@@ -86,16 +103,19 @@ impl Dtype {
         match self {
             Self::Uint8 => 1,
             Self::Uint16 | Self::Float16 => 2,
-            Self::Float32 => 4,
+            Self::Int32 | Self::Float32 => 4,
         }
     }
 
-    /// The largest value of an integer type, by which values are scaled to 1; `None` for floats.
+    /// The types of pictures, sound and signals, to which a recipe can convert.
+    pub const CONVERTIBLE: &[&'static str] = &["uint8", "uint16", "float16", "float32"];
+
+    /// The largest value of an unsigned type, by which values are scaled to 1; `None` for others.
     pub fn largest(self) -> Option<u32> {
         match self {
             Self::Uint8 => Some(255),
             Self::Uint16 => Some(65535),
-            Self::Float16 | Self::Float32 => None,
+            Self::Int32 | Self::Float16 | Self::Float32 => None,
         }
     }
 }
@@ -127,6 +147,66 @@ pub enum Layout {
     /// Channel, time (NCT in a batch), of sound and signals: no recipe can ask for it.
     #[serde(rename = "NCT")]
     Nct,
+    /// Time alone (NT in a batch), of text and of tokens in one plane: no recipe can ask for it.
+    #[serde(rename = "NT")]
+    Nt,
+    /// Time, channel (NTC in a batch), of embedded tokens: no recipe can ask for it.
+    #[serde(rename = "NTC")]
+    Ntc,
+}
+
+/// The character encoding of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// UTF-8.
+    Utf8,
+    /// UTF-16, low byte first.
+    Utf16Le,
+    /// UTF-16, high byte first.
+    Utf16Be,
+    /// ISO 8859-1: each byte is the character of its number.
+    Latin1,
+}
+
+/// What happens with bytes that are no characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DecodingErrors {
+    /// The text does not decode.
+    Strict,
+    /// They become U+FFFD, as by Python's `errors="replace"`.
+    Replace,
+}
+
+/// The planes of a sequence of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Planes {
+    /// Tokens.
+    Ids,
+    /// Tokens, and 1 for each of them, 0 for padding.
+    IdsMask,
+    /// Tokens; the number of the document in its row, from 1, 0 for padding; the number of the
+    /// token in its document, from 0.
+    IdsSegmentsPositions,
+}
+
+impl Planes {
+    /// How many there are.
+    pub fn count(self) -> u32 {
+        match self {
+            Self::Ids => 1,
+            Self::IdsMask => 2,
+            Self::IdsSegmentsPositions => 3,
+        }
+    }
+}
+
+/// How the documents of a batch share its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// Each document lies in the first row with room for all of it.
+    FirstFit,
+    /// One document follows another; one that reaches the end of a row continues in the next.
+    Concatenate,
 }
 
 impl Layout {

@@ -5,7 +5,7 @@ use super::JobError;
 use super::table::{Source, Table};
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::recipe::{Recipe, RecipeError};
-use meetpoint_prepare::{RecipeFileError, read_recipe};
+use meetpoint_prepare::{RecipeFileError, read_recipe, read_recipe_files};
 use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
@@ -22,10 +22,20 @@ pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Arc<Recipe>, JobE
     };
     match value.get_ref() {
         DeValue::String(name) => from_file(table, Path::new(name.as_ref()), folder),
-        DeValue::Table(_) => from_tables(table),
+        DeValue::Table(_) => with_files(table, from_tables(table)?, folder),
         _ => Err(table.wrong_at("recipe", REMEDY)),
     }
     .map(Arc::new)
+}
+
+/// Reads the files that a recipe in the job file needs; relative paths start at `folder`.
+fn with_files(table: &Table<'_>, recipe: Recipe, folder: &Path) -> Result<Recipe, JobError> {
+    let recipe = meetpoint_prepare::begin_files_at(recipe, folder);
+    read_recipe_files(recipe).map_err(|error| {
+        let offset = table.value("recipe").map_or(0, |value| value.span().start);
+        let correct = || Remedy::advice("correct the path; it is relative to the job file");
+        table.source.fault(offset, error.to_string(), error.remedy().unwrap_or_else(correct))
+    })
 }
 
 fn from_file(table: &Table<'_>, name: &Path, folder: &Path) -> Result<Recipe, JobError> {
@@ -47,6 +57,7 @@ fn from_file(table: &Table<'_>, name: &Path, folder: &Path) -> Result<Recipe, Jo
                     RecipeFileError::NotRead { .. } => correct(),
                     RecipeFileError::Unknown { .. }
                     | RecipeFileError::Ambiguous { .. }
+                    | RecipeFileError::File { .. }
                     | RecipeFileError::Recipe { .. } => remedy.unwrap_or_else(correct),
                 };
                 table.source.fault(offset, error.to_string(), remedy)

@@ -6,7 +6,7 @@ use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
-use meetpoint_prepare::{Dataset, Job};
+use meetpoint_prepare::{Dataset, Job, read_recipe_files};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
@@ -91,7 +91,11 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     check_size(config, &sampling)?;
     let rank = Rank { rank: config.rank, ranks: config.ranks };
     let batching = Batching::new(cut, sampling, rank, holders(config, &dataset)?)?;
-    let (recipe, on_error) = (Arc::clone(&config.recipe), config.on_error.clone());
+    let recipe = match config.recipe.files().is_empty() {
+        true => Arc::clone(&config.recipe),
+        false => Arc::new(read_recipe_files((*config.recipe).clone())?),
+    };
+    let on_error = config.on_error.clone();
     Ok(Job { dataset, recipe, batching, on_error, columns: config.columns.clone() })
 }
 

@@ -299,7 +299,9 @@ fn numbers_are_whole_or_not_and_of_either_sign() {
     for (fill, expected) in [("-1", -1.0), ("-0.5", -0.5), ("0x10", 16.0), ("+2", 2.0)] {
         let collate = format!("[collate]\nmode = \"pad\"\nfill = {fill}");
         let job = parse(&format!("dataset = \"s\"\nbatch_size = 1\n{collate}\n{RECIPE}"));
-        let Collate::Pad(pad) = job.unwrap().columns.collate() else { panic!("{fill} is of a padded job") };
+        let Collate::Pad(pad) = job.unwrap().columns.collate() else {
+            panic!("{fill} is of a padded job")
+        };
         assert_eq!(pad.fill, expected, "{fill}");
     }
 }

@@ -21,8 +21,8 @@
 //! finished batch
 //! ```
 //!
-//! Sound and signals are executed differently: operations of the `Phase` `Series` run one after
-//! another, each on all values of the sample, before those of `Elements`.
+//! Sound, signals and text are executed differently: operations of the `Phase` `Series` or `Text`
+//! run one after another, each on all values of the sample, before those of `Elements`.
 //!
 //! An operation of the `Phase` `Choice` contains others: it decides for each sample (or for each
 //! batch, if they operate on batches) which of them are executed.
@@ -38,6 +38,7 @@ mod cut_mix;
 mod decode_audio;
 mod decode_signal;
 mod elastic_transform;
+mod embed;
 mod five_crop;
 mod fix_length;
 mod gaussian_noise;
@@ -45,13 +46,16 @@ mod gaussian_noise;
 mod geometry_tests;
 #[cfg(test)]
 mod golden_tests;
+mod html_to_text;
 mod layout;
 mod log;
 mod mel_spectrogram;
 mod mix_up;
 mod normalize;
 mod one_hot;
+mod pack_sequences;
 mod pad;
+mod pad_sequence;
 mod policy;
 mod power_features;
 mod random_affine;
@@ -79,6 +83,7 @@ mod tests;
 mod timm_mixup;
 mod timm_rand_augment;
 mod to_dtype;
+mod tokenize;
 
 use crate::colour::Converter;
 use crate::finished::FinishedTensor;
@@ -88,9 +93,10 @@ use crate::points::Points;
 use crate::series::{SeriesDecoder, SeriesOperation};
 use crate::stage::{Fit, Stage};
 use crate::tensor::ElementTable;
+use crate::text::TextOperation;
 use crate::{Error, Misfit};
 use meetpoint_format::random::Draws;
-use meetpoint_format::recipe::{Decode, Grayscale, Operation, Phase};
+use meetpoint_format::recipe::{Decode, DecodeText, Grayscale, Operation, Phase};
 use std::fmt::Debug;
 
 pub(crate) use choice::Choice;
@@ -229,10 +235,12 @@ pub(crate) trait BatchOperation: Debug + Send + Sync {
 pub(crate) enum Step {
     Decode(Decode),
     DecodeSeries(Box<dyn SeriesDecoder>),
+    DecodeText(DecodeText),
     Geometry(Box<dyn Geometry>),
     Pixels(Box<dyn PixelOperation>),
     Picture(Box<dyn PictureOperation>),
     Series(Box<dyn SeriesOperation>),
+    Text(Box<dyn TextOperation>),
     Elements(Box<dyn ElementOperation>),
     Tensor(Box<dyn TensorOperation>),
     Batch(Box<dyn BatchOperation>),
@@ -249,11 +257,12 @@ impl Step {
     /// The phase that an operation with this step declares.
     fn phase(&self) -> Phase {
         match self {
-            Self::Decode(_) | Self::DecodeSeries(_) => Phase::Decode,
+            Self::Decode(_) | Self::DecodeSeries(_) | Self::DecodeText(_) => Phase::Decode,
             Self::Geometry(_) => Phase::Geometry,
             Self::Pixels(_) => Phase::Pixels,
             Self::Picture(_) => Phase::Picture,
             Self::Series(_) => Phase::Series,
+            Self::Text(_) => Phase::Text,
             Self::Elements(_) => Phase::Elements,
             Self::Tensor(_) => Phase::Tensor,
             Self::Batch(_) => Phase::Batch,
@@ -376,6 +385,11 @@ fn of(operation: &Operation, picture: u32) -> Step {
         Operation::SelectChannels(ref it) => Step::Series(Box::new(it.clone())),
         Operation::FixLength(it) => Step::Series(Box::new(it)),
         Operation::RandomTimeCrop(it) => Step::Series(Box::new(it)),
+        Operation::DecodeText(it) => Step::DecodeText(it),
+        Operation::HtmlToText(it) => Step::Text(Box::new(it)),
+        Operation::Tokenize(ref it) => it.into(),
+        Operation::PadSequence(it) => Step::Text(Box::new(it)),
+        Operation::Embed(ref it) => it.into(),
         Operation::ToDtype(it) => Step::Elements(Box::new(it)),
         Operation::Normalize(it) => Step::Elements(Box::new(it)),
         Operation::Layout(it) => Step::Elements(Box::new(it)),
@@ -384,5 +398,6 @@ fn of(operation: &Operation, picture: u32) -> Step {
         Operation::CutMix(it) => Step::Batch(Box::new(it)),
         Operation::TimmMixup(it) => Step::Batch(Box::new(it)),
         Operation::OneHot(it) => Step::Batch(Box::new(it)),
+        Operation::PackSequences(it) => Step::Batch(Box::new(it)),
     }
 }

@@ -3,7 +3,7 @@
 //! In reading order: [`SamplePreparer`], `plan` (which operations share a stage), `turn` (Exif
 //! orientation), `resume` (a recipe from an operation in the middle on), `targets` (what
 //! moves with the picture), `views` (several pictures of one sample), `series` with
-//! `series_preparer` (sound and signals).
+//! `series_preparer` (sound and signals), `text` (text and tokens).
 
 #[cfg(test)]
 mod mode_tests;
@@ -14,6 +14,7 @@ mod series_preparer;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod text;
 mod turn;
 #[cfg(test)]
 mod view_tests;
@@ -40,6 +41,7 @@ use meetpoint_jpeg::{DecodeOptions, DecodeScale};
 pub(crate) use plan::choose;
 use plan::{Ends, for_each_stage};
 use series_preparer::SeriesPreparer;
+use text::TextPreparer;
 use turn::Turn;
 use views::Views;
 use wide::WidePicture;
@@ -109,7 +111,7 @@ impl Program {
         }
         let is_wide = |step: &Step| match step {
             Step::Decode(it) => it.mode.is_wide(),
-            Step::DecodeSeries(_) => true,
+            Step::DecodeSeries(_) | Step::DecodeText(_) => true,
             _ => false,
         };
         Self {
@@ -164,6 +166,8 @@ pub struct SamplePreparer {
     views: Option<Box<Views>>,
     /// Where samples are sound or signals.
     series: Option<Box<SeriesPreparer>>,
+    /// Where samples are text.
+    text: Option<Box<TextPreparer>>,
     /// Numbers of the operations of the current sample.
     chosen: Vec<usize>,
     decoder: Decoder,
@@ -210,10 +214,12 @@ impl SamplePreparer {
         let decode = program.steps.iter().find_map(|step| match step {
             Step::Decode(it) => Some(*it),
             Step::DecodeSeries(_)
+            | Step::DecodeText(_)
             | Step::Geometry(_)
             | Step::Pixels(_)
             | Step::Picture(_)
             | Step::Series(_)
+            | Step::Text(_)
             | Step::Elements(_)
             | Step::Tensor(_)
             | Step::Batch(_)
@@ -223,6 +229,7 @@ impl SamplePreparer {
             cpu,
             views: (!recipe.gives_one_picture()).then(|| Box::new(Views::new(recipe, cpu))),
             series: SeriesPreparer::new(&program.steps, cpu).map(Box::new),
+            text: TextPreparer::new(&program.steps).map(Box::new),
             chosen: Vec::with_capacity(program.steps.len()),
             program,
             decode: decode.unwrap_or(Decode::EXACT),
@@ -260,6 +267,9 @@ impl SamplePreparer {
     pub fn memory_bytes(&self, encoded: &[u8], id: SampleId) -> Result<u64, Error> {
         if let Some(series) = &self.series {
             return series.memory_bytes(&self.program.steps, encoded);
+        }
+        if self.text.is_some() {
+            return TextPreparer::memory_bytes(&self.program.steps, encoded);
         }
         let of_decoder = decode_bytes(encoded, self.decode.on_error)?;
         if let Some(views) = &self.views {
@@ -318,7 +328,9 @@ impl SamplePreparer {
                 Step::Geometry(_) => on_pictures += 1,
                 Step::Decode(_)
                 | Step::DecodeSeries(_)
+                | Step::DecodeText(_)
                 | Step::Series(_)
+                | Step::Text(_)
                 | Step::Elements(_)
                 | Step::Tensor(_)
                 | Step::Batch(_)
@@ -334,6 +346,7 @@ impl SamplePreparer {
         (self.picture, self.next, self.shared) = Default::default();
         self.wide = WidePicture::default();
         self.series.iter_mut().for_each(|series| series.free());
+        self.text.iter_mut().for_each(|text| text.free());
     }
 
     /// Prepares a sample into `out`, whose length must be the recipe's output size. After an error
@@ -600,7 +613,9 @@ fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Res
         Step::Geometry(operation) => operation.whole(),
         Step::Decode(_)
         | Step::DecodeSeries(_)
+        | Step::DecodeText(_)
         | Step::Series(_)
+        | Step::Text(_)
         | Step::Elements(_)
         | Step::Tensor(_)
         | Step::Batch(_)

@@ -140,7 +140,9 @@ fn join(
             }
             Step::Decode(_)
             | Step::DecodeSeries(_)
+            | Step::DecodeText(_)
             | Step::Series(_)
+            | Step::Text(_)
             | Step::Elements(_)
             | Step::Tensor(_)
             | Step::Batch(_) => (),
@@ -176,7 +178,9 @@ fn follow(
             Step::Geometry(_)
             | Step::Decode(_)
             | Step::DecodeSeries(_)
+            | Step::DecodeText(_)
             | Step::Series(_)
+            | Step::Text(_)
             | Step::Elements(_)
             | Step::Tensor(_)
             | Step::Batch(_) => break,
@@ -214,7 +218,9 @@ fn move_points(
             Step::Geometry(operation) => operation.whole(),
             Step::Decode(_)
             | Step::DecodeSeries(_)
+            | Step::DecodeText(_)
             | Step::Series(_)
+            | Step::Text(_)
             | Step::Pixels(_)
             | Step::Elements(_)
             | Step::Tensor(_)

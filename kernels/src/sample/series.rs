@@ -1,6 +1,7 @@
-//! Samples that are no pictures: sound and signals, from the file or from the middle of a recipe.
+//! Samples that are no pictures: sound, signals and text, from the file or from the middle of a recipe.
 
 use super::series_preparer::{SeriesPreparer, convert, finish_tensor, shape_of};
+use super::text::TextPreparer;
 use super::{SampleId, SamplePreparer, Streams};
 use crate::operations::Step;
 use crate::{Error, Interrupt};
@@ -25,9 +26,9 @@ fn draws(id: SampleId) -> impl Fn(usize) -> Draws {
 }
 
 impl SamplePreparer {
-    /// Whether samples are sound or signals.
+    /// Whether samples are sound, signals or text.
     pub(super) fn is_of_series(&self) -> bool {
-        self.series.is_some()
+        self.series.is_some() || self.text.is_some()
     }
 
     fn series_mut(&mut self) -> (&mut SeriesPreparer, &super::Program, &Interrupt) {
@@ -42,6 +43,10 @@ impl SamplePreparer {
         id: SampleId,
         after_stage: &mut dyn FnMut(),
     ) -> Result<TensorSpec, Error> {
+        if let Self { text: Some(text), program, interrupt, .. } = self {
+            let pause = &mut pause(interrupt, after_stage);
+            return text.run(&program.steps, program.result, encoded, pause);
+        }
         let (series, program, interrupt) = self.series_mut();
         series.run(program.result, encoded, &draws(id), &mut pause(interrupt, after_stage))
     }
@@ -53,6 +58,10 @@ impl SamplePreparer {
         id: SampleId,
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        if let Some(text) = &self.text {
+            after_stage();
+            return text.write(&self.program.steps, out);
+        }
         let (series, program, interrupt) = self.series_mut();
         let all = (&program.steps[..], 0);
         series.finish(all, (spec, out), &draws(id), (interrupt, after_stage))
@@ -72,6 +81,10 @@ impl SamplePreparer {
         if !self.resumes_picture(first) {
             return Ok(self.program.result.tensor((spec.height, spec.width)));
         }
+        if let Self { text: Some(text), program, interrupt, .. } = self {
+            let pause = &mut pause(interrupt, after_stage);
+            return text.resume((&program.steps, first), program.result, (spec, data), pause);
+        }
         let (series, program, interrupt) = self.series_mut();
         let pause = &mut pause(interrupt, after_stage);
         series.resume(first, program.result, (spec, data), &draws(id), pause)
@@ -89,6 +102,10 @@ impl SamplePreparer {
         if self.resumes_picture(first) {
             return self.finish_series((spec, out), id, after_stage);
         }
+        if self.text.is_some() {
+            out.copy_from_slice(from.1);
+            return Ok(());
+        }
         let cpu = self.cpu;
         let (_, program, interrupt) = self.series_mut();
         match program.steps[first..].iter().any(|step| matches!(step, Step::Elements(_))) {
@@ -104,6 +121,9 @@ impl SamplePreparer {
         first: usize,
         spec: &TensorSpec,
     ) -> Result<u64, Error> {
+        if self.text.is_some() && self.resumes_picture(first) {
+            return TextPreparer::resumed_bytes(&self.program.steps, first, spec);
+        }
         match &self.series {
             Some(series) if self.resumes_picture(first) => {
                 series.changed_bytes(first, shape_of(spec))

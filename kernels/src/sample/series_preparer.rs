@@ -179,10 +179,12 @@ fn decoder(steps: &[Step]) -> Option<&dyn SeriesDecoder> {
     match steps.first()? {
         Step::DecodeSeries(decoder) => Some(&**decoder),
         Step::Decode(_)
+        | Step::DecodeText(_)
         | Step::Geometry(_)
         | Step::Pixels(_)
         | Step::Picture(_)
         | Step::Series(_)
+        | Step::Text(_)
         | Step::Elements(_)
         | Step::Tensor(_)
         | Step::Batch(_)

@@ -132,7 +132,7 @@ impl SamplePreparer {
                 Ok(())
             }
             Dtype::Uint16 => self.resize_elements(stage, Rounding::Word, after_stage),
-            Dtype::Float16 | Dtype::Float32 => {
+            Dtype::Int32 | Dtype::Float16 | Dtype::Float32 => {
                 self.resize_elements(stage, Rounding::Float, after_stage)
             }
         }
@@ -229,7 +229,9 @@ impl SamplePreparer {
             }
             Step::Decode(_)
             | Step::DecodeSeries(_)
+            | Step::DecodeText(_)
             | Step::Series(_)
+            | Step::Text(_)
             | Step::Geometry(_)
             | Step::Pixels(_)
             | Step::Elements(_)

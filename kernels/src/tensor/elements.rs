@@ -8,7 +8,7 @@ use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 /// Where the element of a channel of a pixel lies, counted in elements.
 fn position(spec: &TensorSpec, pixels: usize, channel: usize, pixel: usize) -> usize {
     match spec.layout {
-        Layout::Nhwc => pixel * spec.channels as usize + channel,
+        Layout::Nhwc | Layout::Nt | Layout::Ntc => pixel * spec.channels as usize + channel,
         Layout::Nchw | Layout::Nct => channel * pixels + pixel,
     }
 }
@@ -17,6 +17,10 @@ fn read(dtype: Dtype, data: &[u8], at: usize) -> f32 {
     match dtype {
         Dtype::Uint8 => f32::from(data[at]),
         Dtype::Uint16 => f32::from(u16::from_le_bytes([data[2 * at], data[2 * at + 1]])),
+        Dtype::Int32 => {
+            let bytes = data[4 * at..].first_chunk().expect("the tensor has the element");
+            i32::from_le_bytes(*bytes) as f32
+        }
         Dtype::Float16 => f16::from_le_bytes([data[2 * at], data[2 * at + 1]]).to_f32(),
         Dtype::Float32 => {
             let bytes = data[4 * at..].first_chunk().expect("the tensor has the element");
@@ -30,6 +34,7 @@ fn write(dtype: Dtype, data: &mut [u8], at: usize, value: f32) {
         // A whole number in its range: a tensor of another type never becomes this again.
         Dtype::Uint8 => data[at] = value as u8,
         Dtype::Uint16 => data[2 * at..2 * at + 2].copy_from_slice(&(value as u16).to_le_bytes()),
+        Dtype::Int32 => data[4 * at..4 * at + 4].copy_from_slice(&(value as i32).to_le_bytes()),
         Dtype::Float16 => {
             data[2 * at..2 * at + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
         }

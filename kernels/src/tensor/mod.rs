@@ -102,7 +102,7 @@ impl TensorWriter {
         let values = [red, green, blue];
         let elements = match dtype {
             Dtype::Uint8 => Elements::Uint8,
-            Dtype::Uint16 => panic!("a byte becomes no uint16"),
+            Dtype::Uint16 | Dtype::Int32 => panic!("a byte becomes no {}", dtype.name()),
             Dtype::Float16 => Elements::Float16(tables(values, |v| f16::from_f32(v).to_le_bytes())),
             Dtype::Float32 => {
                 let tables = tables(values, f32::to_le_bytes);
@@ -132,7 +132,7 @@ impl TensorWriter {
         // One channel is one plane, whatever the order of the axes.
         let layout = if self.channels == 1 { Layout::Nchw } else { self.layout };
         match layout {
-            Layout::Nhwc => {
+            Layout::Nhwc | Layout::Nt | Layout::Ntc => {
                 let out = &mut out[y * row.width * 3 * bytes..][..row.width * 3 * bytes];
                 if let Elements::Uint8 = self.elements {
                     self.interleave(row, mirrored, out);

@@ -90,7 +90,7 @@ impl ElementTable {
 /// The nearest value of a type; integers here are whole numbers in its range.
 fn round_to(dtype: Dtype, value: f32) -> f32 {
     match dtype {
-        Dtype::Uint8 | Dtype::Uint16 | Dtype::Float32 => value,
+        Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 | Dtype::Float32 => value,
         Dtype::Float16 => f16::from_f32(value).to_f32(),
     }
 }

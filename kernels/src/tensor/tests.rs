@@ -110,7 +110,9 @@ fn ordered(picture: &Picture, mirrored: bool, layout: Layout) -> Vec<u8> {
             for x in 0..picture.width {
                 match layout {
                     Layout::Nchw | Layout::Nct => elements.push(at(y, x, plane)),
-                    Layout::Nhwc => elements.extend([0, 1, 2].map(|c| at(y, x, c))),
+                    Layout::Nhwc | Layout::Nt | Layout::Ntc => {
+                        elements.extend([0, 1, 2].map(|c| at(y, x, c)))
+                    }
                 }
             }
         }

@@ -120,7 +120,11 @@ fn value(key: &Key, chance: &mut Chance) -> Option<Value> {
             Value::Operations((0..count).map(|_| contained(chance)).collect())
         }
         // They depend on other keys, or on columns.
-        KeyType::Weights | KeyType::Names | KeyType::Pairs { .. } => return None,
+        KeyType::Weights
+        | KeyType::Names
+        | KeyType::Pairs { .. }
+        | KeyType::File
+        | KeyType::Sha256 => return None,
     };
     Some(value)
 }
@@ -131,6 +135,7 @@ fn contained(chance: &mut Chance) -> Described {
         Phase::Geometry | Phase::Pixels | Phase::Picture => after(it).is_empty(),
         Phase::Decode
         | Phase::Series
+        | Phase::Text
         | Phase::Elements
         | Phase::Tensor
         | Phase::Choice
@@ -192,21 +197,34 @@ pub(crate) enum Content {
     Sound,
     /// Measurements in two channels.
     Signal,
+    /// Words and tags.
+    Text,
 }
 
-/// The operations before one that takes sound, a spectrogram or a signal, and what they decode;
+/// The operations before one that takes sound, a spectrogram, a signal, text or tokens, and what they decode;
 /// those before a decoder are none.
 fn before_series(declaration: &Declaration, takes: ValueKind) -> Option<(&'static str, Content)> {
     let sound = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n";
     let spectrogram = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n\
                        [[operation]]\nname = \"spectrogram\"\nn_fft = 64\nhop_length = 16\n";
     let signal = "[[operation]]\nname = \"decode_signal\"\nnum_channels = 2\n";
+    let text = "[[operation]]\nname = \"decode_text\"\n";
+    let tokens = "[[operation]]\nname = \"decode_text\"\n\
+                  [[operation]]\nname = \"tokenize\"\ntokenizer = \"tokenizer.json\"\n";
+    let padded = "[[operation]]\nname = \"decode_text\"\n\
+                  [[operation]]\nname = \"tokenize\"\ntokenizer = \"tokenizer.json\"\n\
+                  [[operation]]\nname = \"pad_sequence\"\nlength = 64\n\
+                  planes = \"ids_segments_positions\"\n";
     match (takes, declaration.gives.kind) {
         (ValueKind::Encoded, ValueKind::Audio) => Some(("", Content::Sound)),
         (ValueKind::Encoded, ValueKind::Signal) => Some(("", Content::Signal)),
         (ValueKind::Audio, _) => Some((sound, Content::Sound)),
         (ValueKind::Spectrogram, _) => Some((spectrogram, Content::Sound)),
         (ValueKind::Signal, _) => Some((signal, Content::Signal)),
+        (ValueKind::Encoded, ValueKind::Text) => Some(("", Content::Text)),
+        (ValueKind::Text, _) => Some((text, Content::Text)),
+        (ValueKind::Tokens, ValueKind::Batch) => Some((padded, Content::Text)),
+        (ValueKind::Tokens, _) => Some((tokens, Content::Text)),
         _ => None,
     }
 }
@@ -233,10 +251,11 @@ pub(crate) fn case(declaration: &Declaration, chance: &mut Chance) -> Case {
             content = Content::Picture { has_alpha: mode == "rgba" };
             text.push_str(&format!("[[operation]]\nname = \"decode\"\nmode = \"{mode}\"\n"));
         }
-        if declaration.phase == Phase::Batch {
+        let is_mixed = declaration.phase == Phase::Batch && before.is_none();
+        if is_mixed {
             text.push_str("[[operation]]\nname = \"resize\"\nsize = [37, 29]\n");
         }
-        let is_converted = declaration.phase == Phase::Batch && chance.is_lucky(2);
+        let is_converted = is_mixed && chance.is_lucky(2);
         if is_converted || matches!(takes.kind, ValueKind::Tensor | ValueKind::Batch) {
             let dtype = match takes.dtypes.contains(&"uint8") && chance.is_lucky(3) {
                 true => "uint8",

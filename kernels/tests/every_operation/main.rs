@@ -10,8 +10,10 @@ use generate::{Chance, Content, after, case};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 use meetpoint_format::column::{ColumnKind, ElementType};
+use meetpoint_format::npy;
 use meetpoint_format::recipe::{
-    DECLARATIONS, Mask, MaskType, OnTargets, Recipe, Saliency, Target, TargetKind, TensorSpec,
+    DECLARATIONS, Dtype, FileContent, Mask, MaskType, NamedFile, OnTargets, Operation, Recipe,
+    Saliency, Target, TargetKind, TensorSpec,
 };
 use meetpoint_kernels::{
     BatchId, BatchMixer, BatchTensors, Cpu, Encoded, SampleId, SamplePreparer, TargetSpec, Tensor,
@@ -20,6 +22,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 /// Samples of a batch.
 const SAMPLES: usize = 5;
@@ -80,6 +83,48 @@ fn signal(samples: u32, chance: &mut Chance) -> Vec<u8> {
         file.extend(value.to_le_bytes());
     }
     file
+}
+
+/// Words of some letters, numbers and tags of HTML.
+fn words(count: u32, chance: &mut Chance) -> Vec<u8> {
+    let mut text = String::new();
+    for _ in 0..count.min(300) {
+        match chance.up_to(9) {
+            0 => text.push_str("<p>"),
+            1 => text.push_str("<b>x</b>\n"),
+            2 => text.push_str(&chance.up_to(9999).to_string()),
+            _ => {
+                let letters = (0..=chance.up_to(5)).map(|_| chance.up_to(25));
+                let letters: Vec<u32> = letters.collect();
+                text.extend(letters.iter().filter_map(|it| char::from_u32(0x61 + it)));
+            }
+        }
+        text.push(' ');
+    }
+    text.into_bytes()
+}
+
+/// The recipe with its files: the tokenizer of the golden files, and tables with its tokens.
+fn with_files(recipe: Recipe) -> Recipe {
+    const TOKENIZER: &[u8] = include_bytes!("../golden/text/byte_level.json");
+    let dims = recipe.operations().iter().find_map(|operation| match operation {
+        Operation::Embed(it) => Some(it.dim),
+        _ => None,
+    });
+    let table = dims.map(|dim| {
+        let data: Vec<u8> = (0..600 * dim).flat_map(|at| (at as f32 / 7.0).to_le_bytes()).collect();
+        npy::encode(&[600, dim], Dtype::Float32, &data)
+    });
+    let read = |operation: &'static str, file: &NamedFile| {
+        let content = match operation {
+            "tokenize" => TOKENIZER,
+            _ => table.as_deref().expect("only `embed` has another file"),
+        };
+        let content = Some(FileContent::new(content));
+        Ok::<_, Infallible>(NamedFile { content, ..file.clone() })
+    };
+    let Ok(recipe) = recipe.with_files(read);
+    recipe
 }
 
 /// What an operation gives, or why it refuses the picture.
@@ -151,9 +196,10 @@ fn mix(cpu: Cpu, recipe: &Recipe, spec: TensorSpec, samples: &[Tensor], batch: u
     mixer.set_cpu(cpu);
     let mut images: Vec<u8> = samples.iter().flat_map(|it| it.data.clone()).collect();
     let labels = mixer.labels();
-    let row = 4 * labels.classes as usize;
+    let row = labels.map_or(0, |labels| 4 * labels.classes as usize);
     let mut rows = vec![0; row * samples.len()];
-    for (index, row) in rows.chunks_exact_mut(row).enumerate() {
+    for (index, row) in rows.chunks_exact_mut(row.max(1)).enumerate() {
+        let labels = labels.expect("there are rows");
         BatchMixer::write_label(labels, index as u32 % labels.classes, row);
     }
     let id = BatchId { seed: 3, epoch: 1, batch };
@@ -177,9 +223,10 @@ fn compare(name: &str, seed: u64, cpus: &[Cpu]) -> Result<bool, TestCaseError> {
         Content::Picture { has_alpha } => picture(size, has_alpha, &mut chance),
         Content::Sound => sound(size.0 * size.1, &mut chance),
         Content::Signal => signal(size.0 * size.1, &mut chance),
+        Content::Text => words(size.0 * size.1, &mut chance),
     };
     let id = SampleId { seed, epoch: 2, sample: u64::from(chance.up_to(1000)) };
-    let recipe = &case.recipe;
+    let recipe = &with_files(case.recipe);
     let may_move = declaration.targets != OnTargets::Refuses && recipe.gives_one_picture();
     let targets = targets(recipe, size, may_move);
     let expected = prepare(Cpu::Portable, recipe, &file, id, &targets);

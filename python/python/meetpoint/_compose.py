@@ -76,8 +76,8 @@ class Compose:
     def from_toml(cls, text: str) -> Compose:
         """A recipe file's text. ``Compose.from_toml(it.to_toml()) == it`` for every recipe."""
         described = _native.describe_recipe(text)
-        form: Any = json.loads(described["canonical"])
-        if described["canonical"].startswith("["):
+        form: Any = json.loads(described["form"])
+        if described["form"].startswith("["):
             # Without views and targets, the form is the list of the operations alone.
             form = {"operations": form}
         operations: List[Dict[str, Any]] = form["operations"]
@@ -115,7 +115,11 @@ class Compose:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the canonical form, in hexadecimal digits: equal for equal recipes."""
+        """SHA-256 of the canonical form, in hexadecimal digits: equal for equal recipes.
+
+        The contents of the files that it needs count, and not their paths; of a file that cannot
+        be read, the path.
+        """
         return self._described["hash"]
 
     @property

@@ -74,6 +74,7 @@ from ._series import (
     Spectrogram,
 )
 from ._tensors import Layout, Normalize, ToDtype
+from ._text import DecodeText, Embed, HtmlToText, PackSequences, PadSequence, Tokenize
 from ._transform import Transform
 
 CLASSES: Dict[str, Type[Transform]] = {
@@ -134,6 +135,11 @@ CLASSES: Dict[str, Type[Transform]] = {
         RandomTimeCrop,
         SelectChannels,
         Spectrogram,
+        DecodeText,
+        HtmlToText,
+        Tokenize,
+        PadSequence,
+        Embed,
         ToDtype,
         Normalize,
         Layout,
@@ -142,6 +148,7 @@ CLASSES: Dict[str, Type[Transform]] = {
         CutMix,
         TimmMixup,
         OneHot,
+        PackSequences,
     )
 }
 

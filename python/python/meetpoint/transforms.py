@@ -80,6 +80,7 @@ from ._series import (
 )
 from ._targets import Boxes, Keypoints, Mask, Saliency, Target
 from ._tensors import Layout, Normalize, PILToTensor, ToDtype, ToImage, ToTensor
+from ._text import DecodeText, Embed, HtmlToText, PackSequences, PadSequence, Tokenize
 from ._timm import from_timm as _from_timm
 from ._torchvision import from_torchvision as _translate
 from ._transform import Transform
@@ -98,12 +99,15 @@ __all__ = [
     "Decode",
     "DecodeAudio",
     "DecodeSignal",
+    "DecodeText",
     "ElasticTransform",
+    "Embed",
     "FiveCrop",
     "FixLength",
     "GaussianBlur",
     "GaussianNoise",
     "Grayscale",
+    "HtmlToText",
     "Keypoints",
     "Layout",
     "Log",
@@ -113,7 +117,9 @@ __all__ = [
     "Normalize",
     "OneHot",
     "PILToTensor",
+    "PackSequences",
     "Pad",
+    "PadSequence",
     "PillowGaussianBlur",
     "PowerFeatures",
     "RandAugment",
@@ -158,6 +164,7 @@ __all__ = [
     "ToImage",
     "ToTensor",
     "Transform",
+    "Tokenize",
     "TrivialAugmentWide",
     "View",
     "Views",

@@ -21,6 +21,11 @@ const BOXES: &str = "[recipe.targets.boxes]\nkind = \"boxes\"\nformat = \"xyxy\"
 
 const SOUND: &str = "[[recipe.operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n";
 const SIGNAL: &str = "[[recipe.operation]]\nname = \"decode_signal\"\nnum_channels = 2\n";
+const TEXT: &str = "[[recipe.operation]]\nname = \"decode_text\"\n";
+const TOKENIZE: &str =
+    "[[recipe.operation]]\nname = \"tokenize\"\ntokenizer = \"tokenizer.json\"\n";
+const PAD: &str = "[[recipe.operation]]\nname = \"pad_sequence\"\nlength = 9\n";
+const PLANES: &str = "planes = \"ids_segments_positions\"\n";
 const LENGTH: &str = "[[recipe.operation]]\nname = \"fix_length\"\nlength = 9\n";
 
 /// Packs files of one kind in folders of two labels.
@@ -31,6 +36,26 @@ fn with_series(folder: &Path, name: &str, extension: &str, file: impl Fn(u32) ->
         std::fs::write(label.join(format!("{seed}.{extension}")), file(seed)).expect("a file");
     }
     run(folder, &["pack", name, &format!("{name}.set")]).success();
+}
+
+/// A page of HTML.
+fn html(seed: u32) -> Vec<u8> {
+    let item = |at: u32| format!("<li>bada <b>gu{at}</b> le&eacute; {}</li>\n", seed * at);
+    let items: String = (0..=seed % 7).map(item).collect();
+    format!("<!DOCTYPE html><title>no</title><h1>Page {seed}</h1><ul>{items}</ul>").into_bytes()
+}
+
+/// The files that the examples of operations name.
+fn with_files(folder: &Path) {
+    const TOKENIZER: &[u8] = include_bytes!("../../../kernels/tests/golden/text/byte_level.json");
+    std::fs::write(folder.join("tokenizer.json"), TOKENIZER).expect("a file");
+    let shape = "{'descr': '<f4', 'fortran_order': False, 'shape': (600, 768), }";
+    let header = format!("{shape:<117}\n");
+    let mut table = b"\x93NUMPY\x01\0".to_vec();
+    table.extend((header.len() as u16).to_le_bytes());
+    table.extend(header.as_bytes());
+    table.extend((0..600 * 768).flat_map(|at| (at as f32 / 8.0).to_le_bytes()));
+    std::fs::write(folder.join("embedding.npy"), table).expect("a file");
 }
 
 /// Pictures with a label and boxes.
@@ -111,9 +136,10 @@ fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
         let phase = operation["phase"].as_str().expect("a phase");
         // Of pictures, and of sound and signals.
         let size = match (phase, name.as_str()) {
-            ("decode", "decode") => RESIZE,
-            ("decode", _) => LENGTH,
-            _ => "",
+            ("decode", "decode") => RESIZE.to_owned(),
+            ("decode", "decode_text") => format!("{TOKENIZE}{PAD}"),
+            ("decode", _) => LENGTH.to_owned(),
+            _ => String::new(),
         };
         let takes_images = ["geometry", "pixels", "picture", "choice"].contains(&phase);
         if takes_images && is_accepted(folder, &format!("{chain}{own}{RESIZE}{FLOATS}")) {
@@ -133,6 +159,11 @@ fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
             format!("{DECODE}{own}{RESIZE}{BOXES}"),
             format!("{SOUND}{own}{LENGTH}"),
             format!("{SIGNAL}{own}{LENGTH}"),
+            format!("{TEXT}{own}{TOKENIZE}{PAD}"),
+            format!("{TEXT}{own}{PAD}"),
+            format!("{TEXT}{TOKENIZE}{own}"),
+            format!("{TEXT}{TOKENIZE}{PAD}{own}"),
+            format!("{TEXT}{TOKENIZE}{PAD}{PLANES}{own}"),
         ];
         let accepted = alone.into_iter().find(|recipe| is_accepted(folder, recipe));
         let accepted = accepted.unwrap_or_else(|| panic!("no recipe holds {name}:\n{own}"));
@@ -151,6 +182,8 @@ fn every_operation_is_prepared_with_the_same_bits_at_both_ends() {
     with_boxes(folder);
     with_series(folder, "sound", "wav", |seed| wav(seed, 8000, 4000 + 100 * seed));
     with_series(folder, "signal", "npy", |seed| npy(seed, 2000 + 128 * seed));
+    with_series(folder, "text", "html", html);
+    with_files(folder);
     for (names, recipe) in recipes(folder) {
         let plain = job("host-only", 1, "");
         let (before, rest) = plain.split_once("[[recipe.operation]]").expect("a recipe");
@@ -159,6 +192,7 @@ fn every_operation_is_prepared_with_the_same_bits_at_both_ends() {
         let dataset = match &recipe {
             recipe if recipe.contains("decode_audio") => "sound.set",
             recipe if recipe.contains("decode_signal") => "signal.set",
+            recipe if recipe.contains("decode_text") => "text.set",
             _ => "small.set",
         };
         let job = job.replace("small.set", dataset);

@@ -13,13 +13,16 @@ mod cut_mix;
 mod decode;
 mod decode_audio;
 mod decode_signal;
+mod decode_text;
 mod elastic_transform;
+mod embed;
 mod fill;
 mod five_crop;
 mod fix_length;
 mod gaussian_blur;
 mod gaussian_noise;
 mod grayscale;
+mod html_to_text;
 mod layout;
 mod log;
 mod mel_spectrogram;
@@ -27,7 +30,9 @@ mod mix_up;
 mod mixing;
 mod normalize;
 mod one_hot;
+mod pack_sequences;
 mod pad;
+mod pad_sequence;
 mod padding;
 mod pillow_gaussian_blur;
 mod power_features;
@@ -69,12 +74,14 @@ mod three_augment;
 mod timm_mixup;
 mod timm_rand_augment;
 mod to_dtype;
+mod tokenize;
 mod trivial_augment_wide;
 mod warp;
 
 use super::Layout;
 use super::declaration::{Declaration, Key, Phase, Presence};
 use super::error::Fault;
+use super::named_file::NamedFile;
 use super::sample_type::SampleType;
 use super::sizes::SizeRange;
 use super::value::{Described, Value, Values};
@@ -89,18 +96,23 @@ pub use cut_mix::CutMix;
 pub use decode::Decode;
 pub use decode_audio::DecodeAudio;
 pub use decode_signal::DecodeSignal;
+pub use decode_text::DecodeText;
 pub use elastic_transform::ElasticTransform;
+pub use embed::Embed;
 pub use five_crop::FiveCrop;
 pub use fix_length::FixLength;
 pub use gaussian_blur::GaussianBlur;
 pub use gaussian_noise::GaussianNoise;
 pub use grayscale::Grayscale;
+pub use html_to_text::HtmlToText;
 pub use log::Log;
 pub use mel_spectrogram::MelSpectrogram;
 pub use mix_up::MixUp;
 pub use normalize::Normalize;
 pub use one_hot::OneHot;
+pub use pack_sequences::PackSequences;
 pub use pad::Pad;
+pub use pad_sequence::PadSequence;
 pub use pillow_gaussian_blur::PillowGaussianBlur;
 pub use power_features::PowerFeatures;
 pub use rand_augment::RandAugment;
@@ -141,6 +153,7 @@ pub use three_augment::ThreeAugment;
 pub use timm_mixup::TimmMixup;
 pub use timm_rand_augment::TimmRandAugment;
 pub use to_dtype::ToDtype;
+pub use tokenize::Tokenize;
 pub use trivial_augment_wide::TrivialAugmentWide;
 
 /// An operation as data.
@@ -193,6 +206,16 @@ trait Data: Sized {
     /// Whether it mixes the tensors of the samples of a batch, which must have one shape then.
     fn mixes_tensors(&self) -> bool {
         false
+    }
+
+    /// The file that it needs.
+    fn file(&self) -> Option<&NamedFile> {
+        None
+    }
+
+    /// As [`Self::file`], to replace it.
+    fn file_mut(&mut self) -> Option<&mut NamedFile> {
+        None
     }
 
     /// Pictures that it makes of one.
@@ -292,6 +315,19 @@ macro_rules! operations {
                 }
             }
 
+            /// The file that it needs, where it needs one.
+            pub fn file(&self) -> Option<&NamedFile> {
+                match self {
+                    $(Self::$type(it) => it.file()),+
+                }
+            }
+
+            pub(super) fn file_mut(&mut self) -> Option<&mut NamedFile> {
+                match self {
+                    $(Self::$type(it) => it.file_mut()),+
+                }
+            }
+
             /// Pictures that it makes of one: more than 1 for a few, such as `five_crop`.
             pub fn pictures(&self) -> u32 {
                 match self {
@@ -379,6 +415,11 @@ operations! {
     SelectChannels,
     FixLength,
     RandomTimeCrop,
+    DecodeText,
+    HtmlToText,
+    Tokenize,
+    PadSequence,
+    Embed,
     ToDtype,
     Normalize,
     Layout,
@@ -387,6 +428,7 @@ operations! {
     CutMix,
     TimmMixup,
     OneHot,
+    PackSequences,
 }
 
 impl Operation {

@@ -69,7 +69,7 @@ impl Data for Normalize {
         // infinite from half a step past its largest number.
         let (zero_to, infinite_from) = match sample.dtype {
             Dtype::Float16 => (f64::powi(2.0, -25), 65520.0),
-            Dtype::Uint8 | Dtype::Uint16 | Dtype::Float32 => (0.0, f64::INFINITY),
+            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 | Dtype::Float32 => (0.0, f64::INFINITY),
         };
         let rounded = |value: &f64| f64::from(*value as f32).abs();
         // NaN is in no range.

@@ -158,6 +158,7 @@ impl Data for RandomErasing {
                 let largest = sample.dtype.largest().map_or(0.0, f64::from);
                 (0.0..=largest).contains(value) && value.fract() == 0.0
             }
+            Dtype::Int32 => value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX),
             // From here on float16 is infinite.
             Dtype::Float16 => value.abs() < 65520.0,
             Dtype::Float32 => (*value as f32).is_finite(),

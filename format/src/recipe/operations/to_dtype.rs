@@ -42,7 +42,7 @@ impl Data for ToDtype {
         keys: &[
             Key::required(
                 "dtype",
-                KeyType::Word { choices: Dtype::NAMES },
+                KeyType::Word { choices: Dtype::CONVERTIBLE },
                 Value::Word(Dtype::Float32.name()),
                 "the element type",
             ),

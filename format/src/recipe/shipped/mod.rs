@@ -186,6 +186,13 @@ pub const SHIPPED: &[ShippedRecipe] = &[
          are NumPy files of 2 x 64000"
     ),
     shipped!(
+        "presto-nlp" @ 1,
+        "web pages of OpenWebText: visible text, byte-pair encoding, vectors of 768 elements, from \
+         `tokenizer.json` and `embedding.npy` in the current folder",
+        "Isenko et al. 2022 (PRESTO), table 1; documents are cut or padded to 1024 tokens, and \
+         html_to_text takes the place of newspaper"
+    ),
+    shipped!(
         "rsb-a1" @ 1,
         "ResNet strikes back, 600 epochs at 224 pixels",
         "Wightman et al. 2021, table 2, and mmpretrain 1.2, configs/resnet; timm before 1.0.31"

@@ -20,6 +20,10 @@ const DECODE: &str = "[[operation]]\nname = \"decode\"\n";
 
 const DECODE_AUDIO: &str = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 16000\n";
 const DECODE_SIGNAL: &str = "[[operation]]\nname = \"decode_signal\"\nnum_channels = 2\n";
+const DECODE_TEXT: &str = "[[operation]]\nname = \"decode_text\"\n";
+const TOKENIZE: &str = "[[operation]]\nname = \"tokenize\"\ntokenizer = \"tokenizer.json\"\n";
+const PAD_SEQUENCE: &str = "[[operation]]\nname = \"pad_sequence\"\nlength = 8\n\
+                            planes = \"ids_segments_positions\"\n";
 
 /// Operations after which an operation can come.
 fn before(declaration: &Declaration) -> String {
@@ -28,7 +32,17 @@ fn before(declaration: &Declaration) -> String {
         ValueKind::Image => DECODE.to_owned(),
         ValueKind::Audio => DECODE_AUDIO.to_owned(),
         ValueKind::Signal => DECODE_SIGNAL.to_owned(),
-        ValueKind::Spectrogram | ValueKind::Same => unreachable!("no operation takes it first"),
+        ValueKind::Text => DECODE_TEXT.to_owned(),
+        ValueKind::Tokens => {
+            let padded = match declaration.takes[0].channels {
+                [3] => PAD_SEQUENCE,
+                _ => "",
+            };
+            format!("{DECODE_TEXT}{TOKENIZE}{padded}")
+        }
+        ValueKind::Spectrogram | ValueKind::Embedding | ValueKind::Same => {
+            unreachable!("no operation takes it first")
+        }
         ValueKind::Tensor | ValueKind::Batch => {
             format!("{DECODE}[[operation]]\nname = \"to_dtype\"\ndtype = \"float32\"\n")
         }
@@ -170,6 +184,8 @@ fn a_value_outside_its_declared_range_is_refused_where_it_is() {
                 KeyType::Operations => "[]",
                 KeyType::Names => "[3]",
                 KeyType::Pairs { .. } => "[[1]]",
+                KeyType::File => "\"\"",
+                KeyType::Sha256 => "\"A1\"",
             };
             let text = format!("{}{} = {outside}\n", table(declaration), key.name);
             let lines: Vec<&str> = text.lines().collect();

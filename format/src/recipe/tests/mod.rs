@@ -10,4 +10,5 @@ mod refusals;
 mod series;
 mod sizes;
 mod targets;
+mod text;
 mod views;

@@ -167,6 +167,7 @@ fn operations_move_targets_exactly_if_they_move_pixels() {
             Phase::Decode
             | Phase::Pixels
             | Phase::Series
+            | Phase::Text
             | Phase::Elements
             | Phase::Tensor
             | Phase::Batch => false,

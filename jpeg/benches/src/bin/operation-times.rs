@@ -48,7 +48,8 @@ impl Measured {
         let bytes = self.bytes;
         let mut samples = 0;
         if let Some(mixer) = &mut self.mixer {
-            let mut labels = vec![0; 4 * mixer.labels().classes as usize * TENSORS];
+            let mut labels =
+                vec![0; mixer.labels().map_or(0, |it| 4 * it.classes as usize * TENSORS)];
             let started = thread_ns();
             while thread_ns() - started < TURN_NS {
                 let (images, labels) = (&mut memory[..TENSORS * bytes], &mut labels[..]);

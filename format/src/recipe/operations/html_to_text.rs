@@ -1,0 +1,48 @@
+//! `html_to_text`: the visible text of an HTML document.
+
+use super::Data;
+use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Phase, Property, Takes};
+use crate::recipe::value::{Value, Values};
+
+/// The text of an HTML document, with a line for each block.
+///
+/// The document is split into tags and text as the HTML standard says (WHATWG, 13.2.5), character
+/// references included. Comments are dropped, and these elements with all that they contain:
+/// audio, canvas, iframe, math, noembed, noframes, noscript, object, script, select, style, svg,
+/// template, textarea, title, video. The beginning and the end of these elements begin a line:
+/// address, article, aside, blockquote, body, caption, center, dd, details, dialog, dir, div, dl,
+/// dt, fieldset, figcaption, figure, footer, form, h1 to h6, header, hgroup, hr, html, legend, li,
+/// main, menu, nav, ol, optgroup, option, p, pre, search, section, summary, table, tbody, tfoot,
+/// thead, tr, ul; and so does br. td and th begin and end with a space.
+///
+/// Each run of white space (space, tab, line feed, form feed, carriage return) becomes one space,
+/// but for line feeds in pre; spaces at both ends of a line and empty lines are left out. Lines are
+/// joined by line feeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HtmlToText;
+
+impl Data for HtmlToText {
+    const DECLARATION: &'static Declaration = &Declaration {
+        name: "html_to_text",
+        about: "keeps the visible text of an HTML document, a line for each block",
+        phase: Phase::Text,
+        targets: OnTargets::Refuses,
+        takes: &[Takes::TEXT],
+        gives: Gives { size: Property::Variable, ..Gives::SERIES },
+        needs: Needs::All,
+        random: &[],
+        keys: &[],
+    };
+
+    fn read(_values: &Values) -> Self {
+        Self
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![]
+    }
+
+    fn size(&self, _input: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        None
+    }
+}

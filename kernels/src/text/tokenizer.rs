@@ -1,0 +1,164 @@
+//! A `tokenizer.json`, executed by the library `tokenizers`; where it is byte-level pair encoding,
+//! as that of GPT-2, texts are split here, and the library encodes each word once.
+
+use super::words::Words;
+use std::collections::HashMap;
+use tokenizers::{Model, ModelWrapper, PostProcessorWrapper, PreTokenizerWrapper};
+
+/// Words whose tokens are cached at most; then all are forgotten.
+const CACHED_WORDS_MAX: usize = 1 << 16;
+/// Longest word that is cached.
+const CACHED_BYTES_MAX: usize = 64;
+/// Most added tokens that a text is searched for, one after another.
+const ADDED_MAX: usize = 32;
+
+/// A tokenizer that has been read.
+#[derive(Debug)]
+pub(super) struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    largest: u32,
+    /// Where it is byte-level pair encoding.
+    byte_level: Option<ByteLevel>,
+}
+
+/// What is known of byte-level pair encoding.
+#[derive(Debug)]
+struct ByteLevel {
+    add_prefix_space: bool,
+    /// Texts that are tokens of their own, wherever they stand.
+    added: Vec<String>,
+    /// Whether special tokens are added to a text.
+    has_special_tokens: bool,
+    /// The character that stands for each byte.
+    characters: [char; 256],
+}
+
+/// Tokens of words that have been encoded.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    words: HashMap<Box<str>, Box<[i32]>>,
+    /// A word with its bytes as characters.
+    word: String,
+    /// A text with a space before it.
+    text: String,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a file, without truncation and padding.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let read = tokenizers::Tokenizer::from_bytes(bytes);
+        let mut inner = read.map_err(|error| error.to_string())?;
+        inner.with_truncation(None).map_err(|error| error.to_string())?;
+        inner.with_padding(None);
+        if let ModelWrapper::BPE(model) = inner.get_model()
+            && model.dropout.is_some_and(|share| share > 0.0)
+        {
+            return Err("its model has `dropout`, which draws without a seed".to_owned());
+        }
+        let largest = inner.get_vocab(true).into_values().max();
+        let largest = largest.ok_or("its vocabulary is empty")?;
+        let byte_level = ByteLevel::of(&inner);
+        Ok(Self { inner, largest, byte_level })
+    }
+
+    /// Largest number of a token.
+    pub(super) fn largest(&self) -> u32 {
+        self.largest
+    }
+
+    /// Appends the tokens of a text, which are int32; an error says why it has none.
+    pub(super) fn encode(
+        &self,
+        text: &str,
+        special_tokens: bool,
+        cache: &mut Cache,
+        to: &mut Vec<i32>,
+    ) -> Result<(), String> {
+        if let Some(byte_level) = &self.byte_level
+            && byte_level.is_plain(text, special_tokens)
+        {
+            return self.encode_words(text, byte_level, cache, to);
+        }
+        let encoded = self.inner.encode_fast(text, special_tokens);
+        let encoded = encoded.map_err(|error| error.to_string())?;
+        to.extend(encoded.get_ids().iter().map(|token| token.cast_signed()));
+        Ok(())
+    }
+
+    /// The same of a text without added tokens, a word after another.
+    fn encode_words(
+        &self,
+        text: &str,
+        ByteLevel { add_prefix_space, characters, .. }: &ByteLevel,
+        Cache { words, word, text: spaced }: &mut Cache,
+        to: &mut Vec<i32>,
+    ) -> Result<(), String> {
+        let text = match *add_prefix_space && !text.is_empty() && !text.starts_with(' ') {
+            true => {
+                spaced.clear();
+                spaced.extend([" ", text]);
+                spaced
+            }
+            false => text,
+        };
+        for piece in Words::of(text) {
+            if let Some(tokens) = words.get(piece) {
+                to.extend_from_slice(tokens);
+                continue;
+            }
+            word.clear();
+            word.extend(piece.bytes().map(|byte| characters[usize::from(byte)]));
+            let encoded = self.inner.get_model().tokenize(word);
+            let encoded = encoded.map_err(|error| error.to_string())?;
+            let start = to.len();
+            to.extend(encoded.iter().map(|token| token.id.cast_signed()));
+            if piece.len() <= CACHED_BYTES_MAX {
+                if words.len() >= CACHED_WORDS_MAX {
+                    words.clear();
+                }
+                words.insert(piece.into(), to[start..].into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ByteLevel {
+    /// What is known of a tokenizer; `None` where it does anything else.
+    fn of(tokenizer: &tokenizers::Tokenizer) -> Option<Self> {
+        let ModelWrapper::BPE(_) = tokenizer.get_model() else { return None };
+        let Some(PreTokenizerWrapper::ByteLevel(split)) = tokenizer.get_pre_tokenizer() else {
+            return None;
+        };
+        if tokenizer.get_normalizer().is_some() || !split.use_regex {
+            return None;
+        }
+        let added = tokenizer.get_added_tokens_decoder().into_values().map(|token| token.content);
+        let added: Vec<String> = added.collect();
+        if added.len() > ADDED_MAX || added.iter().any(String::is_empty) {
+            return None;
+        }
+        let has_special_tokens = match tokenizer.get_post_processor() {
+            None | Some(PostProcessorWrapper::ByteLevel(_)) => false,
+            Some(_) => true,
+        };
+        let add_prefix_space = split.add_prefix_space;
+        Some(Self { add_prefix_space, added, has_special_tokens, characters: characters() })
+    }
+
+    /// Whether the words of a text are all that there is to encode.
+    fn is_plain(&self, text: &str, special_tokens: bool) -> bool {
+        let has_added = || self.added.iter().any(|token| text.contains(&**token));
+        !(special_tokens && self.has_special_tokens) && !has_added()
+    }
+}
+
+/// The character for each byte: printable ones of Latin-1 themselves, the others in their order
+/// from U+0100 on (`bytes_to_unicode` of GPT-2's encoder.py).
+fn characters() -> [char; 256] {
+    let mut next = 0x100..;
+    std::array::from_fn(|byte| match byte {
+        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => char::from(byte as u8),
+        _ => next.next().and_then(char::from_u32).expect("67 characters"),
+    })
+}
