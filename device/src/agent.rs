@@ -1,11 +1,11 @@
 //! The gRPC service: describes the device, loads jobs and runs them.
 
-use crate::owner::{Denied, Owner, Peer};
+use crate::owner::{Denied, Owner, Peer, PeerName};
+use crate::pieces::Outgoing;
 use crate::session::{Means, Refusal, announced_bytes, check_version, load};
 use crate::stream::{self, Scene};
-use crate::worker::Outgoing;
 use meetpoint_format::wire::{
-    DescribeReply, DescribeRequest, HostMessage, LoadPart, LoadReply, LoadRequest,
+    DescribeReply, DescribeRequest, HostMessage, LoadPart, LoadReply, LoadRequest, SpoolKind,
     device_server::Device, load_part::Part,
 };
 use meetpoint_link::{DeviceInfo, refusal};
@@ -74,6 +74,7 @@ impl Agent {
         let claim = Claim { owner: Arc::clone(&self.scene.owner), peer: peer.clone() };
         let data = sampler_data(&request, parts, &self.means).await?;
         let token = request.spool_token;
+        let is_stream = request.spool_kind() == SpoolKind::Stream;
         let spool = self.owner().spool(peer, token);
         let (means, handed_over) = (Arc::clone(&self.means), spool.clone());
         let loading = tokio::task::spawn_blocking(move || {
@@ -85,13 +86,17 @@ impl Agent {
                 Status::internal(format!("loading failed because of a defect: {error}"))
             })?
             .map_err(|refusal| refusal.status())?;
-        let spool = spool.ok_or_else(|| Refusal::NoSpool { token }.status())?;
+        let spool = match spool {
+            Some(spool) => Some((token, spool)),
+            None if is_stream => None,
+            None => return Err(Refusal::NoSpool { token }.status()),
+        };
         let reply = LoadReply {
             samples: job.batching.samples(),
             batches: job.batches,
             batches_held: job.batching.count(job.device),
         };
-        self.owner().loaded(peer, job, (token, spool));
+        self.owner().loaded(peer, job, spool);
         drop(claim);
         Ok(reply)
     }
@@ -152,9 +157,16 @@ impl Device for Agent {
         &self,
         _: Request<DescribeRequest>,
     ) -> Result<Response<DescribeReply>, Status> {
-        let hosts = self.owner().hosts();
+        let (mut hosts, mut remote_hosts) = (Vec::new(), Vec::new());
+        for name in self.owner().hosts() {
+            match name {
+                PeerName::Process(id) => hosts.push(id),
+                PeerName::Remote(name) => remote_hosts.push(name),
+            }
+        }
         let works_for = hosts.first().copied();
-        Ok(Response::new(DescribeReply { works_for, hosts, ..self.describe.clone() }))
+        let reply = DescribeReply { works_for, hosts, remote_hosts, ..self.describe.clone() };
+        Ok(Response::new(reply))
     }
 
     async fn load(

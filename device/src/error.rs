@@ -1,6 +1,8 @@
 //! Errors of starting a device or connecting to it.
 
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_link::tls::TlsError;
+use meetpoint_link::{Endpoint, TcpAddress, TokenError};
 use std::path::PathBuf;
 
 /// A device that cannot be served or reached.
@@ -26,6 +28,54 @@ pub enum Error {
         path: PathBuf,
         /// Cause.
         source: std::io::Error,
+    },
+    /// A root that hosts of a network cannot name.
+    #[error("root {} has no name, by which hosts of a network find it", path.display())]
+    UnnamedRoot {
+        /// Folder.
+        path: PathBuf,
+    },
+    /// Two roots of one name.
+    #[error("there are two roots named {name}")]
+    RootNamedTwice {
+        /// Name.
+        name: String,
+    },
+    /// An address that cannot be listened on.
+    #[error("failed to listen on {address}: {source}")]
+    Listen {
+        /// Address.
+        address: TcpAddress,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A network without encryption.
+    #[error("{address} can be reached by other machines, and connections would not be encrypted")]
+    Cleartext {
+        /// Address.
+        address: TcpAddress,
+    },
+    /// A network without encryption and without a token.
+    #[error("every user of this machine could connect to {address}: it asks for no token")]
+    NoToken {
+        /// Address.
+        address: TcpAddress,
+    },
+    /// Certificates that cannot be used, or ends that do not trust each other.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A token that cannot be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// A device on a network that does not want this host.
+    #[error("the device at {endpoint} refused to answer: {reason}")]
+    Refused {
+        /// Where it listens.
+        endpoint: Endpoint,
+        /// Its own words, or why the connection failed.
+        reason: String,
+        /// What helps.
+        remedy: Option<Remedy>,
     },
     /// The only core would be shared with the host, which makes measurements meaningless.
     #[error("an emulated device needs a separate core, but this process has only core {core}")]
@@ -97,18 +147,18 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     /// No process answers on the socket.
-    #[error("no device answers on {}: {reason}", socket.display())]
+    #[error("no device answers on {endpoint}: {reason}")]
     NoDevice {
-        /// Socket.
-        socket: PathBuf,
+        /// Where.
+        endpoint: Endpoint,
         /// Why.
         reason: String,
     },
     /// The process that answers is not a device.
-    #[error("the process that listens on {} is not a device, or hangs: {reason}", socket.display())]
+    #[error("the process that listens on {endpoint} is not a device, or hangs: {reason}")]
     NotADevice {
-        /// Socket.
-        socket: PathBuf,
+        /// Where.
+        endpoint: Endpoint,
         /// Why.
         reason: String,
     },
@@ -121,6 +171,13 @@ impl Diagnose for Error {
             Self::Hosts { .. } => "hosts_out_of_range",
             Self::NoRoots => "no_roots",
             Self::Root { .. } => "root_unreadable",
+            Self::UnnamedRoot { .. } => "root_unnamed",
+            Self::RootNamedTwice { .. } => "root_named_twice",
+            Self::Listen { .. } => "listen",
+            Self::Cleartext { .. } => "cleartext",
+            Self::NoToken { .. } | Self::Token(_) => "token",
+            Self::Tls(_) => "tls",
+            Self::Refused { .. } => "device_refused",
             Self::OneCore { .. } => "one_core",
             Self::Core { .. } => "core_not_permitted",
             Self::SocketInUse { .. } => "socket_in_use",
@@ -148,6 +205,24 @@ impl Diagnose for Error {
                 let folder = "a folder that can be read";
                 Remedy::set(Setting::DeviceRoot, Change::To(folder.to_owned()))
             }
+            Self::UnnamedRoot { path } => {
+                let named = format!("NAME={}", path.display());
+                Remedy::set(Setting::DeviceRoot, Change::To(named))
+            }
+            Self::RootNamedTwice { .. } => "give each a name of its own".into(),
+            Self::Listen { .. } => {
+                "name an address of this machine, and a port that is free".into()
+            }
+            Self::Cleartext { .. } => Remedy::advice(
+                "give certificates (--ca, --cert, --key; `meetpoint device keys` \
+                                makes them)",
+            )
+            .or("listen on 127.0.0.1 or ::1"),
+            Self::NoToken { .. } => Remedy::advice("give a token (--token-file)")
+                .or("give certificates (--ca, --cert, --key)"),
+            Self::Tls(source) => source.remedy(),
+            Self::Token(_) => TokenError::REMEDY.into(),
+            Self::Refused { remedy, .. } => return remedy.clone(),
             Self::OneCore { .. } => Remedy::set(Setting::AllowShared, Change::On)
                 .or("give this process more cores")
                 .or("leave the emulation out"),
@@ -157,9 +232,15 @@ impl Diagnose for Error {
             Self::ProbedNoSocket { .. } => path.into(),
             Self::SocketPathTooLong { .. } => "choose a shorter path".into(),
             Self::Socket { .. } => "name a path in a folder that can be written".into(),
-            Self::NoDevice { socket, .. } => {
-                Remedy::run(Command::ServeDevice { socket: Some(socket.clone()) }).or(path)
-            }
+            Self::NoDevice { endpoint, .. } => match endpoint {
+                Endpoint::Socket(socket) => {
+                    Remedy::run(Command::ServeDevice { socket: Some(socket.clone()) }).or(path)
+                }
+                Endpoint::Tcp(address) => {
+                    Remedy::run(Command::ListenDevice { address: address.to_string() })
+                        .or("correct the address")
+                }
+            },
             Self::NotADevice { .. } => Remedy::run(Command::ServeDevice { socket: None }).or(path),
             Self::Process { .. } | Self::Orphan => return None,
         })

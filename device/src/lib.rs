@@ -1,11 +1,12 @@
 //! The storage-side process: an agent that prepares batches near the data, and the emulation that
 //! makes it as slow as a real one.
 //!
-//! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket` and
-//! `link` (who may connect), `agent` (the service), `session` (the checks of a job), `queue` (work,
-//! slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a time),
-//! `spool` (the destination of batches), `governor` and `waits` (the emulation of a slow core),
-//! `fault` (which faults occur when), [`probe()`].
+//! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
+//! `listener` and `link` (who may connect), `reporting` (what is said of those who may not),
+//! `roots` (what may be served), `agent` (the service), `session` (the checks of a job), `queue`
+//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
+//! time), `spool` (the destination of batches), `pieces` (slots as messages), `governor` and `waits`
+//! (the emulation of a slow core), `fault` (which faults occur when), [`probe()`].
 
 mod agent;
 mod clock;
@@ -14,12 +15,16 @@ mod error;
 mod fault;
 mod governor;
 mod link;
+mod listener;
 mod memory;
 mod meters;
 mod options;
 mod owner;
+mod pieces;
 mod probe;
 mod queue;
+mod reporting;
+mod roots;
 mod serve;
 mod session;
 mod socket;
@@ -30,6 +35,7 @@ mod waits;
 mod worker;
 
 pub use error::Error;
-pub use options::{Ready, ServeOptions, ServeSummary};
+pub use options::{Listen, Ready, ServeOptions, ServeSummary};
 pub use probe::probe;
+pub use roots::Root;
 pub use serve::serve;

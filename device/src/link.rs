@@ -1,19 +1,25 @@
 //! Accepts connections: those of hosts go to the service, spools are received, all others are
 //! closed.
+//!
+//! Over a network, a host and the device greet each other first, inside TLS where there is any.
 
-use crate::owner::{Cut, Owner, Peer, Unheld};
-use meetpoint_format::wire::FD_CHANNEL_MAGIC;
+use crate::listener::Listener;
+use crate::owner::{Cut, Owner, Peer, PeerName, Unheld};
+use crate::reporting::Reporter;
+use meetpoint_format::wire::{FD_CHANNEL_MAGIC, NETWORK_GREETING};
 use meetpoint_link::fd_channel::{confirm, read_offer, say_busy};
+use meetpoint_link::tls::{Acceptor, Duplex, TlsError};
 use rustix::net::{RecvFlags, recv};
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tonic::transport::server::Connected;
 
@@ -22,6 +28,9 @@ const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How long a connection may take to identify itself.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The same over a network, where it takes several round trips.
+const NETWORK_GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum unidentified connections, besides two for each host.
 const STRANGERS_MAX: usize = 16;
@@ -34,7 +43,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection to the service. Dropping it ends it for both sides, even if other handles exist.
 pub(crate) struct HostStream {
-    stream: UnixStream,
+    stream: Box<dyn Duplex>,
+    /// What was read of the stream already, and is to be read first.
+    unread: &'static [u8],
     peer: Peer,
     owner: Arc<Owner>,
 }
@@ -60,6 +71,12 @@ impl AsyncRead for HostStream {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
+        if !self.unread.is_empty() {
+            let (now, later) = self.unread.split_at(self.unread.len().min(into.remaining()));
+            into.put_slice(now);
+            self.unread = later;
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
@@ -88,9 +105,16 @@ impl AsyncWrite for HostStream {
     }
 }
 
+/// What connections arrive at.
+enum Door {
+    Socket(UnixListener),
+    Tcp(TcpListener, Option<Arc<Acceptor>>),
+}
+
 /// Accepts and sorts connections until dropped; those of hosts come out of `hosts`.
 pub(crate) struct Gate {
-    listener: UnixListener,
+    door: Door,
+    reporter: Arc<Reporter>,
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
     refused: Arc<AtomicU64>,
@@ -100,12 +124,20 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(
-        listener: UnixListener,
+        listener: &Listener,
         owner: Arc<Owner>,
         hosts: mpsc::Sender<std::io::Result<HostStream>>,
         hosts_max: usize,
-    ) -> Self {
-        Self { listener, owner, hosts, refused: Arc::default(), hosts_max }
+        reporter: Reporter,
+    ) -> std::io::Result<Self> {
+        let door = match listener {
+            Listener::Socket(socket) => Door::Socket(UnixListener::from_std(socket.listener()?)?),
+            Listener::Tcp { listener, tls, .. } => {
+                Door::Tcp(TcpListener::from_std(listener.try_clone()?)?, tls.clone())
+            }
+        };
+        let (refused, reporter) = (Arc::default(), Arc::new(reporter));
+        Ok(Self { door, reporter, owner, hosts, refused, hosts_max })
     }
 
     /// Counts connections that were closed because they were not from a host.
@@ -118,29 +150,152 @@ impl Gate {
         let strangers = Arc::new(Semaphore::new(STRANGERS_MAX + 2 * self.hosts_max));
         let mut connection = 0;
         loop {
-            let Ok((stream, _)) = self.listener.accept().await else {
+            let Some(arrival) = self.arrival().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             connection += 1;
-            let admitted = (admit(&stream), Arc::clone(&strangers).try_acquire_owned());
-            let (Some((process_id, cut)), Ok(permit)) = admitted else {
+            let Ok(permit) = Arc::clone(&strangers).try_acquire_owned() else {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
-            let peer = Peer { connection, process_id, cut: Arc::new(cut) };
-            let (owner, hosts) = (Arc::clone(&self.owner), self.hosts.clone());
-            let refused = Arc::clone(&self.refused);
-            let connections_max = CONNECTIONS_MAX + self.hosts_max;
+            let hall = Hall {
+                owner: Arc::clone(&self.owner),
+                hosts: self.hosts.clone(),
+                connections_max: CONNECTIONS_MAX + self.hosts_max,
+            };
+            let (refused, reporter) = (Arc::clone(&self.refused), Arc::clone(&self.reporter));
             tokio::spawn(async move {
-                let sorted = sort(stream, peer, owner, hosts, connections_max);
-                let sorted = tokio::time::timeout(GREETING_TIMEOUT, sorted).await;
-                if !matches!(sorted, Ok(Ok(()))) {
+                if let Err(unadmitted) = arrival.admit(connection, hall).await {
                     refused.fetch_add(1, Ordering::Relaxed);
+                    if let Unadmitted::Reported(sentence) = unadmitted {
+                        reporter.say(&sentence, Instant::now());
+                    }
                 }
                 drop(permit);
             });
         }
+    }
+
+    /// The next connection; `None` if none can be accepted now.
+    async fn arrival(&self) -> Option<Arrival> {
+        match &self.door {
+            Door::Socket(listener) => Some(Arrival::Socket(listener.accept().await.ok()?.0)),
+            Door::Tcp(listener, tls) => {
+                let (stream, address) = listener.accept().await.ok()?;
+                Some(Arrival::Tcp(stream, address, tls.clone()))
+            }
+        }
+    }
+}
+
+/// A connection that nobody has looked at.
+enum Arrival {
+    Socket(UnixStream),
+    Tcp(TcpStream, SocketAddr, Option<Arc<Acceptor>>),
+}
+
+/// Where admitted connections go.
+struct Hall {
+    owner: Arc<Owner>,
+    hosts: mpsc::Sender<std::io::Result<HostStream>>,
+    connections_max: usize,
+}
+
+impl Hall {
+    fn is_full(&self) -> bool {
+        self.owner.connections() >= self.connections_max
+    }
+
+    /// Passes a connection to the service.
+    async fn pass(self, stream: Box<dyn Duplex>, unread: &'static [u8], peer: Peer) {
+        self.owner.connected();
+        let host = HostStream { stream, unread, peer, owner: self.owner };
+        // The service accepts connections immediately; it exits only at the end.
+        let _ = self.hosts.send(Ok(host)).await;
+    }
+}
+
+/// Why a connection was closed.
+enum Unadmitted {
+    Silently,
+    /// With a sentence for the log.
+    Reported(String),
+}
+
+impl From<std::io::Error> for Unadmitted {
+    fn from(_: std::io::Error) -> Self {
+        Self::Silently
+    }
+}
+
+impl Arrival {
+    /// Identifies a connection and passes it on, or closes it by returning.
+    async fn admit(self, connection: u64, hall: Hall) -> Result<(), Unadmitted> {
+        match self {
+            Self::Socket(stream) => {
+                let (process_id, cut) = admit(&stream).ok_or(Unadmitted::Silently)?;
+                let name = PeerName::Process(process_id);
+                let peer = Peer { connection, name, cut: Arc::new(cut) };
+                let sorted = sort(stream, (process_id, peer), hall);
+                let sorted = tokio::time::timeout(GREETING_TIMEOUT, sorted).await;
+                sorted.map_err(|_| Unadmitted::Silently)?.map_err(Unadmitted::from)
+            }
+            Self::Tcp(stream, address, tls) => {
+                let cut = Cut::new(stream.as_fd().try_clone_to_owned()?);
+                let greeted = greet(stream, address, tls.as_deref(), &hall);
+                let greeted = tokio::time::timeout(NETWORK_GREETING_TIMEOUT, greeted).await;
+                let silent = |_| {
+                    Unadmitted::Reported(format!(
+                        "refused a connection from {address}: it did not identify itself within \
+                     {NETWORK_GREETING_TIMEOUT:?}"
+                    ))
+                };
+                let (stream, name) = greeted.map_err(silent)??;
+                let peer = Peer { connection, name, cut: Arc::new(cut) };
+                hall.pass(stream, HTTP2_PREFACE, peer).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Admits a host over a network, up to the beginning of HTTP/2.
+async fn greet(
+    stream: TcpStream,
+    address: SocketAddr,
+    tls: Option<&Acceptor>,
+    hall: &Hall,
+) -> Result<(Box<dyn Duplex>, PeerName), Unadmitted> {
+    let refused =
+        |why: &str| Unadmitted::Reported(format!("refused a connection from {address}: {why}"));
+    stream.set_nodelay(true)?;
+    let (mut stream, name) = match tls {
+        Some(tls) => match tls.accept(stream).await {
+            Ok((stream, fingerprint)) => {
+                (stream, format!("{address} (certificate {fingerprint}…)"))
+            }
+            // It hung up: a health check, or a host that was stopped.
+            Err(TlsError::Connection(_)) => return Err(Unadmitted::Silently),
+            Err(error) => return Err(refused(&error.to_string())),
+        },
+        None => (Box::new(stream) as Box<dyn Duplex>, address.to_string()),
+    };
+    if hall.is_full() {
+        return Err(refused("there are as many connections as it takes"));
+    }
+    let mut greeting = [0; NETWORK_GREETING.len()];
+    stream.read_exact(&mut greeting).await?;
+    if greeting != NETWORK_GREETING {
+        return Err(refused("it does not greet as a host: it speaks TLS, or something else"));
+    }
+    stream.write_all(&NETWORK_GREETING).await?;
+    stream.flush().await?;
+    let mut preface = [0; HTTP2_PREFACE.len()];
+    stream.read_exact(&mut preface).await?;
+    match preface == *HTTP2_PREFACE {
+        true => Ok((stream, PeerName::Remote(name))),
+        false => Err(refused("it does not speak HTTP/2")),
     }
 }
 
@@ -153,16 +308,14 @@ fn admit(stream: &UnixStream) -> Option<(u32, Cut)> {
 /// Identifies a connection and accepts it, or closes it by returning.
 async fn sort(
     mut stream: UnixStream,
-    peer: Peer,
-    owner: Arc<Owner>,
-    hosts: mpsc::Sender<std::io::Result<HostStream>>,
-    connections_max: usize,
+    (process_id, peer): (u32, Peer),
+    hall: Hall,
 ) -> std::io::Result<()> {
     let first = peek_until(&stream, |seen| !seen.is_empty()).await?;
     if first[0] == FD_CHANNEL_MAGIC[0] {
         let offered = read_offer(&stream).await?;
         let spool = (offered.offer.token, offered.fd);
-        return match owner.offer(peer.process_id, spool, Instant::now()) {
+        return match hall.owner.offer(process_id, spool, Instant::now()) {
             Ok(()) => confirm(&mut stream, offered.offer).await,
             Err(Unheld::TokenTaken) => Err(ErrorKind::AlreadyExists.into()),
             Err(Unheld::Full) => {
@@ -173,13 +326,12 @@ async fn sort(
     }
     let is_wrong = |seen: &[u8]| !HTTP2_PREFACE.starts_with(seen);
     let seen = peek_until(&stream, |seen| seen.len() == 24 || is_wrong(seen)).await?;
-    if is_wrong(&seen) || owner.connections() >= connections_max {
+    if is_wrong(&seen) || hall.is_full() {
         return Err(ErrorKind::ConnectionRefused.into());
     }
-    owner.connected();
-    let host = HostStream { stream, peer, owner };
-    // The service accepts connections immediately; it exits only at the end.
-    hosts.send(Ok(host)).await.map_err(|_| ErrorKind::NotConnected.into())
+    // The preface was not taken out of the socket.
+    hall.pass(Box::new(stream), &[], peer).await;
+    Ok(())
 }
 
 /// Looks at the first bytes, up to the 24 of a preface, without taking them, until `enough`. A peer

@@ -1,20 +1,26 @@
 //! The configuration of a device, and its description of itself.
 
-use meetpoint_link::{DeviceInfo, Emulation, Fault};
+use crate::Root;
+use meetpoint_link::tls::TlsFiles;
+use meetpoint_link::{DeviceInfo, Emulation, Endpoint, Fault, TcpAddress};
 use meetpoint_prepare::{CpuPreparers, PreparerFactory};
 use meetpoint_storage::EngineKind;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything that [`crate::serve()`] needs.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Unix socket to listen on; made with mode 0600.
-    pub socket: PathBuf,
-    /// Folders whose datasets may be served; datasets elsewhere are invisible to hosts.
-    pub roots: Vec<PathBuf>,
+    /// Where to listen.
+    pub listen: Listen,
+    /// File with a token that every call of a host must carry; `None`: calls need none. It must be
+    /// there for a network without TLS.
+    pub token_file: Option<PathBuf>,
+    /// Folders whose datasets may be served; datasets elsewhere are invisible to hosts. For a
+    /// network, all of them have names.
+    pub roots: Vec<Root>,
     /// The speed to emulate.
     pub emulation: Emulation,
     /// The faults to inject.
@@ -37,6 +43,34 @@ pub struct ServeOptions {
     pub parent: Option<u32>,
     /// End after this long without any connection; `None` means never.
     pub idle_timeout: Option<Duration>,
+    /// Called with a sentence for connections over a network that were refused, at most a few
+    /// times a minute.
+    pub report: fn(&str),
+}
+
+/// Where a device listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// A Unix socket, made with mode 0600.
+    Socket(PathBuf),
+    /// An address of this machine.
+    Tcp {
+        /// Port 0 chooses one.
+        address: TcpAddress,
+        /// Certificates. `None`: connections are not encrypted, which is permitted on the loopback
+        /// interface alone, and needs a token.
+        tls: Option<TlsFiles>,
+    },
+}
+
+impl Listen {
+    /// The path of a Unix socket.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Socket(path) => Some(path),
+            Self::Tcp { .. } => None,
+        }
+    }
 }
 
 impl ServeOptions {
@@ -49,8 +83,9 @@ impl ServeOptions {
     /// A device at a socket that serves some folders, neither slow nor faulty.
     pub fn new(socket: impl Into<PathBuf>, roots: Vec<PathBuf>) -> Self {
         Self {
-            socket: socket.into(),
-            roots,
+            listen: Listen::Socket(socket.into()),
+            token_file: None,
+            roots: roots.into_iter().map(Root::from).collect(),
             emulation: Emulation::default(),
             faults: Vec::new(),
             preparers: Arc::new(CpuPreparers::default()),
@@ -59,15 +94,16 @@ impl ServeOptions {
             once: false,
             parent: None,
             idle_timeout: None,
+            report: |_| (),
         }
     }
 }
 
 /// The information from [`crate::serve()`] once hosts can connect.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ready {
-    /// The socket.
-    pub socket: PathBuf,
+    /// Where it listens, with the port that was chosen.
+    pub endpoint: Endpoint,
     /// What the device is.
     pub device: DeviceInfo,
     /// Notices for the user: missing features, and why.

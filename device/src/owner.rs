@@ -4,6 +4,7 @@ use crate::queue::Queue;
 use crate::session::Job;
 use meetpoint_diagnose::{Change, Command, Remedy, Setting};
 use std::collections::HashMap;
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,26 +34,43 @@ impl Cut {
     }
 }
 
-/// The process at the other end of a connection.
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PeerName {
+    /// A process of this machine, by its id.
+    Process(u32),
+    /// A host of another machine, by certificate and address.
+    Remote(String),
+}
+
+impl fmt::Display for PeerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(id) => write!(f, "the host with process id {id}"),
+            Self::Remote(name) => write!(f, "the host {name}"),
+        }
+    }
+}
+
+/// The other end of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     /// Number of the connection, unique in this process.
     pub(crate) connection: u64,
-    /// Process that connected.
-    pub(crate) process_id: u32,
+    /// Who connected.
+    pub(crate) name: PeerName,
     pub(crate) cut: Arc<Cut>,
 }
 
 /// Why a job is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
-    #[error("the device serves the host with process id {0} and accepts one host at a time")]
-    Taken(u32),
+    #[error("the device serves {0} and accepts one host at a time")]
+    Taken(PeerName),
     #[error(
-        "the device serves {} hosts (process ids {}) and accepts no more at a time",
-        .0.len(), listed(.0)
+        "the device serves {} hosts ({}) and accepts no more at a time", .0.len(), listed(.0)
     )]
-    Full(Vec<u32>),
+    Full(Vec<PeerName>),
     #[error("no job is loaded on this connection: call Load first")]
     NothingLoaded,
     #[error("the job already has a Run stream")]
@@ -81,8 +99,12 @@ impl Denied {
     }
 }
 
-fn listed(process_ids: &[u32]) -> String {
-    process_ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+fn listed(names: &[PeerName]) -> String {
+    let name = |name: &PeerName| match name {
+        PeerName::Process(id) => format!("process id {id}"),
+        PeerName::Remote(name) => name.clone(),
+    };
+    names.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 struct Offer {
@@ -141,8 +163,8 @@ impl State {
         self.holders.iter_mut().find(|holder| holder.peer.connection == connection)
     }
 
-    fn process_ids(&self) -> Vec<u32> {
-        self.holders.iter().map(|holder| holder.peer.process_id).collect()
+    fn names(&self) -> Vec<PeerName> {
+        self.holders.iter().map(|holder| holder.peer.name.clone()).collect()
     }
 }
 
@@ -237,8 +259,8 @@ impl Owner {
         }
         Err(match &state.holders[..] {
             holders if holders.iter().any(Holder::is_ending) => Denied::Ending,
-            [only] => Denied::Taken(only.peer.process_id),
-            _ => Denied::Full(state.process_ids()),
+            [only] => Denied::Taken(only.peer.name.clone()),
+            _ => Denied::Full(state.names()),
         })
     }
 
@@ -254,14 +276,14 @@ impl Owner {
     }
 
     /// Gives the peer its job, which replaces the previous one. A disconnected peer gets none.
-    pub(crate) fn loaded(&self, peer: &Peer, job: Job, spool: (u64, Arc<OwnedFd>)) {
+    pub(crate) fn loaded(&self, peer: &Peer, job: Job, spool: Option<(u64, Arc<OwnedFd>)>) {
         let mut state = self.lock();
         if let Some(holder) = state.holder(peer.connection).filter(|holder| !holder.gone) {
             if let Some(queue) = &holder.queue {
                 queue.close();
             }
             holder.job = Some(job);
-            holder.spool = Some(spool);
+            holder.spool = spool;
             state.had_host = true;
             if !state.served.contains(&peer.connection) {
                 state.served.push(peer.connection);
@@ -316,9 +338,9 @@ impl Owner {
         self.release(state, |_| true);
     }
 
-    /// Process ids of the hosts that have the device, in the order in which they came.
-    pub(crate) fn hosts(&self) -> Vec<u32> {
-        self.lock().process_ids()
+    /// The hosts that have the device, in the order in which they came.
+    pub(crate) fn hosts(&self) -> Vec<PeerName> {
+        self.lock().names()
     }
 
     /// Whether a worker runs.

@@ -3,9 +3,8 @@
 use crate::Error;
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::{DescribeRequest, MESSAGE_BYTES_MAX};
-use meetpoint_link::{ConnectError, DeviceInfo, HUNG_UP, connect};
+use meetpoint_link::{ConnectError, DeviceInfo, HUNG_UP, Target, connect, refusal};
 use std::error::Error as _;
-use std::path::Path;
 use std::time::Duration;
 use tonic::Code;
 
@@ -13,37 +12,44 @@ use tonic::Code;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Connects to a device and asks what it is. Blocks for a few seconds at most.
-pub fn probe(socket: &Path) -> Result<DeviceInfo, Error> {
+pub fn probe(target: impl Into<Target>) -> Result<DeviceInfo, Error> {
+    let target = &target.into();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Error::Process { action: "start the network runtime", source })?;
     let answer =
-        runtime.block_on(async { tokio::time::timeout(ANSWER_TIMEOUT, describe(socket)).await });
+        runtime.block_on(async { tokio::time::timeout(ANSWER_TIMEOUT, describe(target)).await });
     answer.unwrap_or_else(|_| {
         let reason = format!("it did not answer within {ANSWER_TIMEOUT:?}");
-        Err(Error::NotADevice { socket: socket.to_path_buf(), reason })
+        Err(Error::NotADevice { endpoint: target.endpoint(), reason })
     })
 }
 
-async fn describe(socket: &Path) -> Result<DeviceInfo, Error> {
-    let failed = |reason: &str| {
-        let (socket, reason) = (socket.to_path_buf(), reason.to_owned());
-        Error::NotADevice { socket, reason }
-    };
-    let channel = connect(socket).await.map_err(|error| match error {
-        ConnectError::NotASocket { what } => {
-            Error::ProbedNoSocket { path: socket.to_path_buf(), what }
+async fn describe(target: &Target) -> Result<DeviceInfo, Error> {
+    let failed =
+        |reason: &str| Error::NotADevice { endpoint: target.endpoint(), reason: reason.to_owned() };
+    let token = target.token()?;
+    let channel = connect(target).await.map_err(|error| match (error, target) {
+        (ConnectError::NotASocket { what }, Target::Socket(path)) => {
+            Error::ProbedNoSocket { path: path.clone(), what }
         }
-        ConnectError::HungUp => failed(HUNG_UP),
-        ConnectError::Missing | ConnectError::Refused | ConnectError::Failed(_) => {
-            Error::NoDevice { socket: socket.to_path_buf(), reason: error.to_string() }
+        (ConnectError::HungUp, _) => failed(HUNG_UP),
+        (error @ (ConnectError::Tls(_) | ConnectError::Cleartext { .. }), _) => {
+            let (endpoint, reason) = (target.endpoint(), error.to_string());
+            Error::Refused { endpoint, reason, remedy: error.remedy() }
         }
+        (error, _) => Error::NoDevice { endpoint: target.endpoint(), reason: error.to_string() },
     })?;
-    let mut client = DeviceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let mut client =
+        DeviceClient::with_interceptor(channel, token).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let reply = client.describe(DescribeRequest {}).await;
     let reply = reply.map_err(|status| match status.code() {
         Code::Unimplemented => failed("it does not support the request"),
+        Code::Unauthenticated => {
+            let (endpoint, reason) = (target.endpoint(), status.message().to_owned());
+            Error::Refused { endpoint, reason, remedy: refusal::remedy(&status) }
+        }
         // A status with a source was created on this side: the connection failed.
         _ if status.source().is_some() => failed(HUNG_UP),
         _ => failed(status.message()),

@@ -2,22 +2,25 @@
 
 use crate::agent::{Agent, Counts};
 use crate::link::Gate;
+use crate::listener::{self, Listener};
 use crate::owner::Owner;
+use crate::reporting::Reporter;
+use crate::roots::Roots;
 use crate::session::Means;
-use crate::socket::{Socket, remove_private_folder};
+use crate::socket::remove_private_folder;
 use crate::stream::Scene;
-use crate::{Error, Ready, ServeOptions, ServeSummary, cores};
+use crate::{Error, Listen, Ready, ServeOptions, ServeSummary, cores};
 use meetpoint_format::wire::device_server::DeviceServer;
 use meetpoint_format::wire::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
-use meetpoint_link::{DeviceInfo, Targets};
-use std::path::PathBuf;
+use meetpoint_link::{DeviceInfo, Targets, Token, refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
+use tonic::{Code, Request, Status};
 
 /// How often the process checks whether to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -49,7 +52,9 @@ pub fn serve(
     if !(1..=ServeOptions::HOSTS_MAX).contains(&options.hosts) {
         return Err(Error::Hosts { given: options.hosts });
     }
-    let roots = find_roots(&options.roots)?;
+    let is_remote = matches!(options.listen, Listen::Tcp { .. });
+    let roots = Roots::find(&options.roots, is_remote)?;
+    let token = listener::token(&options)?;
     let choice = cores::choose(&options.emulation)?;
     let (device, mut notices) = describe(&options, &roots, choice.core)?;
     notices.extend(choice.notice);
@@ -61,24 +66,25 @@ pub fn serve(
             })?;
         let is_orphan = |parent| rustix::process::getppid().map(pid_number) != Some(parent);
         if options.parent.is_some_and(is_orphan) {
-            remove_private_folder(&options.socket);
+            options.listen.socket().map(remove_private_folder);
             return Err(Error::Orphan);
         }
     }
-    let socket = Socket::bind(&options.socket, options.once)?;
+    let listener = Listener::bind(&options)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Error::Process { action: "start the network runtime", source })?;
-    let ready_now = Ready { socket: options.socket.clone(), device, notices };
+    let ready_now = Ready { endpoint: listener.endpoint(&options), device, notices };
     let process = Process {
         owner: Arc::new(Owner::new(options.hosts as usize)),
-        means: Means::new(&options, roots),
+        means: Means::new(&options, roots, is_remote),
+        token,
         core: choice.core,
         options: Arc::new(options),
         stop,
     };
-    let summary = runtime.block_on(process.run(&socket, &ready_now, ready));
+    let summary = runtime.block_on(process.run(&listener, &ready_now, ready));
     // Only calls that wait for storage still run; do not wait for them.
     runtime.shutdown_background();
     summary
@@ -87,6 +93,7 @@ pub fn serve(
 struct Process {
     owner: Arc<Owner>,
     means: Means,
+    token: Option<Token>,
     core: Option<usize>,
     options: Arc<ServeOptions>,
     stop: Arc<AtomicBool>,
@@ -95,15 +102,18 @@ struct Process {
 impl Process {
     async fn run(
         self,
-        socket: &Socket,
+        listener: &Listener,
         ready_now: &Ready,
         ready: impl FnOnce(&Ready),
     ) -> Result<ServeSummary, Error> {
-        let listener = socket.listener().and_then(UnixListener::from_std).map_err(|source| {
-            Error::Socket { action: "listen on", path: self.options.socket.clone(), source }
-        })?;
         let (hosts, incoming) = mpsc::channel(1);
-        let gate = Gate::new(listener, Arc::clone(&self.owner), hosts, self.options.hosts as usize);
+        let reporter = Reporter::new(self.options.report, Instant::now());
+        let hosts_max = self.options.hosts as usize;
+        let gate = Gate::new(listener, Arc::clone(&self.owner), hosts, hosts_max, reporter);
+        let gate = gate.map_err(|source| Error::Process {
+            action: "watch the connections that arrive",
+            source,
+        })?;
         let refused = gate.refused();
         let (counts, batches) = (Arc::new(Counts::default()), Arc::new(AtomicU64::new(0)));
         let scene = Scene {
@@ -117,6 +127,10 @@ impl Process {
         let service = DeviceServer::new(agent)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let token = self.token.clone();
+        let service = InterceptedService::new(service, move |request: Request<()>| {
+            check_token(token.as_ref(), request)
+        });
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<DeviceServer<Agent>>().await;
         let server = Server::builder()
@@ -178,26 +192,23 @@ impl Process {
     }
 }
 
-/// The folders with all links resolved, for comparison with the paths that hosts name.
-fn find_roots(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    if roots.is_empty() {
-        return Err(Error::NoRoots);
-    }
-    let find = |root: &PathBuf| {
-        let path = std::fs::canonicalize(root)?;
-        // Opening tells whether it is a folder that may be read.
-        std::fs::read_dir(&path).map(|_| path)
+/// Refuses a call without the token that is asked for.
+fn check_token(token: Option<&Token>, request: Request<()>) -> Result<Request<()>, Status> {
+    let refuse = |said: &str| {
+        let remedy = "give the host the file of the device's token (token_file)".into();
+        Err(refusal::status(Code::Unauthenticated, said.to_owned(), Some(&remedy)))
     };
-    roots
-        .iter()
-        .map(|root| find(root).map_err(|source| Error::Root { path: root.clone(), source }))
-        .collect()
+    match token.map(|token| token.is_in(request.metadata())) {
+        None | Some(Some(true)) => Ok(request),
+        Some(None) => refuse("it asks for a token, and the call has none"),
+        Some(Some(false)) => refuse("it asks for another token than that of the call"),
+    }
 }
 
 /// The description of the device, with its missing features.
 fn describe(
     options: &ServeOptions,
-    roots: &[PathBuf],
+    roots: &Roots,
     core: Option<usize>,
 ) -> Result<(DeviceInfo, Vec<String>), Error> {
     let chosen = meetpoint_storage::open_engine(options.engine, 1)?;
@@ -210,12 +221,17 @@ fn describe(
         protocol_version: PROTOCOL_VERSION,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         process_id: std::process::id(),
-        roots: roots.to_vec(),
+        // Hosts of a network learn nothing about the file system.
+        roots: match &options.listen {
+            Listen::Socket(_) => roots.paths().map(Into::into).collect(),
+            Listen::Tcp { .. } => roots.names().map(Into::into).collect(),
+        },
         emulation,
         storage_engine: chosen.engine.name().to_owned(),
         storage_note: chosen.note.unwrap_or_default(),
         works_for: None,
         hosts: Vec::new(),
+        remote_hosts: Vec::new(),
         hosts_max: options.hosts,
     };
     Ok((info, notices))

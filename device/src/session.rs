@@ -1,5 +1,6 @@
 //! Checks a job before the device accepts it.
 
+use crate::roots::Roots;
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
@@ -12,7 +13,7 @@ use meetpoint_format::holders::HoldersError;
 use meetpoint_format::recipe::{Recipe, RecipeHash};
 use meetpoint_format::sampler::{DATASETS_MAX, Sampling};
 use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
-use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError};
+use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError, SpoolKind};
 use meetpoint_link::{Emulation, refusal};
 use meetpoint_prepare::{
     Dataset, OnError, Preparer, PreparerFactory, Resources, read_recipe_files,
@@ -31,6 +32,9 @@ const READ_DEPTH: usize = 32;
 /// Times that the lists of a sampler are in memory while they are read: as they come, as they are
 /// decoded, and as the option. The tables made of them come after that.
 const COPIES_OF_LISTS: u64 = 3;
+
+/// Longest part of a root's name that is repeated to a host.
+const ROOT_CHARS_SHOWN: usize = 64;
 
 /// Longest recipe, in bytes of TOML.
 const RECIPE_BYTES_MAX: usize = 256 << 10;
@@ -69,6 +73,20 @@ pub(crate) enum Refusal {
          this device serves ({roots})"
     )]
     ContentOutsideRoots { dataset: PathBuf, content: String, roots: String },
+    #[error(
+        "no dataset whose dataset.json has SHA-256 {sha256} is in {}; the device serves {names}",
+        root_shown(root)
+    )]
+    NotServed { root: String, sha256: String, names: String },
+    #[error("over a network, a dataset is named by root and checksum, not by a path")]
+    Unnamed,
+    #[error(
+        "the content of the dataset stays in a folder that is not within those that the device \
+         serves"
+    )]
+    NamedContentOutsideRoots,
+    #[error("over a network, batches are sent: the spool must be of kind stream")]
+    SharedSpool,
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),
     #[error(
@@ -132,6 +150,12 @@ impl Refusal {
             }
             Self::OutsideRoots { dataset, .. } => root(dataset.display().to_string()),
             Self::ContentOutsideRoots { content, .. } => root(content.clone()),
+            Self::NotServed { .. } => Some(
+                Remedy::advice("copy the dataset to the device, byte for byte")
+                    .or("name the root that it is in")
+                    .or_set(Setting::DeviceRoot, Change::To("NAME=FOLDER".to_owned())),
+            ),
+            Self::NamedContentOutsideRoots => root("NAME=FOLDER of the content".to_owned()),
             Self::Dataset(source) => source.remedy(),
             Self::Recipe(source) => source.remedy(),
             Self::Storage(source) => source.remedy(),
@@ -154,6 +178,8 @@ impl Refusal {
             | Self::NoSampler
             | Self::Sampler(_)
             | Self::Device { .. }
+            | Self::Unnamed
+            | Self::SharedSpool
             | Self::NoSpool { .. }
             | Self::Slots { .. }
             | Self::SlotBytes { .. }
@@ -164,9 +190,9 @@ impl Refusal {
     /// The status with the sentence.
     pub(crate) fn status(&self) -> tonic::Status {
         let code = match self {
-            Self::OutsideRoots { .. } | Self::ContentOutsideRoots { .. } => {
-                tonic::Code::PermissionDenied
-            }
+            Self::OutsideRoots { .. }
+            | Self::ContentOutsideRoots { .. }
+            | Self::NamedContentOutsideRoots => tonic::Code::PermissionDenied,
             Self::Memory { .. } => tonic::Code::ResourceExhausted,
             Self::RecipeTooLong { .. }
             | Self::TooManyColumns { .. }
@@ -177,6 +203,8 @@ impl Refusal {
             | Self::NoSampler
             | Self::Sampler(_)
             | Self::Device { .. }
+            | Self::Unnamed
+            | Self::SharedSpool
             | Self::Slots { .. }
             | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
             _ => tonic::Code::FailedPrecondition,
@@ -188,8 +216,9 @@ impl Refusal {
 /// The options that jobs use.
 #[derive(Debug, Clone)]
 pub(crate) struct Means {
-    /// Canonical.
-    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots: Arc<Roots>,
+    /// Whether hosts are on other machines, and name datasets by root and checksum.
+    pub(crate) is_remote: bool,
     pub(crate) engine: EngineKind,
     pub(crate) emulation: Emulation,
     preparers: Arc<dyn PreparerFactory>,
@@ -220,9 +249,10 @@ impl Datasets {
 }
 
 impl Means {
-    pub(crate) fn new(options: &ServeOptions, roots: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(options: &ServeOptions, roots: Roots, is_remote: bool) -> Self {
         Self {
-            roots,
+            roots: Arc::new(roots),
+            is_remote,
             engine: options.engine,
             emulation: options.emulation,
             preparers: Arc::clone(&options.preparers),
@@ -271,9 +301,19 @@ pub(crate) fn load(
     check_memory(least, means)?;
     let geometry = check_geometry(request, least)?;
     let payload_bytes_max = geometry.slot_bytes - HEADER_BYTES as u64;
-    check_memory(payload_bytes_max, means)?;
-    let fd = spool.ok_or(Refusal::NoSpool { token: request.spool_token })?;
-    let spool = Spool::open(fd.as_fd(), geometry, means.write_pace(), means.engine)?;
+    let spool = match (geometry.kind, spool) {
+        (SpoolKind::Stream, _) => {
+            // A batch is in memory twice: as it is prepared, and as it is sent.
+            check_memory(payload_bytes_max.saturating_mul(2), means)?;
+            Spool::stream(geometry.slot_bytes, means.write_pace())
+        }
+        _ if means.is_remote => return Err(Refusal::SharedSpool),
+        (_, None) => return Err(Refusal::NoSpool { token: request.spool_token }),
+        (_, Some(fd)) => {
+            check_memory(payload_bytes_max, means)?;
+            Spool::open(fd.as_fd(), geometry, means.write_pace(), means.engine)?
+        }
+    };
     let hash = recipe.hash();
     let engine = open_engine(means.engine, READ_DEPTH)?.engine;
     let (engine, read_meter) = slowed(engine, means.read_pace());
@@ -314,14 +354,17 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
 /// exists.
 fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
     let roots = || {
-        let roots: Vec<_> = means.roots.iter().map(|root| root.display().to_string()).collect();
+        let roots: Vec<_> = means.roots.paths().map(|root| root.display().to_string()).collect();
         roots.join(", ")
     };
-    let inside = |path: &PathBuf| means.roots.iter().any(|root| path.starts_with(root));
+    let inside = |path: &PathBuf| means.roots.contain(path);
     // Without a limit, a host could have many more opened than it can use.
-    let count = request.datasets.len();
+    let count = request.datasets.len().max(request.named.len());
     if count > DATASETS_MAX {
         return Err(meetpoint_prepare::Error::TooManyDatasets { datasets: count }.into());
+    }
+    if means.is_remote {
+        return open_named(request, means);
     }
     let mut paths = Vec::with_capacity(count);
     for named in &request.datasets {
@@ -340,6 +383,35 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Re
                 content: content.display().to_string(),
                 roots: roots(),
             });
+        }
+    }
+    let own = dataset.manifest_sha256();
+    if own[..] != request.manifest_sha256[..] {
+        let (own, host) = (hex(&own), hex(&request.manifest_sha256));
+        return Err(Refusal::OtherDataset { own, host });
+    }
+    Ok(dataset)
+}
+
+/// Opens the datasets that a host of another machine names. No error tells a path.
+fn open_named(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
+    if !request.datasets.is_empty() || request.named.is_empty() {
+        return Err(Refusal::Unnamed);
+    }
+    let mut paths = Vec::with_capacity(request.named.len());
+    for named in &request.named {
+        let found = means.roots.dataset(&named.root, &named.manifest_sha256);
+        paths.push(found.ok_or_else(|| Refusal::NotServed {
+            root: named.root.chars().take(ROOT_CHARS_SHOWN).collect(),
+            sha256: hex(&named.manifest_sha256),
+            names: means.roots.names().collect::<Vec<_>>().join(", "),
+        })?);
+    }
+    let dataset = means.datasets.open(&paths)?;
+    let inside = |path: &PathBuf| means.roots.contain(path);
+    for content in dataset.content_roots() {
+        if std::fs::canonicalize(content).ok().filter(inside).is_none() {
+            return Err(Refusal::NamedContentOutsideRoots);
         }
     }
     let own = dataset.manifest_sha256();
@@ -448,6 +520,14 @@ fn check_geometry(request: &LoadRequest, payload: u64) -> Result<Geometry, Refus
         return Err(Refusal::SlotBytes { got, needed });
     }
     Ok(Geometry { kind: request.spool_kind(), slots, slot_bytes: got })
+}
+
+/// The root that a host names.
+fn root_shown(root: &str) -> String {
+    match root {
+        "" => "any root".to_owned(),
+        name => format!("root {name:?}"),
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,5 +1,7 @@
-//! The destination of ready batches: shared memory, or a file through a storage engine.
+//! The destination of ready batches: shared memory, a file through a storage engine, or messages to
+//! a host that shares neither.
 
+use crate::pieces::{GoOn, Outgoing, Pieces};
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_format::wire::SpoolKind;
 use meetpoint_storage::slow::{Direction, Figures, Meter, Pace, SlowEngine, Throttle};
@@ -10,6 +12,7 @@ use rustix::fs::{FileType, OFlags, SealFlags, fcntl_get_seals, fcntl_getfl, fsta
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
 
 /// Most slots of a spool.
 pub(crate) const SLOTS_MAX: u32 = 1 << 16;
@@ -52,12 +55,31 @@ pub(crate) struct Spool {
 enum Body {
     Memory { mapping: SharedMapping, throttle: Option<Throttle> },
     File { engine: Box<dyn Engine>, file: FileId, meter: Option<Meter>, patience: Pace },
+    Stream { pieces: Pieces, throttle: Option<Throttle> },
 }
 
-/// Called while waiting; `false` cancels what can be cancelled. It also gives signs of life.
-pub(crate) type GoOn<'a> = &'a mut dyn FnMut() -> bool;
-
 impl Spool {
+    /// A spool whose slots are the host's own memory.
+    pub(crate) fn stream(slot_bytes: u64, pace: Pace) -> Self {
+        let body = Body::Stream { pieces: Pieces::default(), throttle: throttle(pace) };
+        Self { slot_bytes, body, bytes_written: 0 }
+    }
+
+    /// Whether slots are sent.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.body, Body::Stream { .. })
+    }
+
+    /// Sends what was written of a slot since the last time, waiting while the connection is full;
+    /// `false` if `go_on` cancelled it or the host has disconnected. Without effect on slots that
+    /// the host shares.
+    pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {
+        match &mut self.body {
+            Body::Memory { .. } | Body::File { .. } => true,
+            Body::Stream { pieces, .. } => pieces.send(slot, to, go_on),
+        }
+    }
+
     /// Takes a spool that a host handed over, after checking that it is what the host says.
     pub(crate) fn open(
         fd: BorrowedFd<'_>,
@@ -81,8 +103,8 @@ impl Spool {
                 }
                 open_file(fd, pace, kind)?
             }
-            SpoolKind::Unspecified => {
-                let problem = "the kinds are memory and file";
+            SpoolKind::Unspecified | SpoolKind::Stream => {
+                let problem = "the kinds with a descriptor are memory and file";
                 return Err(SpoolError::Kind { said: "of no kind", problem });
             }
         };
@@ -132,6 +154,13 @@ impl Spool {
                 write_file(engine.as_mut(), *file, *patience, offset, buffer, bytes, go_on)?;
                 true
             }
+            Body::Stream { pieces, throttle } => {
+                let begun = throttle.as_mut().map(|throttle| (throttle.begin(), throttle));
+                pieces.add(offset % self.slot_bytes, &buffer.as_slice()[..bytes]);
+                begun.is_none_or(|(begun, throttle)| {
+                    throttle.finish(begun, Direction::Write, bytes as u64, go_on)
+                })
+            }
         };
         self.bytes_written += bytes as u64;
         Ok(whole)
@@ -145,7 +174,7 @@ impl Spool {
     /// What was achieved of the write bandwidth, where there is one.
     pub(crate) fn achieved(&self) -> Option<Figures> {
         match &self.body {
-            Body::Memory { throttle, .. } => {
+            Body::Memory { throttle, .. } | Body::Stream { throttle, .. } => {
                 throttle.as_ref().map(|throttle| throttle.achieved().write)
             }
             Body::File { meter, .. } => meter.as_ref().map(|meter| meter.achieved().write),
@@ -161,10 +190,13 @@ fn open_memory(fd: BorrowedFd<'_>, bytes: u64, pace: Pace) -> Result<Body, Spool
         return Err(SpoolError::NotSealed);
     }
     let mapping = SharedMapping::new(fd, bytes)?;
-    // Memory has no command latency.
+    Ok(Body::Memory { mapping, throttle: throttle(pace) })
+}
+
+/// Memory has no command latency.
+fn throttle(pace: Pace) -> Option<Throttle> {
     let pace = Pace { latency: Duration::ZERO, ..pace };
-    let throttle = pace.write_bytes_per_second.is_some().then(|| Throttle::new(pace));
-    Ok(Body::Memory { mapping, throttle })
+    pace.write_bytes_per_second.is_some().then(|| Throttle::new(pace))
 }
 
 fn open_file(fd: BorrowedFd<'_>, pace: Pace, kind: EngineKind) -> Result<Body, SpoolError> {

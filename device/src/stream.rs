@@ -3,10 +3,11 @@
 use crate::ServeOptions;
 use crate::meters::{Signs, Watch};
 use crate::owner::{Owner, Peer};
+use crate::pieces::Outgoing;
 use crate::queue::{Nonsense, Queue};
 use crate::session::Job;
 use crate::turns::Turns;
-use crate::worker::{self, Outgoing, Surroundings};
+use crate::worker::{self, Surroundings};
 use meetpoint_format::wire::{
     DeviceMessage, HostMessage, PROGRESS_INTERVAL_MS, Progress, device_message, host_message,
 };
@@ -19,6 +20,9 @@ use tonic::{Status, Streaming};
 
 /// Maximum messages that wait for the connection; the worker waits at this limit.
 const MESSAGES_MAX: usize = 256;
+
+/// The same where messages hold the contents of slots, up to 256 KiB each.
+const PIECES_MAX: usize = 8;
 
 /// How often the worker is polled: twice within the longest permitted silence.
 const LOOK_INTERVAL: Duration = Duration::from_millis(PROGRESS_INTERVAL_MS / 2);
@@ -40,7 +44,8 @@ pub(crate) fn start(
     (job, queue): (Job, Arc<Queue>),
     from_host: Streaming<HostMessage>,
 ) -> Result<mpsc::Receiver<Outgoing>, Status> {
-    let (messages, to_host) = mpsc::channel(MESSAGES_MAX);
+    let most = if job.spool.is_stream() { PIECES_MAX } else { MESSAGES_MAX };
+    let (messages, to_host) = mpsc::channel(most);
     let (ended, worker_ended) = oneshot::channel();
     let signs = Arc::new(Signs::default());
     let surroundings = Surroundings {

@@ -10,6 +10,7 @@ use crate::governor::Brake;
 use crate::memory::own_memory_bytes;
 use crate::meters::{Signs, Totals};
 use crate::owner::Cut;
+use crate::pieces::Outgoing;
 use crate::queue::{Assignment, Next, Queue, SlotGrant};
 use crate::session::Job;
 use crate::spool::SpoolError;
@@ -33,9 +34,6 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// Longest reason that is sent for a failed batch.
 const REASON_CHARS_MAX: usize = 2000;
-
-/// What the link carries to the host.
-pub(crate) type Outgoing = Result<DeviceMessage, Status>;
 
 /// Everything that the worker of one Run stream needs besides its job.
 pub(crate) struct Surroundings {
@@ -254,7 +252,9 @@ impl Worker {
         self.header.as_mut_slice()[..HEADER_BYTES].copy_from_slice(&header[..]);
         let written = if plan.tear { bytes / 2 } else { bytes };
         let done = self.write(at, slot, written);
+        // Sending takes a host's time, for which other hosts do not wait.
         drop(turn);
+        let done = done.and_then(|()| self.send_slot(at, slot));
         if done.is_err() {
             self.around.queue.give_back(slot);
         }
@@ -387,6 +387,17 @@ impl Worker {
         let whole = moved? && go_on() && brake.settle(&mut go_on) && go_on() && {
             waits.during(|| spool.write_header(slot, header, &mut go_on))?
         };
+        if whole { Ok(()) } else { Err(Lost::Void) }
+    }
+
+    /// Sends what was written, where the host shares no memory with the device.
+    fn send_slot(&mut self, at: Assignment, slot: u32) -> Result<(), Lost> {
+        let Self { job: Job { spool, waits, .. }, around, .. } = self;
+        let mut go_on = || {
+            around.signs.give();
+            !around.queue.is_void(at.fence)
+        };
+        let whole = waits.during(|| spool.send(slot, &around.messages, &mut go_on));
         if whole { Ok(()) } else { Err(Lost::Void) }
     }
 

@@ -39,10 +39,20 @@ pub enum Command {
         /// The socket path; `None` for a path that the user chooses.
         socket: Option<PathBuf>,
     },
+    /// Starts a device for hosts of a network.
+    ListenDevice {
+        /// Where it listens, as `tcp://HOST:PORT`.
+        address: String,
+    },
     /// Asks a device for its state.
     ProbeDevice {
         /// The socket path.
         socket: PathBuf,
+    },
+    /// Asks a device for its state over a network.
+    ProbeRemote {
+        /// Where it listens, as `tcp://HOST:PORT`.
+        address: String,
     },
     /// Stores the results of the first operations of a recipe.
     Prepare,
@@ -69,8 +79,8 @@ impl Command {
             Self::Convert => "convert the source",
             Self::Inspect => "see its labels",
             Self::Cat => "list its keys and labels",
-            Self::ServeDevice { .. } => "start a device",
-            Self::ProbeDevice { .. } => "query the device",
+            Self::ServeDevice { .. } | Self::ListenDevice { .. } => "start a device",
+            Self::ProbeDevice { .. } | Self::ProbeRemote { .. } => "query the device",
             Self::Prepare => "prepare the dataset again",
             Self::ProfileResults => "write a file of results",
             Self::Doctor => "see what this machine permits",
@@ -103,6 +113,10 @@ impl Command {
             Self::ProbeDevice { socket } => {
                 (format!("device probe --socket {}", socket.display()), None)
             }
+            Self::ListenDevice { address } => {
+                (format!("device serve --listen {address} --root NAME=FOLDER"), None)
+            }
+            Self::ProbeRemote { address } => (format!("device probe --device {address}"), None),
             Self::Prepare => ("prepare".to_owned(), Some("prepare()")),
             Self::ProfileResults => ("profile --csv FILE".to_owned(), None),
             Self::Doctor => ("doctor".to_owned(), None),

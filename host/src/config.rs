@@ -5,6 +5,7 @@ use crate::{Notify, StopHandle};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampler, Shuffled};
+use meetpoint_link::RemoteDevice;
 use meetpoint_prepare::cache::{CacheSettings, CacheSlot};
 use meetpoint_prepare::{CpuPreparers, DatasetPaths, OnError, PreparerFactory};
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
@@ -250,6 +251,8 @@ pub enum DeviceSource {
         /// Its socket.
         socket: PathBuf,
     },
+    /// A device on another machine.
+    Remote(Box<RemoteDevice>),
     /// A device that was started for several loaders, but was lost before it was ready.
     Lost {
         /// How it was lost.

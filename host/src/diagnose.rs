@@ -5,6 +5,7 @@ use crate::error::{ChoiceConflict, Error, ResumeConflict, ReuseConflict};
 use crate::events::EventKind;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_link::Endpoint;
 use meetpoint_storage::open_files_limit;
 
 impl Diagnose for Error {
@@ -40,6 +41,7 @@ impl Diagnose for Error {
             Self::DeviceTimeout { .. } => "device_timeout",
             Self::DeviceVersion { .. } => "device_version",
             Self::DeviceRefused { .. } => "device_refused",
+            Self::DeviceUntrusted { .. } => "device_untrusted",
             Self::TooFewParts { .. } => "too_few_parts",
             Self::Holders { .. } => "holders",
             Self::Batching(_) => "batching",
@@ -103,20 +105,36 @@ impl Diagnose for Error {
             Self::Panicked | Self::RankPanicked { .. } => "report it with the message".into(),
             Self::SocketFolder { .. } => "set XDG_RUNTIME_DIR to a writable folder".into(),
             Self::DeviceStart { .. } => "name a program that can be executed".into(),
-            Self::DeviceUnreachable { socket, .. } => {
+            Self::DeviceUnreachable { endpoint: Endpoint::Socket(socket), .. } => {
                 let socket = Some(socket.clone());
                 Remedy::run(Command::ServeDevice { socket }).or("correct the path of the socket")
             }
+            Self::DeviceUnreachable { endpoint: Endpoint::Tcp(address), .. } => {
+                let address = address.to_string();
+                Remedy::run(Command::ListenDevice { address }).or("correct the address")
+            }
             Self::NotASocket { .. } => "correct the path of the socket".into(),
-            Self::NotADevice { .. } => Remedy::run(Command::ServeDevice { socket: None })
-                .or("correct the path of the socket")
-                .or("try again when its other hosts have ended"),
-            Self::DeviceTimeout { socket, .. } => {
-                let socket = socket.clone();
-                Remedy::run(Command::ProbeDevice { socket }).or("restart the device")
+            Self::NotADevice { endpoint: Endpoint::Tcp(_), .. } => {
+                Remedy::advice("correct the address")
+                    .or("give the certificates with which the device was started")
+                    .or("try again when its other hosts have ended")
+            }
+            Self::NotADevice { endpoint: Endpoint::Socket(_), .. } => {
+                Remedy::run(Command::ServeDevice { socket: None })
+                    .or("correct the path of the socket")
+                    .or("try again when its other hosts have ended")
+            }
+            Self::DeviceTimeout { endpoint, .. } => {
+                let probe = match endpoint {
+                    Endpoint::Socket(socket) => Command::ProbeDevice { socket: socket.clone() },
+                    Endpoint::Tcp(address) => Command::ProbeRemote { address: address.to_string() },
+                };
+                Remedy::run(probe).or("restart the device")
             }
             Self::DeviceVersion { .. } => "run the same version of Meetpoint at both ends".into(),
-            Self::DeviceRefused { remedy, .. } => return remedy.clone(),
+            Self::DeviceRefused { remedy, .. } | Self::DeviceUntrusted { remedy, .. } => {
+                return remedy.clone();
+            }
             Self::TooFewParts { parts, .. } => Remedy::run(Command::PackSmallerParts)
                 .or(format!("use {parts} devices or fewer"))
                 .or_set(Setting::Shared, Change::On),

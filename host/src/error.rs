@@ -6,6 +6,7 @@ use meetpoint_diagnose::Remedy;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::show_bytes;
+use meetpoint_link::Endpoint;
 use meetpoint_scheduler::StrategyName;
 use meetpoint_storage::MemoryLimit;
 use std::fmt;
@@ -26,8 +27,8 @@ pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
 pub enum DeviceName {
     /// A process that this program starts.
     Program(PathBuf),
-    /// A process that listens on a socket.
-    Socket(PathBuf),
+    /// One that somebody else started, by where it listens.
+    At(Endpoint),
     /// The device that several ranks of this process share.
     Shared,
     /// A device that another rank of this process has lost.
@@ -38,7 +39,7 @@ impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program(program) => write!(f, "device program {}", program.display()),
-            Self::Socket(socket) => write!(f, "the device at {}", socket.display()),
+            Self::At(endpoint) => write!(f, "the device at {endpoint}"),
             Self::Shared => f.write_str("the shared device"),
             Self::OfRank => f.write_str("the device"),
         }
@@ -300,11 +301,11 @@ pub enum Error {
         /// The cause.
         why: String,
     },
-    /// No process answers at the socket.
-    #[error("no device answers at {}: {problem}", socket.display())]
+    /// No process answers at the address.
+    #[error("no device answers at {endpoint}: {problem}")]
     DeviceUnreachable {
-        /// Socket.
-        socket: PathBuf,
+        /// Its address.
+        endpoint: Endpoint,
         /// The cause.
         problem: String,
     },
@@ -318,20 +319,20 @@ pub enum Error {
     },
     /// The listening process does not answer as a device does.
     #[error(
-        "the process that listens at {} is not a device, hangs or accepts no more hosts: \
-         {problem}", socket.display()
+        "the process that listens at {endpoint} is not a device, hangs or accepts no more hosts: \
+         {problem}"
     )]
     NotADevice {
-        /// Socket.
-        socket: PathBuf,
+        /// Its address.
+        endpoint: Endpoint,
         /// The cause.
         problem: String,
     },
     /// The device took too long.
-    #[error("the device at {} did not finish `{step}` within {limit:?}", socket.display())]
+    #[error("the device at {endpoint} did not finish `{step}` within {limit:?}")]
     DeviceTimeout {
-        /// Socket.
-        socket: PathBuf,
+        /// Its address.
+        endpoint: Endpoint,
         /// The request.
         step: &'static str,
         /// The time waited.
@@ -339,12 +340,12 @@ pub enum Error {
     },
     /// Another version of the protocol.
     #[error(
-        "the device at {} speaks protocol version {got} (program {program_version}), this program \
-         version {expected}", socket.display()
+        "the device at {endpoint} speaks protocol version {got} (program {program_version}), this \
+         program version {expected}"
     )]
     DeviceVersion {
-        /// Socket.
-        socket: PathBuf,
+        /// Where.
+        endpoint: Endpoint,
         /// The device's.
         got: u32,
         /// This program's.
@@ -353,15 +354,25 @@ pub enum Error {
         program_version: String,
     },
     /// The device refused the request.
-    #[error("the device at {} refused `{step}`: {reason}", socket.display())]
+    #[error("the device at {endpoint} refused `{step}`: {reason}")]
     DeviceRefused {
-        /// Socket.
-        socket: PathBuf,
+        /// Its address.
+        endpoint: Endpoint,
         /// The request.
         step: &'static str,
         /// The message.
         reason: String,
         /// The remedy that the device returned.
+        remedy: Option<Remedy>,
+    },
+    /// The ends of a network connection do not trust each other.
+    #[error("no connection to the device at {endpoint}: {problem}")]
+    DeviceUntrusted {
+        /// Its address.
+        endpoint: Endpoint,
+        /// The cause.
+        problem: String,
+        /// The remedy.
         remedy: Option<Remedy>,
     },
     /// Fewer parts than devices, each of which needs at least one.

@@ -46,7 +46,9 @@ pub use device_link::SharedDevice;
 pub use error::{ChoiceConflict, DeviceName, Error, ResumeConflict, ReuseConflict};
 pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile};
 pub use loader::{Epoch, Loader};
-pub use meetpoint_link::{DeviceInfo, Emulation, ServeCommand, Targets};
+pub use meetpoint_link::{
+    DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,
+};
 pub use meetpoint_prepare::{Action, Damage, Judge, MemoryKind, OnError, Replacement};
 pub use meetpoint_scheduler::{StrategyName, StrategyOptions};
 pub use notice::Notice;

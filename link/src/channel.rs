@@ -1,15 +1,31 @@
-//! A connection to a device.
+//! A connection to a device: over a Unix socket, or over a network.
 
+use crate::tls::{Connector, Duplex, TlsError};
+use crate::{Endpoint, RemoteDevice, Token, TokenError};
 use hyper_util::rt::TokioIo;
+use meetpoint_diagnose::Remedy;
+use meetpoint_format::wire::NETWORK_GREETING;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
-use tokio::net::UnixStream;
-use tonic::transport::{Channel, Endpoint};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tonic::service::Interceptor;
+use tonic::transport::{Channel, Endpoint as Transport};
+use tonic::{Request, Status};
 
 /// The error of a connection that failed before any answer.
 pub const HUNG_UP: &str =
     "it ended the connection: it accepts no more hosts, or does not speak the device link protocol";
+
+/// Bytes that a device may send over a network before they are read.
+const WINDOW_BYTES: u32 = 4 << 20;
+
+/// Interval and timeout of keep-alive pings over a network: a device that does not answer for
+/// longer, whatever it has to do, is lost.
+const KEEPALIVE: Duration = Duration::from_secs(10);
 
 /// A connection that failed.
 #[derive(Debug, thiserror::Error)]
@@ -32,21 +48,187 @@ pub enum ConnectError {
     /// The listening process does not speak HTTP/2.
     #[error("{HUNG_UP}")]
     HungUp,
+    /// The name of the host has no address.
+    #[error("the name {host} has no address: {source}")]
+    Name {
+        /// Name.
+        host: String,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A connection that is not encrypted, to another machine.
+    #[error("{address} is not on this machine, and the connection would not be encrypted")]
+    Cleartext {
+        /// Address of the name.
+        address: SocketAddr,
+    },
+    /// The listening process does not greet as a device does.
+    #[error("it does not greet as a device: it speaks something else, or only TLS")]
+    NoGreeting,
+    /// The ends do not trust each other.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The token does not read.
+    #[error(transparent)]
+    Token(#[from] TokenError),
 }
 
-/// Connects to a device's socket. The channel has this one connection and never reconnects. The
-/// caller bounds the time.
-pub async fn connect(socket: &Path) -> Result<Channel, ConnectError> {
-    let stream = UnixStream::connect(socket).await.map_err(|error| not_connected(socket, error))?;
+impl ConnectError {
+    /// What helps, for the errors of connections over a network.
+    pub fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::NotASocket { .. }
+            | Self::Missing
+            | Self::Refused
+            | Self::Failed(_)
+            | Self::HungUp => return None,
+            Self::Name { .. } => "correct the name of the host".into(),
+            Self::Cleartext { .. } => {
+                Remedy::advice("give certificates (`meetpoint device keys` makes them)")
+                    .or("connect to 127.0.0.1 or ::1")
+            }
+            Self::NoGreeting => Remedy::advice("correct the address")
+                .or("give the certificates with which the device was started"),
+            Self::Tls(error) => error.remedy(),
+            Self::Token(_) => TokenError::REMEDY.into(),
+        })
+    }
+}
+
+/// The device that a host connects to, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// On this machine.
+    Socket(PathBuf),
+    /// Over a network.
+    Remote(Box<RemoteDevice>),
+}
+
+impl<P: AsRef<Path> + ?Sized> From<&P> for Target {
+    fn from(socket: &P) -> Self {
+        Self::Socket(socket.as_ref().to_path_buf())
+    }
+}
+
+impl Target {
+    /// Where it listens.
+    pub fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Socket(path) => Endpoint::Socket(path.clone()),
+            Self::Remote(device) => Endpoint::Tcp(device.address.clone()),
+        }
+    }
+
+    /// The token that its calls carry, read from its file.
+    pub fn token(&self) -> Result<AddToken, TokenError> {
+        let file = match self {
+            Self::Socket(_) => None,
+            Self::Remote(device) => device.token_file.as_deref(),
+        };
+        Ok(AddToken(file.map(Token::read).transpose()?))
+    }
+}
+
+/// Adds the token of a device to every call.
+#[derive(Debug, Clone)]
+pub struct AddToken(Option<Token>);
+
+impl Interceptor for AddToken {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(token) = &self.0 {
+            let (key, value) = token.metadata();
+            request.metadata_mut().insert(key, value);
+        }
+        Ok(request)
+    }
+}
+
+/// Connects to a device. The channel has this one connection and never reconnects. The caller
+/// bounds the time.
+pub async fn connect(target: &Target) -> Result<Channel, ConnectError> {
+    match target {
+        Target::Socket(socket) => {
+            let stream = UnixStream::connect(socket).await;
+            let stream = stream.map_err(|error| not_connected(socket, error))?;
+            let transport = Transport::from_static("http://device.invalid");
+            channel(transport, Box::new(stream)).await
+        }
+        Target::Remote(device) => {
+            let stream = dial(device).await?;
+            let transport = Transport::from_static("http://device.invalid")
+                .initial_stream_window_size(WINDOW_BYTES)
+                .initial_connection_window_size(WINDOW_BYTES)
+                .http2_keep_alive_interval(KEEPALIVE)
+                .keep_alive_timeout(KEEPALIVE)
+                .keep_alive_while_idle(true);
+            channel(transport, stream).await
+        }
+    }
+}
+
+/// Speaks HTTP/2 over a stream.
+async fn channel(transport: Transport, stream: Box<dyn Duplex>) -> Result<Channel, ConnectError> {
     let mut stream = Some(stream);
     // The address is never looked at: the connector returns the stream, once.
-    Endpoint::from_static("http://device.invalid")
+    transport
         .connect_with_connector(tower::service_fn(move |_| {
             let taken = stream.take().map(TokioIo::new);
             async move { taken.ok_or_else(|| std::io::Error::from(ErrorKind::NotConnected)) }
         }))
         .await
         .map_err(|_| ConnectError::HungUp)
+}
+
+/// Connects over a network, up to the device's greeting.
+async fn dial(device: &RemoteDevice) -> Result<Box<dyn Duplex>, ConnectError> {
+    // Files that are wrong are reported before anything is sent.
+    let open = |files| Connector::open(files, device.certificate_name());
+    let tls = device.tls.clone().map(open).transpose()?;
+    let stream = reach(device, tls.is_some()).await?;
+    stream.set_nodelay(true).map_err(ConnectError::Failed)?;
+    let mut stream: Box<dyn Duplex> = match &tls {
+        Some(tls) => tls.connect(stream).await?,
+        None => Box::new(stream),
+    };
+    let greeted = async {
+        stream.write_all(&NETWORK_GREETING).await?;
+        stream.flush().await
+    };
+    greeted.await.map_err(ConnectError::Failed)?;
+    let mut greeting = [0; NETWORK_GREETING.len()];
+    let hung_up = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
+    match (stream.read_exact(&mut greeting).await, &tls) {
+        (Ok(_), _) if greeting == NETWORK_GREETING => Ok(stream),
+        (Ok(_), _) => Err(ConnectError::NoGreeting),
+        // Only now a device says that it does not accept this end's certificate.
+        (Err(error), Some(tls)) if !hung_up.contains(&error.kind()) => {
+            Err(tls.explain(error).into())
+        }
+        (Err(error), None) if hung_up.contains(&error.kind()) => Err(ConnectError::NoGreeting),
+        (Err(_), Some(_)) => Err(ConnectError::HungUp),
+        (Err(error), None) => Err(ConnectError::Failed(error)),
+    }
+}
+
+/// Connects to the first address of the device's name that answers.
+async fn reach(device: &RemoteDevice, is_encrypted: bool) -> Result<TcpStream, ConnectError> {
+    let name = &device.address.host;
+    let unknown = |source| ConnectError::Name { host: name.clone(), source };
+    let found = lookup_host((&name[..], device.address.port)).await.map_err(unknown)?;
+    let mut last = unknown(ErrorKind::NotFound.into());
+    for address in found {
+        if !is_encrypted && !address.ip().is_loopback() {
+            return Err(ConnectError::Cleartext { address });
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                last = ConnectError::Refused;
+            }
+            Err(error) => last = ConnectError::Failed(error),
+        }
+    }
+    Err(last)
 }
 
 fn not_connected(socket: &Path, error: std::io::Error) -> ConnectError {

@@ -14,7 +14,7 @@ pub struct DeviceInfo {
     pub program_version: String,
     /// Process id.
     pub process_id: u32,
-    /// Folders whose datasets it serves.
+    /// Folders whose datasets it serves; over a network, their names.
     pub roots: Vec<PathBuf>,
     /// Its speed limits; `None` for a device that is not slowed down.
     pub emulation: Option<Targets>,
@@ -24,8 +24,10 @@ pub struct DeviceInfo {
     pub storage_note: String,
     /// Process id of the host that it has served longest; `None` while it serves none.
     pub works_for: Option<u32>,
-    /// Process ids of all hosts that it works for.
+    /// Process ids of all hosts of this machine that it works for.
     pub hosts: Vec<u32>,
+    /// Hosts of other machines that it serves, by certificate and address.
+    pub remote_hosts: Vec<String>,
     /// Maximum number of hosts that it serves at once.
     pub hosts_max: u32,
 }
@@ -42,6 +44,7 @@ impl From<DescribeReply> for DeviceInfo {
             storage_note: reply.storage_note,
             works_for: reply.works_for,
             hosts: reply.hosts,
+            remote_hosts: reply.remote_hosts,
             hosts_max: reply.hosts_max,
         }
     }
@@ -60,6 +63,7 @@ impl From<DeviceInfo> for DescribeReply {
             storage_note: info.storage_note,
             works_for: info.works_for,
             hosts: info.hosts,
+            remote_hosts: info.remote_hosts,
             hosts_max: info.hosts_max,
         }
     }

@@ -2,9 +2,12 @@
 //! a spool. The messages themselves are in `format`.
 //!
 //! In reading order: `emulation` (speed limits of a device), `fault` (injected faults), `command`
-//! (the arguments that start such a device), `channel` (a connection), `info` (the description of a
-//! device), `refusal` (why a device refuses a call), `fd_channel` (the spool's file descriptor).
+//! (the arguments that start such a device), `address` (where it listens), `remote` (a device on
+//! another machine), [`tls`] and `token` (authentication of both ends), `channel` (a connection),
+//! `info` (the description of a device), `refusal` (why a device refuses a call), `fd_channel` (the
+//! spool's file descriptor).
 
+mod address;
 mod channel;
 mod command;
 mod emulation;
@@ -12,9 +15,15 @@ mod fault;
 pub mod fd_channel;
 mod info;
 pub mod refusal;
+mod remote;
+pub mod tls;
+mod token;
 
-pub use channel::{ConnectError, HUNG_UP, connect};
+pub use address::{AddressSyntax, Endpoint, TcpAddress};
+pub use channel::{AddToken, ConnectError, HUNG_UP, Target, connect};
 pub use command::ServeCommand;
 pub use emulation::{CPU_RATIO_MIN, Emulation, LATENCY_NS_MAX, Setting, SettingError, Targets};
 pub use fault::{Fault, FaultSyntax};
 pub use info::DeviceInfo;
+pub use remote::{KEYS_VARIABLE, RemoteDevice, TOKEN_VARIABLE};
+pub use token::{TOKEN_CHARS_MIN, Token, TokenError};

@@ -144,6 +144,11 @@ impl Dataset {
         }
     }
 
+    /// SHA-256 of the `dataset.json` of each folder.
+    pub fn manifests_sha256(&self) -> impl Iterator<Item = [u8; 32]> {
+        self.members.iter().map(Member::manifest_sha256)
+    }
+
     /// Whether every `dataset.json` is unchanged since it was opened.
     pub fn is_unchanged(&self) -> bool {
         self.members.iter().all(Member::is_unchanged)

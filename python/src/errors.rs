@@ -36,6 +36,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         | HostError::DeviceTimeout { .. }
         | HostError::DeviceVersion { .. }
         | HostError::DeviceRefused { .. }
+        | HostError::DeviceUntrusted { .. }
         | HostError::OfDevice { .. } => plain(py, "DeviceError", said),
         HostError::EmptyDataset { dataset } | HostError::TooFewParts { dataset, .. } => {
             raise(py, "DatasetError", said, at(dataset))

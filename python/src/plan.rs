@@ -36,6 +36,18 @@ pub(crate) fn read_plan(
             DeviceKind::Connect { socket } => {
                 serde_json::json!({ "socket": socket.display().to_string() })
             }
+            DeviceKind::Remote(device) => {
+                serde_json::json!({
+                    "address": device.address.to_string(),
+                    "ca": device.tls.as_ref().map(|files| &files.ca),
+                    "cert": device.tls.as_ref().map(|files| &files.cert),
+                    "key": device.tls.as_ref().map(|files| &files.key),
+                    "crl": device.tls.as_ref().and_then(|files| files.crl.as_ref()),
+                    "server_name": device.server_name,
+                    "token_file": device.token_file,
+                    "root": device.root,
+                })
+            }
             DeviceKind::Emulated(command) => {
                 let targets = &command.emulation.targets;
                 serde_json::json!({

@@ -44,6 +44,11 @@ pub enum Processor {
         /// Its socket.
         socket: PathBuf,
     },
+    /// A device on another machine.
+    Remote {
+        /// Where it listens, as `tcp://HOST:PORT`.
+        address: String,
+    },
     /// A process of this machine, slowed down; limits that are not set are `None`.
     Emulated {
         /// Share of one core.
@@ -133,6 +138,7 @@ impl fmt::Display for Processor {
         let rate = |bytes: u64| units::rate(bytes as f64);
         let (cpu_ratio, reads, writes, latency, core, shared, faults) = match self {
             Self::Connected { socket } => return write!(f, "at {}", socket.display()),
+            Self::Remote { address } => return write!(f, "at {address}"),
             Self::Emulated {
                 cpu_ratio,
                 read_bytes_per_second,

@@ -11,6 +11,8 @@ fn generated_rs_is_made_from_the_proto() {
         protox::compile([proto.join("device.proto")], [&proto]).expect("device.proto compiles");
     tonic_prost_build::configure()
         .out_dir(out.path())
+        // Received without a copy.
+        .bytes(".meetpoint.device.v1.SlotData.data")
         .compile_fds(descriptors)
         .expect("code is generated");
     let made =

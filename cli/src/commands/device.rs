@@ -1,12 +1,17 @@
-//! `meetpoint device`: the storage-side process, and asking one what it is.
+//! `meetpoint device`: the storage-side process, asking one what it is, and its certificates.
 
+use super::keys;
 use crate::surface::failure;
+use crate::surface::remote::RemoteArguments;
 use crate::surface::{Output, Stop, output, units};
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use meetpoint_device::{Ready, ServeOptions, ServeSummary};
-use meetpoint_link::{DeviceInfo, Emulation, Fault, Targets};
+use meetpoint_device::{Listen, Ready, Root, ServeOptions, ServeSummary};
+use meetpoint_host::DeviceKind;
+use meetpoint_link::tls::TlsFiles;
+use meetpoint_link::{DeviceInfo, Emulation, Fault, Target, Targets, TcpAddress};
 use meetpoint_storage::EngineKind;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +26,7 @@ pub(crate) struct Arguments {
 enum Command {
     Serve(Box<Serve>),
     Probe(Probe),
+    Keys(keys::Arguments),
 }
 
 /// Serve datasets as a device: prepare batches near the data for hosts that connect.
@@ -33,14 +39,37 @@ enum Command {
 #[command(after_help = "Examples:
   meetpoint device serve --socket /run/user/1000/csd.sock --root photos.set --cpu-ratio 0.3
   meetpoint device serve --socket s --root photos.set --read-bandwidth 500MB/s --latency 100us
-  meetpoint device serve --socket s --root photos.set --fault stall@3:2s")]
+  meetpoint device serve --socket s --root photos.set --fault stall@3:2s
+  meetpoint device serve --listen tcp://10.0.0.7:7000 --root photos=/data/photos.set \\
+      --ca ca.pem --cert server.pem --key server.key")]
 struct Serve {
     /// Unix socket to listen on; created with mode 0600, removed at the end.
-    #[arg(long, value_name = "PATH")]
-    socket: PathBuf,
-    /// Folder whose datasets may be served; may be given several times.
-    #[arg(long = "root", required = true, value_name = "FOLDER")]
-    roots: Vec<PathBuf>,
+    #[arg(long, value_name = "PATH", required_unless_present = "listen")]
+    socket: Option<PathBuf>,
+    /// Address to listen on instead, for hosts of a network: tcp://HOST:PORT. Needs certificates,
+    /// or on the loopback interface a token.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "socket", help_heading = "Network")]
+    listen: Option<TcpAddress>,
+    /// Certificate of the authority that signs those of hosts, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
+    ca: Option<PathBuf>,
+    /// Certificate of this device, in PEM. All files are read again once they change.
+    #[arg(long, value_name = "FILE", requires_all = ["key", "ca", "listen"],
+          help_heading = "Network")]
+    cert: Option<PathBuf>,
+    /// Its private key, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
+    key: Option<PathBuf>,
+    /// Revoked certificates, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
+    crl: Option<PathBuf>,
+    /// File with a token that every host must send: at least 16 printable characters.
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    token_file: Option<PathBuf>,
+    /// Folder whose datasets may be served; may be given several times. With --listen it has a
+    /// name, by which hosts find it: NAME=FOLDER.
+    #[arg(long = "root", required = true, value_name = "[NAME=]FOLDER")]
+    roots: Vec<OsString>,
     /// Share of a core's time that the device may use, above 0 and at most 1.
     #[arg(long, value_name = "RATIO", help_heading = "Emulation")]
     cpu_ratio: Option<f64>,
@@ -91,11 +120,36 @@ struct Serve {
 
 /// Print what a device reports about itself.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: meetpoint device probe --socket /run/user/1000/csd.sock")]
+#[command(after_help = "Examples:
+  meetpoint device probe --socket /run/user/1000/csd.sock
+  meetpoint device probe --device tcp://10.0.0.7:7000 --device-keys keys")]
 struct Probe {
     /// Unix socket of the device.
-    #[arg(long, value_name = "PATH")]
-    socket: PathBuf,
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "devices",
+        conflicts_with = "devices"
+    )]
+    socket: Option<PathBuf>,
+    #[command(flatten)]
+    remote: RemoteArguments,
+}
+
+impl Probe {
+    fn target(self) -> anyhow::Result<Target> {
+        if let Some(socket) = self.socket {
+            return Ok(Target::Socket(socket));
+        }
+        let [device] = <[DeviceKind; 1]>::try_from(self.remote.devices()).map_err(|_| {
+            crate::surface::fault::Fault::usage("--device names several", "name one device")
+        })?;
+        match device {
+            DeviceKind::Connect { socket } => Ok(Target::Socket(socket)),
+            DeviceKind::Remote(device) => Ok(Target::Remote(device)),
+            DeviceKind::Emulated(_) => unreachable!("an address names a running device"),
+        }
+    }
 }
 
 /// Takes the names of storage engines.
@@ -110,28 +164,55 @@ fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
 pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
     match arguments.command {
         Command::Serve(serve) => serve_device(*serve, output),
-        Command::Probe(Probe { socket }) => {
-            let info = meetpoint_device::probe(&socket)?;
-            let state = match info.hosts[..] {
-                [] => "free".to_owned(),
-                [host] if info.hosts_max == 1 => {
-                    format!("busy: works for the host with process id {host}")
-                }
-                _ => format!(
-                    "works for {} of {} hosts, process ids {}",
-                    info.hosts.len(),
-                    info.hosts_max,
-                    info.hosts.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-                ),
-            };
-            output.result(&info, || format!("{}{state}", describe(&info)))
+        Command::Keys(arguments) => keys::run(&arguments, output),
+        Command::Probe(probe) => {
+            let info = meetpoint_device::probe(probe.target()?)?;
+            output.result(&info, || format!("{}{}", describe(&info), state(&info)))
+        }
+    }
+}
+
+/// For whom a device works.
+fn state(info: &DeviceInfo) -> String {
+    match (&info.hosts[..], &info.remote_hosts[..]) {
+        ([], []) => "free".to_owned(),
+        ([host], []) if info.hosts_max == 1 => {
+            format!("busy: works for the host with process id {host}")
+        }
+        ([], [host]) if info.hosts_max == 1 => format!("busy: works for the host {host}"),
+        (hosts, []) => format!(
+            "works for {} of {} hosts, process ids {}",
+            hosts.len(),
+            info.hosts_max,
+            hosts.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+        ),
+        (_, remote) => {
+            format!("works for {} of {} hosts, {}", remote.len(), info.hosts_max, remote.join(", "))
         }
     }
 }
 
 fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
+    let files = (arguments.ca, arguments.cert, arguments.key);
+    let listen = match (arguments.listen, arguments.socket) {
+        (Some(address), _) => {
+            let tls = match files {
+                (Some(ca), Some(cert), Some(key)) => {
+                    Some(TlsFiles { ca, cert, key, crl: arguments.crl })
+                }
+                // The parser takes all of them or none.
+                _ => None,
+            };
+            Listen::Tcp { address, tls }
+        }
+        (None, socket) => Listen::Socket(socket.expect("the parser asks for it")),
+    };
     let options = ServeOptions {
+        listen,
+        token_file: arguments.token_file,
+        roots: arguments.roots.iter().map(|root| Root::parse(root)).collect(),
+        report: output::notice,
         emulation: Emulation {
             targets: Targets {
                 cpu_ratio: arguments.cpu_ratio,
@@ -151,11 +232,11 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         once: arguments.once,
         parent: arguments.parent,
         idle_timeout: arguments.idle_timeout,
-        ..ServeOptions::new(arguments.socket, arguments.roots)
+        ..ServeOptions::new("", Vec::new())
     };
     let ready = |ready: &Ready| {
         ready.notices.iter().for_each(|text| output::notice(text));
-        let line = format!("listening on {}\n{}", ready.socket.display(), describe(&ready.device));
+        let line = format!("listening on {}\n{}", ready.endpoint, describe(&ready.device));
         output.line(line.trim_end());
     };
     let served = meetpoint_device::serve(options, ready, stop.flag());

@@ -10,6 +10,7 @@ mod device;
 mod doctor;
 mod index;
 mod inspect;
+mod keys;
 pub(crate) mod pack;
 mod plan;
 mod prepare;

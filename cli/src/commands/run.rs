@@ -3,6 +3,7 @@
 use crate::runner::replay::Recorded;
 use crate::runner::{self, RunPlan};
 use crate::surface::fault::Fault;
+use crate::surface::remote::RemoteArguments;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, units};
 use anyhow::Context;
@@ -32,6 +33,7 @@ use std::sync::Arc;
   meetpoint run job.toml --strategy host-only,auto
   meetpoint run job.toml --dataset cats.set --dataset dogs.set --weights 2,1
   meetpoint run job.toml --recipe deit@1 --set num_classes=10
+  meetpoint run job.toml --device tcp://csd.local:7000 --device-keys keys
   meetpoint run job.toml --replay out/report.json --strategy mte-feedback")]
 pub(crate) struct Arguments {
     /// The job, a TOML file.
@@ -90,6 +92,8 @@ pub(crate) struct Arguments {
     /// class_balanced, repeated or aspect_ratio. Set samplers that need options in the job.
     #[arg(long, value_name = "NAME")]
     sampler: Option<String>,
+    #[command(flatten)]
+    remote: RemoteArguments,
     /// Do not prepare every sample again for comparison.
     #[arg(long)]
     no_verify: bool,
@@ -161,6 +165,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     if let Some(name) = &arguments.sampler {
         job.replace_sampler(sampler(name)?);
+    }
+    let devices = arguments.remote.devices();
+    if !devices.is_empty() {
+        job.replace_devices(devices);
     }
     let recorded = match &arguments.replay {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),

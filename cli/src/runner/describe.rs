@@ -68,6 +68,9 @@ fn hex(bytes: &[u8]) -> String {
 fn device(device: &DeviceJob) -> report::DeviceSetup {
     let processor = match &device.kind {
         DeviceKind::Connect { socket } => report::Processor::Connected { socket: socket.clone() },
+        DeviceKind::Remote(device) => {
+            report::Processor::Remote { address: device.address.to_string() }
+        }
         DeviceKind::Emulated(command) => emulated(command),
     };
     report::DeviceSetup { processor, parts: device.parts.clone() }

@@ -43,6 +43,7 @@ pub(super) fn sources(
     let source = |device: &DeviceJob| {
         Ok(match &device.kind {
             DeviceKind::Connect { socket } => DeviceSource::Connect { socket: socket.clone() },
+            DeviceKind::Remote(device) => DeviceSource::Remote(device.clone()),
             DeviceKind::Emulated(command) => {
                 let OwnCommand { program, arguments: mut line } = OwnCommand::current()?;
                 let command = ServeCommand { engine: Some(engine.as_str()), ..command.clone() };

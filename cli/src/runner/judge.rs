@@ -80,7 +80,7 @@ fn decided(measured: &Measured, stats: &EpochStats) -> AnyStrategy {
 fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<Form> {
     let has_faults = job.devices.iter().any(|device| match &device.kind {
         DeviceKind::Emulated(knobs) => !knobs.faults.is_empty(),
-        DeviceKind::Connect { .. } => false,
+        DeviceKind::Connect { .. } | DeviceKind::Remote(_) => false,
     });
     match stats.devices.is_empty() {
         _ if job.ranks > 1 => Some(Form::SharedDevices),

@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn a_remedy_is_spelled_with_options_and_not_repeated_in_the_message() {
-        let socket = Path::new("/run/d.sock").to_path_buf();
+        let endpoint = meetpoint_link::Endpoint::Socket("/run/d.sock".into());
         let problem = "no device is listening there".to_owned();
-        let error = meetpoint_host::Error::DeviceUnreachable { socket, problem };
+        let error = meetpoint_host::Error::DeviceUnreachable { endpoint, problem };
         let document = as_json(&anyhow::Error::from(error).context("strategy mte failed"));
         assert_eq!(document["cause"], "device_unreachable");
         assert_eq!(document["steps"][0]["command"], "serve_device");

@@ -1,7 +1,7 @@
 //! How the program meets its user: what it prints, how it fails, how it is stopped.
 //!
 //! In reading order: [`output`] (standard output), [`failure`] (errors and exit codes),
-//! [`stop`] (signals), [`limits`] (of the system), [`progress`] (bars on a terminal), [`units`]
+//! [`remote`] (options of running devices), [`stop`] (signals), [`limits`] (of the system), [`progress`] (bars on a terminal), [`units`]
 //! (quantities as people write them), [`choice`] (values by name).
 
 pub(crate) mod chart_files;
@@ -11,6 +11,7 @@ pub(crate) mod fault;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod progress;
+pub(crate) mod remote;
 pub(crate) mod report_files;
 pub(crate) mod stop;
 pub(crate) mod transfer;

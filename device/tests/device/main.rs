@@ -5,6 +5,7 @@
 mod columns;
 mod faults;
 mod garbage;
+mod network;
 mod reference;
 mod refusals;
 mod running;

@@ -13,7 +13,7 @@ use meetpoint_format::wire;
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::{
     DeviceMessage, Failed, FdOffer, HostMessage, LoadPart, LoadReply, LoadRequest, Meters,
-    PROTOCOL_VERSION, Progress, Published, SpoolKind, StartEpoch, Work, device_message,
+    PROTOCOL_VERSION, Progress, Published, SlotData, SpoolKind, StartEpoch, Work, device_message,
     host_message,
 };
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -34,8 +34,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Status, Streaming};
+use tonic::{Request, Status, Streaming};
 
 /// Longest wait for anything in a test; only a defect takes so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -162,7 +164,7 @@ impl Device {
     }
 
     pub(crate) fn socket(&self) -> &Path {
-        &self.ready.socket
+        self.ready.endpoint.socket().expect("it listens on a Unix socket")
     }
 
     /// Tells it to end and waits for it.
@@ -261,9 +263,12 @@ pub(crate) fn talk<T>(conversation: impl Future<Output = T>) -> T {
 }
 
 /// A host's connection.
-pub(crate) struct Host {
-    pub(crate) client: DeviceClient<Channel>,
+pub(crate) struct Host<I = NoToken> {
+    pub(crate) client: DeviceClient<InterceptedService<Channel, I>>,
 }
+
+/// Adds nothing to a call.
+pub(crate) type NoToken = fn(Request<()>) -> Result<Request<()>, Status>;
 
 impl Host {
     pub(crate) async fn connect(socket: &Path) -> Self {
@@ -274,9 +279,11 @@ impl Host {
         });
         let endpoint = Endpoint::from_static("http://device.invalid");
         let channel = endpoint.connect_with_connector(connector).await.unwrap();
-        Self { client: DeviceClient::new(channel) }
+        Self { client: DeviceClient::with_interceptor(channel, Ok as NoToken) }
     }
+}
 
+impl<I: Interceptor> Host<I> {
     /// Offers a spool and loads a job for it.
     pub(crate) async fn load(
         &mut self,
@@ -296,7 +303,7 @@ impl Host {
     pub(crate) async fn run(&mut self) -> Result<Link, Status> {
         let (say, messages) = mpsc::channel(64);
         let receiver = self.client.run(ReceiverStream::new(messages)).await?.into_inner();
-        Ok(Link { say, receiver, progress: Vec::new(), meters: None })
+        Ok(Link { say, receiver, progress: Vec::new(), meters: None, data: Vec::new() })
     }
 }
 
@@ -331,6 +338,7 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
         spool_kind: spool.kind.into(),
         columns: ["image", "label"].map(str::to_owned).to_vec(),
         sampler: Some(wire::Sampler::of(&Shuffled.into(), checksum)),
+        named: Vec::new(),
     }
 }
 
@@ -350,6 +358,8 @@ pub(crate) struct Link {
     pub(crate) progress: Vec<Progress>,
     /// The last.
     pub(crate) meters: Option<Meters>,
+    /// What was sent of slots, in the order in which it came.
+    pub(crate) data: Vec<SlotData>,
 }
 
 impl Link {
@@ -375,6 +385,7 @@ impl Link {
                     Message::Failed(failed) => return Heard::Failed(failed),
                     Message::Progress(progress) => self.progress.push(progress),
                     Message::Meters(meters) => self.meters = Some(meters),
+                    Message::SlotData(data) => self.data.push(data),
                 },
                 Ok(None) => return Heard::Ended(None),
                 Err(status) => return Heard::Ended(Some(status)),

@@ -10,7 +10,7 @@ pub struct DescribeReply {
     pub program_version: ::prost::alloc::string::String,
     #[prost(uint32, tag = "3")]
     pub process_id: u32,
-    /// Absolute paths of the dataset roots that it serves.
+    /// Absolute paths of the dataset roots that it serves; over a network, their names alone.
     #[prost(string, repeated, tag = "4")]
     pub roots: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Absent on a real device.
@@ -30,6 +30,9 @@ pub struct DescribeReply {
     pub hosts: ::prost::alloc::vec::Vec<u32>,
     #[prost(uint32, tag = "10")]
     pub hosts_max: u32,
+    /// Hosts of other machines that it works for, by certificate and address.
+    #[prost(string, repeated, tag = "11")]
+    pub remote_hosts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// The knobs of an emulated device; 0 means "not limited".
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -67,7 +70,7 @@ pub struct LoadRequest {
     #[prost(uint32, tag = "1")]
     pub protocol_version: u32,
     /// Absolute paths of the dataset's folders, in the bytes of the file system: one, or several that
-    /// are served as one dataset.
+    /// are served as one dataset. Empty over a network, where `named` takes their place.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub datasets: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
     /// SHA-256 of dataset.json; of several folders, that of the SHA-256 of each.
@@ -83,7 +86,7 @@ pub struct LoadRequest {
     pub batch_size: u32,
     #[prost(bool, tag = "8")]
     pub drop_last: bool,
-    /// The spool whose file descriptor was handed over on a connection of its own.
+    /// The spool whose file descriptor was handed over on a connection of its own; 0 for a stream.
     #[prost(uint64, tag = "10")]
     pub spool_token: u64,
     #[prost(uint32, tag = "11")]
@@ -113,6 +116,19 @@ pub struct LoadRequest {
     pub sampler: ::core::option::Option<Sampler>,
     #[prost(message, optional, tag = "21")]
     pub collate: ::core::option::Option<Collate>,
+    /// The dataset's folders over a network, where no path means the same at both ends.
+    #[prost(message, repeated, tag = "22")]
+    pub named: ::prost::alloc::vec::Vec<NamedDataset>,
+}
+/// A folder with a dataset, below a root of the device.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NamedDataset {
+    /// Name of the root; empty: any root.
+    #[prost(string, tag = "1")]
+    pub root: ::prost::alloc::string::String,
+    /// SHA-256 of its dataset.json.
+    #[prost(bytes = "vec", tag = "2")]
+    pub manifest_sha256: ::prost::alloc::vec::Vec<u8>,
 }
 /// How pictures of different sizes are combined into a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -235,7 +251,7 @@ pub struct Release {
 pub struct Stop {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DeviceMessage {
-    #[prost(oneof = "device_message::Message", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "device_message::Message", tags = "1, 2, 3, 4, 5")]
     pub message: ::core::option::Option<device_message::Message>,
 }
 /// Nested message and enum types in `DeviceMessage`.
@@ -250,7 +266,22 @@ pub mod device_message {
         Failed(super::Failed),
         #[prost(message, tag = "4")]
         Meters(super::Meters),
+        #[prost(message, tag = "5")]
+        SlotData(super::SlotData),
     }
+}
+/// A piece of a slot of a stream. The slot must be the device's. First come the pieces of the
+/// payload, in order and without gaps, the first of them at 4096; then the header, which is one
+/// piece at 0; then Published. A piece at 4096 begins a slot anew.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SlotData {
+    #[prost(uint32, tag = "1")]
+    pub slot: u32,
+    /// Where in the slot it belongs.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub data: ::prost::bytes::Bytes,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Published {
@@ -341,6 +372,8 @@ pub enum SpoolKind {
     Memory = 1,
     /// A preallocated file on storage.
     File = 2,
+    /// Memory of the host alone: the contents of slots are sent as SlotData.
+    Stream = 3,
 }
 impl SpoolKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -352,6 +385,7 @@ impl SpoolKind {
             Self::Unspecified => "SPOOL_KIND_UNSPECIFIED",
             Self::Memory => "SPOOL_KIND_MEMORY",
             Self::File => "SPOOL_KIND_FILE",
+            Self::Stream => "SPOOL_KIND_STREAM",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -360,6 +394,7 @@ impl SpoolKind {
             "SPOOL_KIND_UNSPECIFIED" => Some(Self::Unspecified),
             "SPOOL_KIND_MEMORY" => Some(Self::Memory),
             "SPOOL_KIND_FILE" => Some(Self::File),
+            "SPOOL_KIND_STREAM" => Some(Self::Stream),
             _ => None,
         }
     }

@@ -6,13 +6,15 @@ use meetpoint_format::wire::{
     DescribeRequest, DeviceMessage, HostMessage, LoadPart, LoadRequest, MESSAGE_BYTES_MAX,
     PROTOCOL_VERSION, load_part::Part,
 };
-use meetpoint_link::{ConnectError, DeviceInfo, HUNG_UP, connect};
+use meetpoint_link::{
+    AddToken, ConnectError, DeviceInfo, Endpoint, HUNG_UP, Target, TokenError, connect,
+};
 use std::error::Error as _;
 use std::future::Future;
-use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
@@ -27,40 +29,62 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// An open connection to a device, before it has a job.
 pub(crate) struct Connection<'a> {
-    client: DeviceClient<Channel>,
-    socket: &'a Path,
+    client: DeviceClient<InterceptedService<Channel, AddToken>>,
+    endpoint: Endpoint,
     stop: &'a StopHandle,
 }
 
 impl<'a> Connection<'a> {
-    /// Connects to the socket.
-    pub(crate) async fn open(socket: &'a Path, stop: &'a StopHandle) -> Result<Self, Error> {
-        let limits = Limits { socket, stop, step: "connect", limit: CALL_LIMIT };
-        let channel = limits.apply(connect(socket)).await?;
-        let channel = channel.map_err(|error| match error {
-            ConnectError::NotASocket { what } => {
-                Error::NotASocket { socket: socket.to_path_buf(), what }
+    /// Connects to a device.
+    pub(crate) async fn open(target: &Target, stop: &'a StopHandle) -> Result<Self, Error> {
+        let endpoint = target.endpoint();
+        let limits = Limits { endpoint: &endpoint, stop, step: "connect", limit: CALL_LIMIT };
+        let untrusted = |error: &ConnectError| Error::DeviceUntrusted {
+            endpoint: endpoint.clone(),
+            problem: error.to_string(),
+            remedy: error.remedy(),
+        };
+        let token = target.token().map_err(|error: TokenError| untrusted(&error.into()))?;
+        let channel = limits.apply(connect(target)).await?;
+        let channel = channel.map_err(|error| match (&error, &endpoint) {
+            (ConnectError::NotASocket { what }, Endpoint::Socket(socket)) => {
+                Error::NotASocket { socket: socket.clone(), what }
             }
-            ConnectError::HungUp => limits.not_a_device(HUNG_UP.to_owned()),
-            ConnectError::Missing | ConnectError::Refused | ConnectError::Failed(_) => {
+            (ConnectError::HungUp | ConnectError::NoGreeting, _) => {
+                limits.not_a_device(error.to_string())
+            }
+            (
+                ConnectError::Tls(_)
+                | ConnectError::Token(_)
+                | ConnectError::Cleartext { .. }
+                | ConnectError::Name { .. },
+                _,
+            ) => untrusted(&error),
+            (
+                ConnectError::NotASocket { .. }
+                | ConnectError::Missing
+                | ConnectError::Refused
+                | ConnectError::Failed(_),
+                _,
+            ) => {
                 let problem = error.to_string();
-                Error::DeviceUnreachable { socket: socket.to_path_buf(), problem }
+                Error::DeviceUnreachable { endpoint: endpoint.clone(), problem }
             }
         })?;
-        let client = DeviceClient::new(channel)
+        let client = DeviceClient::with_interceptor(channel, token)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        Ok(Self { client, socket, stop })
+        Ok(Self { client, endpoint, stop })
     }
 
     /// Asks what it is, and checks that it speaks our version.
     pub(crate) async fn describe(&mut self) -> Result<DeviceInfo, Error> {
-        let limits = self.limits("describe", CALL_LIMIT);
+        let limits = Limits::of(&self.endpoint, self.stop, "describe", CALL_LIMIT);
         let reply = limits.apply(self.client.describe(DescribeRequest {})).await?;
         let info = DeviceInfo::from(reply.map_err(|status| limits.failed(&status))?.into_inner());
         if info.protocol_version != PROTOCOL_VERSION {
             return Err(Error::DeviceVersion {
-                socket: self.socket.to_path_buf(),
+                endpoint: self.endpoint.clone(),
                 got: info.protocol_version,
                 expected: PROTOCOL_VERSION,
                 program_version: info.program_version,
@@ -78,7 +102,7 @@ impl<'a> Connection<'a> {
         batches: u32,
         held: u32,
     ) -> Result<(), Error> {
-        let limits = self.limits("load", LOAD_LIMIT);
+        let limits = Limits::of(&self.endpoint, self.stop, "load", LOAD_LIMIT);
         let parts = std::iter::once(Part::Request(request))
             .chain(lists.into_iter().map(Part::SamplerData))
             .map(|part| LoadPart { part: Some(part) });
@@ -88,7 +112,7 @@ impl<'a> Connection<'a> {
         let found = [reply.batches, reply.batches_held];
         if found != [batches, held].map(u64::from) {
             return Err(Error::DeviceRefused {
-                socket: self.socket.to_path_buf(),
+                endpoint: self.endpoint.clone(),
                 step: "load",
                 reason: format!(
                     "it counts {} batches in the dataset and holds {} of them; the host counts \
@@ -106,26 +130,31 @@ impl<'a> Connection<'a> {
         &mut self,
         outbound: mpsc::Receiver<HostMessage>,
     ) -> Result<Streaming<DeviceMessage>, Error> {
-        let limits = self.limits("run", CALL_LIMIT);
+        let limits = Limits::of(&self.endpoint, self.stop, "run", CALL_LIMIT);
         let reply = limits.apply(self.client.run(ReceiverStream::new(outbound))).await?;
         Ok(reply.map_err(|status| limits.failed(&status))?.into_inner())
-    }
-
-    fn limits(&self, step: &'static str, limit: Duration) -> Limits<'a> {
-        Limits { socket: self.socket, stop: self.stop, step, limit }
     }
 }
 
 /// Bounds of one call.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
-    socket: &'a Path,
+    endpoint: &'a Endpoint,
     stop: &'a StopHandle,
     step: &'static str,
     limit: Duration,
 }
 
-impl Limits<'_> {
+impl<'a> Limits<'a> {
+    fn of(
+        endpoint: &'a Endpoint,
+        stop: &'a StopHandle,
+        step: &'static str,
+        limit: Duration,
+    ) -> Self {
+        Self { endpoint, stop, step, limit }
+    }
+
     /// Waits for `call`, but no longer than the limit or until everything is stopped.
     async fn apply<T>(&self, call: impl Future<Output = T>) -> Result<T, Error> {
         let stopped = async {
@@ -133,7 +162,7 @@ impl Limits<'_> {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
-        let (socket, step, limit) = (self.socket.to_path_buf(), self.step, self.limit);
+        let (endpoint, step, limit) = (self.endpoint.clone(), self.step, self.limit);
         tokio::select! {
             done = call => Ok(done),
             () = stopped => Err(Error::Interrupted),
@@ -141,29 +170,30 @@ impl Limits<'_> {
                 "connect" | "describe" => {
                     self.not_a_device(format!("it did not respond within {limit:?}"))
                 }
-                _ => Error::DeviceTimeout { socket, step, limit },
+                _ => Error::DeviceTimeout { endpoint, step, limit },
             }),
         }
     }
 
     fn not_a_device(&self, problem: String) -> Error {
-        Error::NotADevice { socket: self.socket.to_path_buf(), problem }
+        Error::NotADevice { endpoint: self.endpoint.clone(), problem }
     }
 
     /// What a failed call means: the device's own refusal, or that nobody serves there.
     fn failed(&self, status: &Status) -> Error {
-        let (socket, step) = (self.socket.to_path_buf(), self.step);
+        let (endpoint, step) = (self.endpoint.clone(), self.step);
         let reason = status.message().to_owned();
         match status.code() {
             Code::FailedPrecondition
             | Code::InvalidArgument
             | Code::NotFound
             | Code::PermissionDenied
+            | Code::Unauthenticated
             | Code::ResourceExhausted
             | Code::AlreadyExists
             | Code::OutOfRange => {
                 let remedy = meetpoint_link::refusal::remedy(status);
-                Error::DeviceRefused { socket, step, reason, remedy }
+                Error::DeviceRefused { endpoint, step, reason, remedy }
             }
             Code::Unimplemented => self.not_a_device("it does not support the request".into()),
             // What has a cause was not said by the other side: the connection failed.
@@ -172,11 +202,11 @@ impl Limits<'_> {
             }
             _ if status.source().is_some() => {
                 let problem = format!("the connection ended during `{step}`");
-                Error::DeviceUnreachable { socket, problem }
+                Error::DeviceUnreachable { endpoint, problem }
             }
             _ => {
                 let problem = format!("`{step}` failed ({reason})");
-                Error::DeviceUnreachable { socket, problem }
+                Error::DeviceUnreachable { endpoint, problem }
             }
         }
     }

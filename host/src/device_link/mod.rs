@@ -2,10 +2,12 @@
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
 //! it), `spawn` (a child process), `shared` (one for several loaders), `connect` (the calls),
-//! `stream` (messages to events), `fetch` (slots into host memory).
+//! `stream` (messages to events), `pieces` (slots that a device sends), `fetch` (slots into host
+//! memory).
 
 mod connect;
 pub(crate) mod fetch;
+mod pieces;
 mod session;
 mod shared;
 mod spawn;
@@ -24,10 +26,10 @@ use crate::{DeviceName, Error, StopHandle};
 use connect::{CALL_LIMIT, Connection};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::wire::{
-    LoadRequest, PROTOCOL_VERSION, Sampler as SamplerMessage, SpoolKind, sampler_data,
+    LoadRequest, NamedDataset, PROTOCOL_VERSION, Sampler as SamplerMessage, SpoolKind, sampler_data,
 };
-use meetpoint_link::DeviceInfo;
 use meetpoint_link::fd_channel::{self, HandOverError};
+use meetpoint_link::{DeviceInfo, Endpoint, Target};
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::DeviceId;
 use spawn::DeviceProcess;
@@ -154,7 +156,9 @@ fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, E
         }
         Err(error) => {
             // Gone before the opener goes on, so that nothing is left when it reports the error.
+            // Only the resolver of names may still be at work, which nothing can interrupt.
             drop(process);
+            runtime.shutdown_background();
             return answer(Err(error));
         }
     };
@@ -188,29 +192,34 @@ fn open(
     let spool = Spool::create(&setup.spool, setup.limits)?;
     let paths: Vec<&Path> = setup.job.dataset.paths().collect();
     let datasets = absolute(&paths)?;
-    let socket = match &setup.source {
-        DeviceSource::Connect { socket } => socket.clone(),
+    let target = match &setup.source {
+        DeviceSource::Connect { socket } => Target::Socket(socket.clone()),
+        DeviceSource::Remote(device) => Target::Remote(device.clone()),
         DeviceSource::Lost { why } => {
             return Err(Error::DeviceLost { device: DeviceName::OfRank, why: why.clone() });
         }
         DeviceSource::Spawn(spawn) => {
-            process.insert(DeviceProcess::start(spawn, &datasets, 1)?).socket().to_path_buf()
+            let started = process.insert(DeviceProcess::start(spawn, &datasets, 1)?);
+            Target::Socket(started.socket().to_path_buf())
         }
     };
     let mut has_answered = false;
     let opened = runtime.block_on(async {
         let mut connection = match process.as_mut() {
-            None => Connection::open(&socket, stop).await?,
-            Some(process) => first_connection(process, &socket, stop).await?,
+            None => Connection::open(&target, stop).await?,
+            Some(process) => first_connection(process, &target, stop).await?,
         };
         let info = connection.describe().await?;
         has_answered = true;
-        let (token, file) = (spool.token(), spool.file().as_fd());
-        let handed =
-            fd_channel::hand_over(&socket, token, file, CALL_LIMIT, &mut || stop.is_stopped());
-        handed.map_err(|error| not_handed_over(&socket, &error))?;
-        let request = load_request(setup, &datasets, &spool);
-        let (session, outbound) = Session::new(setup.device, spool);
+        if let Target::Socket(socket) = &target {
+            let (token, file) = (spool.token(), spool.file().as_fd());
+            let handed =
+                fd_channel::hand_over(socket, token, file, CALL_LIMIT, &mut || stop.is_stopped());
+            handed.map_err(|error| not_handed_over(socket, &error))?;
+        }
+        let request = load_request(setup, &target, &datasets, &spool);
+        let is_stream = matches!(target, Target::Remote(_));
+        let (session, outbound) = Session::new(setup.device, spool, is_stream);
         let lists = sampler_data(setup.job.batching.sampling().sampler());
         connection.load(request, lists, setup.batches, setup.held).await?;
         let inbound = connection.run(outbound).await?;
@@ -230,17 +239,16 @@ fn open(
             | Error::NotADevice { .. }
             | Error::DeviceTimeout { .. })
     );
-    if is_silent {
-        let process_id = process.as_ref().map(DeviceProcess::id).or_else(|| listener(&socket));
+    if is_silent && let Target::Socket(socket) = &target {
+        let process_id = process.as_ref().map(DeviceProcess::id).or_else(|| listener(socket));
         if let Some(why) = process_id.and_then(why_stopped) {
-            let device = DeviceName::Socket(socket.clone());
+            let device = DeviceName::At(target.endpoint());
             return Err(Error::DeviceLost { device, why });
         }
     }
     match opened {
-        Err(Error::DeviceUnreachable { socket, problem }) if has_answered => {
-            let device = DeviceName::Socket(socket.clone());
-            Err(Error::DeviceLost { device, why: problem })
+        Err(Error::DeviceUnreachable { endpoint, problem }) if has_answered => {
+            Err(Error::DeviceLost { device: DeviceName::At(endpoint), why: problem })
         }
         opened => opened,
     }
@@ -249,13 +257,13 @@ fn open(
 /// Waits until a process that was just started listens.
 async fn first_connection<'a>(
     process: &mut DeviceProcess,
-    socket: &'a Path,
+    target: &Target,
     stop: &'a StopHandle,
 ) -> Result<Connection<'a>, Error> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
         process.check_alive(false)?;
-        match Connection::open(socket, stop).await {
+        match Connection::open(target, stop).await {
             Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })
                 if Instant::now() < deadline =>
             {
@@ -267,24 +275,43 @@ async fn first_connection<'a>(
     }
 }
 
-fn load_request(setup: &LinkSetup, datasets: &[PathBuf], spool: &Spool) -> LoadRequest {
+fn load_request(
+    setup: &LinkSetup,
+    target: &Target,
+    datasets: &[PathBuf],
+    spool: &Spool,
+) -> LoadRequest {
     let Job { dataset: opened, recipe, batching, columns, .. } = &setup.job;
     let (cut, rank, sampling) = (batching.cut(), batching.rank(), batching.sampling());
     let limits = spool.limits();
-    let kind = match setup.spool.kind {
-        crate::SpoolKind::Memory => SpoolKind::Memory,
-        crate::SpoolKind::File { .. } => SpoolKind::File,
+    let kind = match (target, &setup.spool.kind) {
+        (Target::Remote(_), _) => SpoolKind::Stream,
+        (Target::Socket(_), crate::SpoolKind::Memory) => SpoolKind::Memory,
+        (Target::Socket(_), crate::SpoolKind::File { .. }) => SpoolKind::File,
+    };
+    let paths = datasets.iter().map(|path| path.as_os_str().as_bytes().to_vec());
+    let (datasets, named, spool_token) = match target {
+        Target::Socket(_) => (paths.collect(), Vec::new(), spool.token()),
+        Target::Remote(device) => {
+            let root = device.root.as_deref().unwrap_or_default();
+            let named = opened.manifests_sha256().map(|sha256| NamedDataset {
+                root: root.to_owned(),
+                manifest_sha256: sha256.to_vec(),
+            });
+            (Vec::new(), named.collect(), 0)
+        }
     };
     LoadRequest {
         protocol_version: PROTOCOL_VERSION,
-        datasets: datasets.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
+        datasets,
+        named,
         manifest_sha256: opened.manifest_sha256().to_vec(),
         recipe_toml: recipe.to_toml(),
         recipe_hash: recipe.hash().0.to_vec(),
         seed: cut.seed,
         batch_size: cut.batch_size,
         drop_last: cut.drop_last,
-        spool_token: spool.token(),
+        spool_token,
         spool_slots: limits.slots,
         spool_slot_bytes: limits.slot_bytes,
         spool_kind: kind.into(),
@@ -313,18 +340,18 @@ fn absolute<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
 
 /// Why a device did not take the spool.
 fn not_handed_over(socket: &Path, error: &HandOverError) -> Error {
-    let (socket, step) = (socket.to_path_buf(), "take the spool");
+    let (endpoint, step) = (Endpoint::Socket(socket.to_path_buf()), "take the spool");
     match error {
         HandOverError::Stopped => Error::Interrupted,
-        HandOverError::TimedOut(limit) => Error::DeviceTimeout { socket, step, limit: *limit },
+        HandOverError::TimedOut(limit) => Error::DeviceTimeout { endpoint, step, limit: *limit },
         HandOverError::Busy => {
             let reason = "its limit of unused spools is reached; it drops them after 10 s";
             let remedy = Remedy::advice("try again then").or("end the processes that offer them");
             let (reason, remedy) = (reason.to_owned(), Some(remedy));
-            Error::DeviceRefused { socket, step, reason, remedy }
+            Error::DeviceRefused { endpoint, step, reason, remedy }
         }
         HandOverError::Connection(_) | HandOverError::UnknownAnswer => {
-            Error::DeviceUnreachable { socket, problem: error.to_string() }
+            Error::DeviceUnreachable { endpoint, problem: error.to_string() }
         }
     }
 }

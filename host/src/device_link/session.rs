@@ -1,11 +1,14 @@
 //! One connection to a device: the messages sent to it, and the slots that it has published.
 #![expect(unsafe_code, reason = "lends the slots, which are shared memory, as slices")]
 
+use super::pieces::{Piece, SlotPieces};
 use crate::spool::Spool;
+use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_format::wire::{
-    HostMessage, Meters, Release, Revoke, StartEpoch, Work, host_message,
+    HostMessage, Meters, Release, Revoke, SlotData, StartEpoch, Work, host_message,
 };
 use meetpoint_scheduler::{DeviceId, Generation, WorkRun};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
@@ -33,12 +36,20 @@ pub(crate) struct Session {
     /// Wakes the link's thread when this side closed it.
     closing: Notify,
     meters: Mutex<Meters>,
+    /// Where the device sends the contents of slots.
+    pieces: Option<Mutex<SlotPieces>>,
 }
 
 impl Session {
     /// A session with a device over `spool`, and the messages that are to be sent.
-    pub(crate) fn new(device: DeviceId, spool: Spool) -> (Arc<Self>, mpsc::Receiver<HostMessage>) {
-        let slots = spool.limits().slots as usize;
+    pub(crate) fn new(
+        device: DeviceId,
+        spool: Spool,
+        is_stream: bool,
+    ) -> (Arc<Self>, mpsc::Receiver<HostMessage>) {
+        let limits = spool.limits();
+        let slots = limits.slots as usize;
+        let pieces = is_stream.then(|| SlotPieces::new(limits.slots, limits.slot_bytes));
         let (sender, receiver) = mpsc::channel(slots + UNREAD_MAX);
         let session = Self {
             device,
@@ -51,6 +62,7 @@ impl Session {
             breach: Mutex::new(None),
             closing: Notify::new(),
             meters: Mutex::new(Meters::default()),
+            pieces: pieces.map(Mutex::new),
         };
         (Arc::new(session), receiver)
     }
@@ -118,6 +130,33 @@ impl Session {
     /// Why this side broke the session off, if it did.
     pub(crate) fn breach(&self) -> Option<String> {
         lock(&self.breach).clone()
+    }
+
+    /// Whether the device sends the contents of slots, and has a clock of its own.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.pieces.is_some()
+    }
+
+    /// Writes a piece of a slot that the device sends; an error where it may not send it. Only the
+    /// link's thread calls this, so that no slot is leased meanwhile.
+    pub(crate) fn take_piece(&self, data: &SlotData) -> Result<(), String> {
+        let Some(pieces) = &self.pieces else {
+            return Err("it sent data of a slot that both ends share".to_owned());
+        };
+        let accepted = lock(pieces).accept(data.slot, data.offset, data.data.len());
+        let piece = accepted.map_err(|fault| fault.to_string())?;
+        if lock(&self.leased)[data.slot as usize] {
+            return Err(format!("it sent data of slot {}, which it gave away", data.slot));
+        }
+        let begin = self.spool.offset(data.slot);
+        let cleared = match piece {
+            // A batch that arrives in part is not taken for the one before.
+            Piece::Begins => self.spool.file().write_all_at(&[0; HEADER_BYTES], begin),
+            Piece::Continues => Ok(()),
+        };
+        cleared
+            .and_then(|()| self.spool.file().write_all_at(&data.data, begin + data.offset))
+            .map_err(|error| format!("what it sent cannot be stored: {error}"))
     }
 
     /// Takes over a slot that the device says it published; `None` if it is not the device's to
@@ -267,12 +306,11 @@ mod tests {
     use super::*;
     use crate::config::{SpoolConfig, SpoolKind};
     use crate::limits::SpoolLimits;
-    use std::os::unix::fs::FileExt;
 
     fn session(slots: u32) -> (Arc<Session>, mpsc::Receiver<HostMessage>) {
         let limits = SpoolLimits { slots, slot_bytes: 8192, slots_scheduled: slots };
         let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
-        Session::new(DeviceId(0), Spool::create(&config, limits).unwrap())
+        Session::new(DeviceId(0), Spool::create(&config, limits).unwrap(), false)
     }
 
     #[test]
@@ -358,5 +396,29 @@ mod tests {
         session.close();
         drop((session, sent));
         assert_eq!(lease.bytes().unwrap().len(), 8192);
+    }
+
+    #[test]
+    fn what_a_device_sends_lands_in_its_slots_and_in_no_other() {
+        let limits = SpoolLimits { slots: 2, slot_bytes: 8192, slots_scheduled: 2 };
+        let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
+        let spool = Spool::create(&config, limits).unwrap();
+        let (session, _sent) = Session::new(DeviceId(0), spool, true);
+        let piece =
+            |slot, offset, byte, count| SlotData { slot, offset, data: vec![byte; count].into() };
+        session.take_piece(&piece(1, 4096, 7, 4096)).unwrap();
+        session.take_piece(&piece(1, 0, 9, 4096)).unwrap();
+        let lease = session.lease(1).unwrap();
+        let expected = [[9; 4096], [7; 4096]].concat();
+        assert_eq!(lease.bytes().unwrap(), expected);
+        assert!(session.take_piece(&piece(1, 4096, 1, 4096)).is_err(), "it gave the slot away");
+        assert!(session.take_piece(&piece(2, 4096, 1, 1)).is_err());
+        assert_eq!(lease.bytes().unwrap(), expected);
+        drop(lease);
+        session.take_piece(&piece(1, 4096, 1, 4096)).unwrap();
+        let lease = session.lease(1).unwrap();
+        assert_eq!(lease.bytes().unwrap()[..4096], [0; 4096], "the header before is gone");
+        let (shared, _sent) = self::session(1);
+        assert!(shared.take_piece(&piece(0, 4096, 1, 1)).is_err(), "nothing is sent there");
     }
 }

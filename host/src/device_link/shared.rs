@@ -5,6 +5,7 @@ use super::spawn::DeviceProcess;
 use super::{absolute, first_connection};
 use crate::config::DeviceSource;
 use crate::{DeviceName, Error, SpawnDevice, StopHandle};
+use meetpoint_link::Target;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -88,7 +89,8 @@ fn open(
     let socket = process.socket().to_path_buf();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let described = runtime.map_err(Error::Thread)?.block_on(async {
-        let mut connection = first_connection(&mut process, &socket, stop).await?;
+        let mut connection =
+            first_connection(&mut process, &Target::Socket(socket.clone()), stop).await?;
         connection.describe().await
     });
     match described {

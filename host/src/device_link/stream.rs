@@ -1,7 +1,9 @@
 //! Messages of a device to events of the driver, until the link ends.
 
 use super::{Inbound, Session};
+use crate::clock::monotonic_ns;
 use crate::driver::Driver;
+use meetpoint_format::wire::Published;
 use meetpoint_format::wire::device_message::Message;
 use std::error::Error as _;
 use std::sync::Arc;
@@ -35,9 +37,23 @@ pub(crate) async fn serve(
     }
 }
 
+/// The times of a batch by this machine's clock, where the device has another.
+fn arrived(published: Published, now_ns: u64) -> Published {
+    let took_ns = published.published_ns.saturating_sub(published.started_ns);
+    Published { started_ns: now_ns.saturating_sub(took_ns), published_ns: now_ns, ..published }
+}
+
 fn handle(message: Message, session: &Arc<Session>, driver: &Driver) {
     match message {
+        Message::Published(published) if session.is_stream() => {
+            driver.published(session, &arrived(published, monotonic_ns()));
+        }
         Message::Published(published) => driver.published(session, &published),
+        Message::SlotData(data) => match session.take_piece(&data) {
+            // It shows that the device lives, as progress does.
+            Ok(()) => driver.progress(session),
+            Err(why) => session.break_off(why),
+        },
         Message::Progress(_) => driver.progress(session),
         Message::Failed(failed) => driver.failed(session, &failed),
         Message::Meters(meters) => {

@@ -1,10 +1,13 @@
-//! The devices of a job: one `[device]` table, or several `[[device]]` tables.
+//! The devices of a job: one `[device]` table, several `[[device]]` tables, or an address.
 
 use super::JobError;
 use super::table::Table;
 use super::values::{TIME, bandwidth, required};
 use meetpoint_format::units::parse_duration;
-use meetpoint_link::{Emulation, Fault, FaultSyntax, ServeCommand, SettingError, Targets};
+use meetpoint_link::tls::TlsFiles;
+use meetpoint_link::{
+    AddressSyntax, Emulation, Fault, FaultSyntax, RemoteDevice, ServeCommand, SettingError, Targets,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeValue;
@@ -35,7 +38,12 @@ pub enum DeviceKind {
         /// Its socket.
         socket: PathBuf,
     },
+    /// One on another machine.
+    Remote(Box<RemoteDevice>),
 }
+
+/// What a device of a job is named by, where it is not a table.
+const ADDRESS: &str = "tcp://HOST:PORT, such as \"tcp://10.0.0.7:7000\", or unix:PATH";
 
 /// What a `kind` key says.
 #[derive(Clone, Copy, PartialEq)]
@@ -50,6 +58,19 @@ pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, J
     let mut devices = Vec::new();
     match table.value("device").map(|value| value.get_ref()) {
         None => {}
+        Some(DeValue::String(text)) => {
+            let kind = match text.strip_prefix("unix:") {
+                Some(path) if !path.is_empty() => {
+                    Some(DeviceKind::Connect { socket: folder.join(path) })
+                }
+                Some(_) => None,
+                None => text.parse().ok().map(|address| {
+                    DeviceKind::Remote(Box::new(RemoteDevice::new(address).or_environment()))
+                }),
+            };
+            let kind = kind.ok_or_else(|| table.wrong_at("device", ADDRESS))?;
+            devices.push(DeviceJob { table: "device".to_owned(), kind, parts: None });
+        }
         Some(DeValue::Array(_)) => {
             for device in table.tables("device")? {
                 devices.extend(read_one(&device, folder)?);
@@ -78,9 +99,13 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
             return Ok(Vec::new());
         }
         Kind::Connect => {
-            device.allow(&["kind", "socket", "parts"])?;
-            let what = "the path of a device's socket";
-            DeviceKind::Connect { socket: folder.join(required(device, "socket", what)?) }
+            if device.value("address").is_some() {
+                remote(device, folder)?
+            } else {
+                device.allow(&["kind", "socket", "address", "parts"])?;
+                let what = "the path of a device's socket";
+                DeviceKind::Connect { socket: folder.join(required(device, "socket", what)?) }
+            }
         }
         Kind::Emulated => DeviceKind::Emulated(emulated(device)?),
     };
@@ -112,6 +137,65 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
     }
     let table = device.name().to_owned();
     Ok(vec![DeviceJob { table, kind, parts }; count as usize])
+}
+
+/// A device on another machine.
+fn remote(device: &Table<'_>, folder: &Path) -> Result<DeviceKind, JobError> {
+    device.allow(&[
+        "kind",
+        "parts",
+        "address",
+        "keys",
+        "ca",
+        "cert",
+        "key",
+        "crl",
+        "server_name",
+        "token_file",
+        "root",
+    ])?;
+    let text = required(device, "address", AddressSyntax::EXPECTED)?;
+    let address = text.parse().map_err(|error: AddressSyntax| {
+        let problem = format!("`{}.address` is {text:?}: {error}", device.name());
+        device.fault_at("address", problem, format!("write {}", AddressSyntax::EXPECTED))
+    })?;
+    let mut remote = RemoteDevice::new(address);
+    let path = |key: &str, what: &str| match device.value(key) {
+        Some(_) => Ok(Some(folder.join(required(device, key, what)?))),
+        None => Ok(None),
+    };
+    if let Some(keys) = path("keys", "the folder that `meetpoint device keys` made")? {
+        remote = remote.with_keys(&keys);
+    }
+    let ca = path("ca", "a file in PEM")?;
+    let cert = path("cert", "a file in PEM")?;
+    let key = path("key", "a file in PEM")?;
+    let crl = path("crl", "a file in PEM")?;
+    match (&mut remote.tls, ca, cert, key) {
+        (Some(files), ca, cert, key) => {
+            let given = [(&mut files.ca, ca), (&mut files.cert, cert), (&mut files.key, key)];
+            given.into_iter().for_each(|(file, given)| *file = given.unwrap_or(file.clone()));
+            files.crl = crl.or(files.crl.take());
+        }
+        (none, Some(ca), Some(cert), Some(key)) => *none = Some(TlsFiles { ca, cert, key, crl }),
+        (_, None, None, None) if crl.is_none() => {}
+        (_, ca, cert, _) => {
+            let missing = match (ca, cert) {
+                (None, _) => "ca",
+                (_, None) => "cert",
+                (Some(_), Some(_)) => "key",
+            };
+            return Err(device.missing(missing, "a file in PEM, as `ca`, `cert` and `key` all do"));
+        }
+    }
+    let text = |key: &str, what: &str| match device.value(key) {
+        Some(_) => Ok(Some(required(device, key, what)?.to_owned())),
+        None => Ok(None),
+    };
+    remote.server_name = text("server_name", "the name in the device's certificate")?;
+    remote.root = text("root", "the name of one of the device's roots")?;
+    remote.token_file = path("token_file", "a file with the device's token")?;
+    Ok(DeviceKind::Remote(Box::new(remote.or_environment())))
 }
 
 fn emulated(device: &Table<'_>) -> Result<ServeCommand, JobError> {

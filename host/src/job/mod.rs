@@ -191,6 +191,14 @@ impl JobFile {
         self.marks.forget("dataset");
     }
 
+    /// Replaces the devices by running ones; errors about them then name no place in the file.
+    pub fn replace_devices(&mut self, devices: Vec<DeviceKind>) {
+        let device =
+            |(number, kind)| DeviceJob { table: format!("device[{number}]"), kind, parts: None };
+        self.devices = (0..).zip(devices).map(|it: (usize, _)| device(it)).collect();
+        self.marks.forget("device");
+    }
+
     /// A loader's configuration for one strategy of this job; `devices` is where the job's devices
     /// come from.
     pub fn loader_config(

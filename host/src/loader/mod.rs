@@ -365,7 +365,7 @@ impl Loader {
         self.links[number] = None;
         let device = DeviceLabel::new(number, self.links.len());
         let attempt = match &self.config.devices[number] {
-            DeviceSource::Connect { .. } => Attempt::Connect,
+            DeviceSource::Connect { .. } | DeviceSource::Remote(_) => Attempt::Connect,
             DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => Attempt::Start,
         };
         let others = self.links.iter().filter(|link| link.is_some()).count();

@@ -19,7 +19,7 @@ const MTE_ASCENDING: AnyStrategy =
 fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;
-    config.devices = vec![DeviceSource::Connect { socket: device.socket() }];
+    config.devices = vec![device.source()];
     // Long enough for a machine under load; only a silent device takes it.
     config.stall_timeout = Duration::from_secs(30);
     config

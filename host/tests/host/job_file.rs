@@ -5,9 +5,10 @@ use meetpoint_format::column::Collate;
 use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
-    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, OnError, ServeCommand,
-    SpoolKind, StopHandle, StrategyName, StrategyOptions, Targets,
+    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, OnError, RemoteDevice,
+    ServeCommand, SpoolKind, StopHandle, StrategyName, StrategyOptions, Targets,
 };
+use meetpoint_link::tls::TlsFiles;
 use meetpoint_scheduler::{AnyStrategy, Auto, Goal, Mte, Order, Split, Tail, Windowed, Wrr};
 use meetpoint_storage::EngineKind;
 use std::path::Path;
@@ -231,11 +232,56 @@ fn devices_that_contradict_each_other_are_refused_where_they_stand() {
         ("[[device]]\nparts = [0]\n[[device]]", (3, 1), "1 of 2 devices name"),
         ("[[device]]\nparts = [0]\n[[device]]\nparts = [0]", (3, 1), "part 0 is named twice"),
         ("device = [1]", (3, 11), "two brackets"),
+        ("device = \"csd:7000\"", (3, 10), "tcp://HOST:PORT"),
+        ("[device]\nkind = \"connect\"\naddress = \"csd\"", (5, 11), "begin with tcp://"),
+        (
+            "[device]\nkind = \"connect\"\naddress = \"tcp://csd:7\"\nsocket = \"s\"",
+            (6, 1),
+            "unknown key `device.socket`",
+        ),
+        ("[device]\nkeys = \"k\"", (4, 1), "unknown key `device.keys`"),
     ] {
         let (found, text) = place_and_text(&format!("{lines}{tables}"));
         assert!(text.contains(words), "{words} in {text}");
         assert_eq!(found, Some(place), "{text}");
     }
+}
+
+#[test]
+fn devices_on_other_machines_are_named_by_address_and_certificates() {
+    let remote = |device: &str| {
+        let text = format!("dataset = \"s\"\nbatch_size = 1\n{device}\n{RECIPE}");
+        let job = parse(&text)?;
+        match job.devices[0].kind.clone() {
+            DeviceKind::Remote(device) => Ok::<_, JobError>(*device),
+            kind => panic!("{kind:?}"),
+        }
+    };
+    let address = "kind = \"connect\"\naddress = \"tcp://csd:7\"";
+    let files = |ca: &str, cert: &str, key: &str| TlsFiles {
+        ca: Path::new("jobs").join(ca),
+        cert: Path::new("jobs").join(cert),
+        key: Path::new("jobs").join(key),
+        crl: None,
+    };
+    let bare = RemoteDevice::new("tcp://csd:7".parse().unwrap());
+    assert_eq!(remote("device = \"tcp://csd:7\"").unwrap(), bare);
+    assert_eq!(remote(&format!("[device]\n{address}")).unwrap(), bare);
+    let keys = files("k/ca.pem", "k/client.pem", "k/client.key");
+    for (more, tls) in [
+        ("keys = \"k\"", keys.clone()),
+        ("keys = \"k\"\ncert = \"c\"", TlsFiles { cert: "jobs/c".into(), ..keys }),
+        ("ca = \"a\"\ncert = \"c\"\nkey = \"d\"", files("a", "c", "d")),
+    ] {
+        let device = remote(&format!("[device]\n{address}\n{more}")).unwrap();
+        assert_eq!(device.tls, Some(tls), "{more}");
+    }
+    let rest = "server_name = \"n\"\ntoken_file = \"t\"\nroot = \"r\"";
+    let device = remote(&format!("[device]\n{address}\n{rest}")).unwrap();
+    assert_eq!((device.server_name.as_deref(), device.root.as_deref()), (Some("n"), Some("r")));
+    assert_eq!(device.token_file.as_deref(), Some(Path::new("jobs/t")));
+    let missing = remote(&format!("[device]\n{address}\nca = \"a\"")).unwrap_err();
+    assert!(missing.to_string().contains("`device.cert` is missing"), "{missing}");
 }
 
 #[test]

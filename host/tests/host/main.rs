@@ -12,6 +12,7 @@ mod explain;
 mod host_alone;
 mod job_file;
 mod mixtures;
+mod network;
 mod preparers;
 mod ranks;
 mod run_ahead;

@@ -11,9 +11,10 @@ use meetpoint_format::wire::device_message::Message;
 use meetpoint_format::wire::device_server::{Device, DeviceServer};
 use meetpoint_format::wire::{
     DescribeReply, DescribeRequest, DeviceMessage, Failed, FdOffer, HostMessage, LoadPart,
-    LoadReply, LoadRequest, Meters, PROTOCOL_VERSION, Progress, Published, host_message,
-    load_part::Part,
+    LoadReply, LoadRequest, Meters, NETWORK_GREETING, PROTOCOL_VERSION, Progress, Published,
+    SLOT_DATA_BYTES_MAX, SlotData, host_message, load_part::Part,
 };
+use meetpoint_host::{DeviceSource, RemoteDevice, TcpAddress};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
@@ -30,8 +31,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::io::Interest;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -57,6 +58,8 @@ pub(crate) enum Fault {
     OldGeneration,
     /// Published as another epoch's.
     OtherEpoch,
+    /// Over a network: what is sent of the slot is changed.
+    Sends(fn(&mut Vec<SlotData>)),
     /// Header and payload are changed before checksums are computed: a device that lies.
     Lies(fn(&mut SlotHeader, &mut [u8])),
 }
@@ -79,6 +82,8 @@ pub(crate) struct Behaviour {
     pub(crate) speaks_version: Option<u32>,
     /// How much longer a batch takes than it has to.
     pub(crate) pause: Duration,
+    /// It listens on a port of the loopback interface and sends batches; its copy of the dataset.
+    pub(crate) network: Option<PathBuf>,
 }
 
 /// A running device. Dropping it closes its socket and every link.
@@ -86,6 +91,7 @@ pub(crate) struct FakeDevice {
     /// Batches begun in its life.
     batches: Arc<Mutex<u32>>,
     folder: tempfile::TempDir,
+    address: Option<TcpAddress>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -102,8 +108,9 @@ impl FakeDevice {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(serve(socket, behaviour, begun, listening, stopped));
         });
-        is_listening.recv().unwrap();
-        Self { batches, folder, stop: Some(stop), thread: Some(thread) }
+        let port = is_listening.recv().unwrap();
+        let address = port.map(|port| TcpAddress { host: "127.0.0.1".to_owned(), port });
+        Self { batches, folder, address, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Waits until it has begun a given number of batches in its life.
@@ -112,6 +119,14 @@ impl FakeDevice {
         while *self.batches.lock().unwrap() < count {
             assert!(Instant::now() < deadline, "the device never began batch {count}");
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// How a loader gets to it.
+    pub(crate) fn source(&self) -> DeviceSource {
+        match self.address.clone() {
+            Some(address) => DeviceSource::Remote(Box::new(RemoteDevice::new(address))),
+            None => DeviceSource::Connect { socket: self.socket() },
         }
     }
 
@@ -131,14 +146,18 @@ async fn serve(
     socket: PathBuf,
     behaviour: Behaviour,
     batches: Arc<Mutex<u32>>,
-    listening: Sender<()>,
+    listening: Sender<Option<u16>>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) {
-    let listener = UnixListener::bind(socket).unwrap();
-    listening.send(()).unwrap();
     let spools = Spools::default();
-    let (links, incoming) = tokio::sync::mpsc::unbounded_channel();
+    let is_network = behaviour.network.is_some();
     let agent = Agent { behaviour, spools: Arc::clone(&spools), loaded: Mutex::new(None), batches };
+    if is_network {
+        return serve_network(agent, listening, stopped).await;
+    }
+    let listener = UnixListener::bind(socket).unwrap();
+    listening.send(None).unwrap();
+    let (links, incoming) = tokio::sync::mpsc::unbounded_channel();
     let serving = tonic::transport::Server::builder()
         .add_service(DeviceServer::new(agent))
         .serve_with_incoming(UnboundedReceiverStream::new(incoming).map(Ok::<_, std::io::Error>));
@@ -150,6 +169,36 @@ async fn serve(
             } else {
                 links.send(stream).unwrap();
             }
+        }
+    };
+    tokio::select! {
+        served = serving => served.unwrap(),
+        () = accepting => {}
+        _ = stopped => {}
+    }
+}
+
+/// The same over a network: hosts are greeted, and send no descriptors.
+async fn serve_network(
+    agent: Agent,
+    listening: Sender<Option<u16>>,
+    stopped: tokio::sync::oneshot::Receiver<()>,
+) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listening.send(Some(listener.local_addr().unwrap().port())).unwrap();
+    let (links, incoming) = tokio::sync::mpsc::unbounded_channel();
+    let service = DeviceServer::new(agent);
+    let serving = tonic::transport::Server::builder()
+        .add_service(service)
+        .serve_with_incoming(UnboundedReceiverStream::new(incoming).map(Ok::<_, std::io::Error>));
+    let accepting = async {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut greeting = [0; NETWORK_GREETING.len()];
+            stream.read_exact(&mut greeting).await.unwrap();
+            assert_eq!(greeting, NETWORK_GREETING);
+            stream.write_all(&greeting).await.unwrap();
+            links.send(stream).unwrap();
         }
     };
     tokio::select! {
@@ -235,7 +284,17 @@ impl Device for Agent {
         }
         let paths: Vec<&Path> =
             request.datasets.iter().map(|path| Path::new(OsStr::from_bytes(path))).collect();
+        let paths = match &self.behaviour.network {
+            Some(own) => {
+                assert!(paths.is_empty(), "no path goes over a network");
+                vec![own.as_path()]
+            }
+            None => paths,
+        };
         let dataset = Arc::new(Dataset::open_all(&paths).unwrap());
+        let named = request.named.iter().map(|named| named.manifest_sha256.clone());
+        let own: Vec<_> = dataset.manifests_sha256().map(|sha256| sha256.to_vec()).collect();
+        assert!(self.behaviour.network.is_none() || named.eq(own));
         assert_eq!(dataset.manifest_sha256().to_vec(), request.manifest_sha256);
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
@@ -266,12 +325,15 @@ impl Device for Agent {
         request: Request<Streaming<HostMessage>>,
     ) -> Result<Response<Self::RunStream>, Status> {
         let (request_loaded, job) = self.loaded.lock().unwrap().take().unwrap();
-        let token = request_loaded.spool_token;
-        let mut spools = self.spools.lock().unwrap();
-        let place = spools.iter().position(|(offered, _)| *offered == token).unwrap();
-        let spool = spools.remove(place).1;
-        let bytes = u64::from(request_loaded.spool_slots) * request_loaded.spool_slot_bytes;
-        assert_eq!(spool.metadata().unwrap().len(), bytes);
+        let spool = self.behaviour.network.is_none().then(|| {
+            let token = request_loaded.spool_token;
+            let mut spools = self.spools.lock().unwrap();
+            let place = spools.iter().position(|(offered, _)| *offered == token).unwrap();
+            let spool = spools.remove(place).1;
+            let bytes = u64::from(request_loaded.spool_slots) * request_loaded.spool_slot_bytes;
+            assert_eq!(spool.metadata().unwrap().len(), bytes);
+            spool
+        });
         let (answers, answer_stream) = tokio::sync::mpsc::unbounded_channel();
         let (sender, messages) = channel();
         let mut inbound = request.into_inner();
@@ -310,7 +372,8 @@ impl Device for Agent {
 struct Worker {
     preparer: CpuPreparer,
     job: Job,
-    spool: File,
+    /// Absent over a network.
+    spool: Option<File>,
     slot_bytes: u64,
     is_free: Vec<bool>,
     last_slot: u32,
@@ -326,6 +389,14 @@ struct Worker {
     devices: u32,
     batches: Arc<Mutex<u32>>,
     meters: Meters,
+}
+
+/// A slot as a device sends it.
+fn pieces(slot: u32, payload: &[u8], header: &[u8]) -> Vec<SlotData> {
+    let begins = (HEADER_BYTES as u64..).step_by(SLOT_DATA_BYTES_MAX);
+    let chunks = begins.zip(payload.chunks(SLOT_DATA_BYTES_MAX));
+    let all = chunks.chain([(0, header)]);
+    all.map(|(offset, data)| SlotData { slot, offset, data: data.to_vec().into() }).collect()
 }
 
 /// The link is over.
@@ -447,7 +518,7 @@ impl Worker {
         };
         match fault {
             None => {}
-            Some(Fault::Lies(_)) => {}
+            Some(Fault::Lies(_) | Fault::Sends(_)) => {}
             Some(Fault::Corrupt) => payload[100] ^= 4,
             Some(Fault::Torn) => header[HEADER_BYTES / 2..].fill(0),
             Some(Fault::Failed) => {
@@ -477,8 +548,19 @@ impl Worker {
             Some(Fault::OtherEpoch) => published.epoch += 1,
         }
         let offset = slot as u64 * self.slot_bytes;
-        self.spool.write_all_at(&payload, offset + HEADER_BYTES as u64).unwrap();
-        self.spool.write_all_at(&header[..], offset).unwrap();
+        match &self.spool {
+            Some(spool) => {
+                spool.write_all_at(&payload, offset + HEADER_BYTES as u64).unwrap();
+                spool.write_all_at(&header[..], offset).unwrap();
+            }
+            None => {
+                let mut pieces = pieces(published.slot, &payload, &header[..]);
+                if let Some(Fault::Sends(change)) = fault {
+                    change(&mut pieces);
+                }
+                pieces.into_iter().try_for_each(|piece| self.say(Message::SlotData(piece)))?;
+            }
+        }
         self.is_free[slot] = false;
         self.last_slot = slot as u32;
         self.meters.batches += 1;

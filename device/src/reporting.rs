@@ -1,0 +1,66 @@
+//! Sentences about refused connections, so few that strangers cannot fill a log with them.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most sentences in a [`PERIOD`].
+const SENTENCES_MAX: u32 = 20;
+
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// Passes sentences on, up to a limit.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    report: fn(&str),
+    /// Begin of the period, and sentences in it.
+    state: Mutex<(Instant, u32)>,
+}
+
+impl Reporter {
+    pub(crate) fn new(report: fn(&str), now: Instant) -> Self {
+        Self { report, state: Mutex::new((now, 0)) }
+    }
+
+    /// Passes a sentence on, unless there were too many.
+    pub(crate) fn say(&self, sentence: &str, now: Instant) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(state.0) >= PERIOD {
+            *state = (now, 0);
+        }
+        state.1 = state.1.saturating_add(1);
+        let count = state.1;
+        drop(state);
+        match count {
+            ..SENTENCES_MAX => (self.report)(sentence),
+            SENTENCES_MAX => {
+                (self.report)(&format!("{sentence}; further ones of this minute are not reported"));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PERIOD, Reporter, SENTENCES_MAX};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Instant;
+
+    static SAID: AtomicU32 = AtomicU32::new(0);
+
+    fn count(_: &str) {
+        SAID.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn a_flood_is_cut_off_until_the_next_minute() {
+        let begun = Instant::now();
+        let reporter = Reporter::new(count, begun);
+        for _ in 0..1000 {
+            reporter.say("refused", begun);
+        }
+        assert_eq!(SAID.load(Ordering::Relaxed), SENTENCES_MAX);
+        reporter.say("refused", begun + PERIOD);
+        assert_eq!(SAID.load(Ordering::Relaxed), SENTENCES_MAX + 1);
+    }
+}

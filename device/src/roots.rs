@@ -1,0 +1,202 @@
+//! The folders whose datasets are served, and how a host names a dataset in them.
+//!
+//! A host on this machine names paths. One on another machine names a root and the checksum of a
+//! `dataset.json`: no path of a message is ever opened.
+
+use crate::Error;
+use meetpoint_format::dataset::{MANIFEST_BYTES_MAX, MANIFEST_NAME};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Most folders of a root that are searched for a dataset.
+const FOLDERS_MAX: usize = 4096;
+
+/// A folder whose datasets may be served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// The name by which hosts of other machines know it.
+    pub name: Option<String>,
+    /// Folder.
+    pub folder: PathBuf,
+}
+
+impl From<PathBuf> for Root {
+    fn from(folder: PathBuf) -> Self {
+        Self { name: None, folder }
+    }
+}
+
+impl Root {
+    /// Reads `NAME=FOLDER`, or `FOLDER` where nothing before an equals sign is a name: letters,
+    /// digits, `-`, `_` and `.`.
+    pub fn parse(text: &OsStr) -> Self {
+        let bytes = text.as_bytes();
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        let split = bytes.iter().position(|byte| *byte == b'=');
+        match split.map(|at| (&bytes[..at], &bytes[at + 1..])) {
+            Some((name, folder)) if !name.is_empty() && name.iter().all(is_plain) => Self {
+                name: Some(String::from_utf8(name.to_vec()).expect("it is ASCII")),
+                folder: OsStr::from_bytes(folder).into(),
+            },
+            _ => Self { name: None, folder: text.into() },
+        }
+    }
+}
+
+/// Checksum of a `dataset.json`, while the file has this length and time.
+type Known = (u64, SystemTime, [u8; 32]);
+
+/// The roots of a device.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    /// With all links resolved.
+    roots: Vec<Root>,
+    known: Mutex<HashMap<PathBuf, Known>>,
+}
+
+impl Roots {
+    /// Finds the folders; every one must have a name where hosts name them.
+    pub(crate) fn find(given: &[Root], must_be_named: bool) -> Result<Self, Error> {
+        if given.is_empty() {
+            return Err(Error::NoRoots);
+        }
+        let mut roots: Vec<Root> = Vec::with_capacity(given.len());
+        for Root { name, folder } in given {
+            if must_be_named && name.is_none() {
+                return Err(Error::UnnamedRoot { path: folder.clone() });
+            }
+            let is_same = |other: &Root| name.is_some() && other.name == *name;
+            if roots.iter().any(is_same) {
+                let name = name.clone().expect("it was compared");
+                return Err(Error::RootNamedTwice { name });
+            }
+            let failed = |source| Error::Root { path: folder.clone(), source };
+            let folder = std::fs::canonicalize(folder).map_err(failed)?;
+            // Opening tells whether it is a folder that may be read.
+            std::fs::read_dir(&folder).map_err(failed)?;
+            roots.push(Root { name: name.clone(), folder });
+        }
+        Ok(Self { roots, known: Mutex::default() })
+    }
+
+    /// Whether a path with all links resolved is within one of them.
+    pub(crate) fn contain(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(&root.folder))
+    }
+
+    /// Their paths.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.roots.iter().map(|root| root.folder.as_path())
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.roots.iter().filter_map(|root| root.name.as_deref())
+    }
+
+    /// The dataset whose `dataset.json` has this checksum, in the root of a name or, with an empty
+    /// one, in any: the folder itself, or a folder in it. Blocks on files.
+    pub(crate) fn dataset(&self, name: &str, sha256: &[u8]) -> Option<PathBuf> {
+        let is_meant = |root: &&Root| name.is_empty() || root.name.as_deref() == Some(name);
+        self.roots.iter().filter(is_meant).find_map(|root| {
+            let mut folders = vec![root.folder.clone()];
+            let inside = std::fs::read_dir(&root.folder).into_iter().flatten().take(FOLDERS_MAX);
+            folders.extend(inside.filter_map(|entry| Some(entry.ok()?.path())));
+            // The same one every time, where several are equal.
+            folders[1..].sort_unstable();
+            let found = folders
+                .into_iter()
+                .find(|folder| self.checksum(folder).is_some_and(|own| own[..] == *sha256))?;
+            // A link may lead out of the root.
+            std::fs::canonicalize(found).ok().filter(|path| self.contain(path))
+        })
+    }
+
+    /// Checksum of a folder's `dataset.json`; `None` where there is none.
+    fn checksum(&self, folder: &Path) -> Option<[u8; 32]> {
+        let path = folder.join(MANIFEST_NAME);
+        let metadata = std::fs::metadata(&path).ok().filter(|it| it.is_file())?;
+        let stamp = (metadata.len(), metadata.modified().ok()?);
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((bytes, time, sha256)) = lock().get(&path)
+            && (*bytes, *time) == stamp
+        {
+            return Some(*sha256);
+        }
+        let mut text = Vec::new();
+        File::open(&path).ok()?.take(MANIFEST_BYTES_MAX).read_to_end(&mut text).ok()?;
+        let sha256 = Sha256::digest(&text).into();
+        lock().insert(path, (stamp.0, stamp.1, sha256));
+        Some(sha256)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Root, Roots};
+    use crate::Error;
+    use sha2::{Digest, Sha256};
+    use std::path::{Path, PathBuf};
+
+    fn set(folder: &Path, text: &str) -> [u8; 32] {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("dataset.json"), text).unwrap();
+        Sha256::digest(text).into()
+    }
+
+    fn named(name: &str, folder: PathBuf) -> Root {
+        Root { name: Some(name.to_owned()), folder }
+    }
+
+    #[test]
+    fn a_name_is_what_stands_before_the_first_equals_sign() {
+        let parse = |text: &str| Root::parse(text.as_ref());
+        assert_eq!(parse("photos-1=/data/a=b"), named("photos-1", "/data/a=b".into()));
+        for path in ["/data/a=b", "./a=b", "=b", "data"] {
+            assert_eq!(parse(path), Root { name: None, folder: path.into() });
+        }
+    }
+
+    #[test]
+    fn a_dataset_is_found_by_root_and_checksum_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let first = set(&base.join("a/one"), "{1}");
+        let second = set(&base.join("b"), "{2}");
+        let outside = set(&base.join("secret"), "{3}");
+        std::os::unix::fs::symlink(base.join("secret"), base.join("a/link")).unwrap();
+        let given = [named("a", base.join("a")), named("b", base.join("b"))];
+        let roots = Roots::find(&given, true).unwrap();
+        assert_eq!(roots.dataset("a", &first), Some(base.join("a/one")));
+        assert_eq!(roots.dataset("", &first), Some(base.join("a/one")));
+        assert_eq!(roots.dataset("b", &first), None);
+        assert_eq!(roots.dataset("", &second), Some(base.join("b")));
+        for name in ["", "a", "b", "..", "../secret", "/"] {
+            assert_eq!(roots.dataset(name, &outside), None, "{name}");
+        }
+        assert_eq!(roots.dataset("a", &[]), None);
+        // Another version takes its place.
+        let changed = set(&base.join("a/one"), "{10}");
+        assert_eq!(roots.dataset("a", &first), None);
+        assert_eq!(roots.dataset("a", &changed), Some(base.join("a/one")));
+    }
+
+    #[test]
+    fn roots_for_a_network_have_names_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_path_buf();
+        assert!(matches!(Roots::find(&[], false), Err(Error::NoRoots)));
+        assert!(Roots::find(&[path.clone().into()], false).is_ok());
+        let unnamed = Roots::find(&[path.clone().into()], true);
+        assert!(matches!(unnamed, Err(Error::UnnamedRoot { .. })));
+        let twice = [named("a", path.clone()), named("a", path)];
+        assert!(matches!(Roots::find(&twice, true), Err(Error::RootNamedTwice { .. })));
+    }
+}

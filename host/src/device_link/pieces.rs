@@ -1,0 +1,133 @@
+//! The pieces in which a device sends the contents of slots: which of them are accepted.
+//!
+//! A device that sends what it should not loses its link; what it sends goes nowhere but into slots
+//! that are its own.
+
+use meetpoint_format::slot::HEADER_BYTES;
+
+/// Where a piece of a payload begins at the least.
+const PAYLOAD_BEGIN: u64 = HEADER_BYTES as u64;
+
+/// A piece that a device should not have sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PieceFault {
+    #[error("it sent data for slot {slot}, of slots 0..{slots}")]
+    Slot { slot: u32, slots: usize },
+    #[error("it sent {bytes} bytes at {offset} of a slot of {slot_bytes}")]
+    Range { offset: u64, bytes: usize, slot_bytes: u64 },
+    #[error("it sent data of slot {slot} at {offset}, where {expected} was next")]
+    Order { slot: u32, offset: u64, expected: u64 },
+}
+
+/// What to do with an accepted piece, besides writing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// The batch that was in the slot before is no more: its header is to be cleared.
+    Begins,
+    /// Nothing.
+    Continues,
+}
+
+/// How far every slot has arrived.
+#[derive(Debug)]
+pub(crate) struct SlotPieces {
+    slot_bytes: u64,
+    /// Where the next piece of a payload begins; 0 before the first.
+    next: Vec<u64>,
+}
+
+impl SlotPieces {
+    pub(crate) fn new(slots: u32, slot_bytes: u64) -> Self {
+        Self { slot_bytes, next: vec![0; slots as usize] }
+    }
+
+    /// Checks a piece of so many bytes at `offset` of a slot.
+    pub(crate) fn accept(
+        &mut self,
+        slot: u32,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<Piece, PieceFault> {
+        let (slots, slot_bytes) = (self.next.len(), self.slot_bytes);
+        let next = self.next.get_mut(slot as usize).ok_or(PieceFault::Slot { slot, slots })?;
+        let range = PieceFault::Range { offset, bytes, slot_bytes };
+        let end = u64::try_from(bytes).ok().and_then(|bytes| offset.checked_add(bytes));
+        let end = end.filter(|end| bytes > 0 && *end <= slot_bytes).ok_or(range.clone())?;
+        match offset {
+            0 if bytes == HEADER_BYTES => {
+                *next = 0;
+                Ok(Piece::Continues)
+            }
+            0..PAYLOAD_BEGIN => Err(range),
+            PAYLOAD_BEGIN => {
+                *next = end;
+                Ok(Piece::Begins)
+            }
+            _ if offset == *next => {
+                *next = end;
+                Ok(Piece::Continues)
+            }
+            _ => Err(PieceFault::Order { slot, offset, expected: (*next).max(PAYLOAD_BEGIN) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, PieceFault, SlotPieces};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_payload_in_order_and_its_header_are_accepted() {
+        let mut pieces = SlotPieces::new(2, 16384);
+        assert_eq!(pieces.accept(1, 4096, 4096), Ok(Piece::Begins));
+        assert_eq!(pieces.accept(0, 4096, 12288), Ok(Piece::Begins));
+        assert_eq!(pieces.accept(1, 8192, 1), Ok(Piece::Continues));
+        assert_eq!(pieces.accept(1, 0, 4096), Ok(Piece::Continues));
+        assert_eq!(pieces.accept(1, 4096, 1), Ok(Piece::Begins), "the next batch");
+    }
+
+    #[test]
+    fn pieces_out_of_order_or_out_of_the_slot_are_refused() {
+        let mut pieces = SlotPieces::new(2, 16384);
+        let order = |offset| PieceFault::Order { slot: 0, offset, expected: 4096 };
+        assert_eq!(pieces.accept(0, 8192, 1), Err(order(8192)));
+        assert_eq!(pieces.accept(0, 4096, 100), Ok(Piece::Begins));
+        for offset in [4097, 4195, 4197] {
+            let refused = pieces.accept(0, offset, 1);
+            assert_eq!(refused, Err(PieceFault::Order { slot: 0, offset, expected: 4196 }));
+        }
+        assert_eq!(pieces.accept(2, 4096, 1), Err(PieceFault::Slot { slot: 2, slots: 2 }));
+        for (offset, bytes) in [
+            (0, 4095),
+            (0, 4097),
+            (1, 4096),
+            (4095, 1),
+            (4096, 0),
+            (4096, 12289),
+            (u64::MAX, 1),
+            (u64::MAX - 1, 4096),
+        ] {
+            let refused = pieces.accept(0, offset, bytes);
+            assert!(matches!(refused, Err(PieceFault::Range { .. })), "{offset} {bytes}");
+        }
+        assert_eq!(pieces.accept(0, 0, 4096), Ok(Piece::Continues));
+        assert_eq!(pieces.accept(0, 4196, 1), Err(order(4196)), "the header ends a batch");
+    }
+
+    proptest! {
+        #[test]
+        fn no_accepted_piece_leaves_its_slot(
+            pieces in prop::collection::vec((0u32..5, any::<u64>(), 0usize..20_000), 0..200)
+        ) {
+            let mut slots = SlotPieces::new(3, 12288);
+            for (slot, offset, bytes) in pieces {
+                for offset in [offset, offset % 16384, 4096, 0] {
+                    if slots.accept(slot, offset, bytes).is_ok() {
+                        prop_assert!(slot < 3 && offset + bytes as u64 <= 12288);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A device that sends its batches over a network: the bytes of the host alone, whatever it sends.
+
+use crate::support::device::{Behaviour, FakeDevice, Fault};
+use crate::support::{Seen, config, consume, dataset, events_of, sorted};
+use meetpoint_format::wire::{NETWORK_GREETING, SlotData};
+use meetpoint_host::stats::{BatchFault, EpochStats, EventKind};
+use meetpoint_host::verify::{Reference, Verdict, verify};
+use meetpoint_host::{
+    DeviceSource, Error, Loader, LoaderConfig, RemoteDevice, SpoolKind, TcpAddress,
+};
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, DeviceOnly, Mte, MteFeedback, Split, Tail, Windowed, Wrr,
+};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending });
+
+fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> LoaderConfig {
+    let mut config = config(dataset);
+    config.strategy = strategy;
+    config.devices = vec![device.source()];
+    // Long enough for a machine under load; only a silent device takes it.
+    config.stall_timeout = Duration::from_secs(30);
+    config
+}
+
+fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+    let mut loader = Loader::open(config(dataset)).unwrap();
+    (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
+}
+
+/// Runs two epochs with a device that misbehaves, and compares every batch with the host alone's.
+fn survives(faults: Vec<(u32, Fault)>) -> Vec<EpochStats> {
+    let folder = dataset(60);
+    let (expected, _) = of_host_alone(folder.path(), 2);
+    let network = Some(folder.path().to_path_buf());
+    let device = FakeDevice::start(Behaviour { faults, network, ..Behaviour::default() });
+    let config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
+    let mut loader = Loader::open(config).unwrap();
+    let mut stats = Vec::new();
+    for (epoch, expected) in (0..).zip(expected) {
+        let (seen, measured) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!(sorted(seen), expected, "{:?}", measured.events);
+        stats.push(measured);
+    }
+    stats
+}
+
+#[test]
+fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
+    let folder = dataset(61);
+    let (expected, host_stats) = of_host_alone(folder.path(), 2);
+    let host = Loader::open(config(folder.path())).unwrap();
+    let reference = Reference::of_host_only(host.job(), &host_stats);
+    let spool_folder = tempfile::tempdir().unwrap();
+    let file = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
+    for strategy in [
+        AnyStrategy::DeviceOnly(DeviceOnly),
+        MTE,
+        AnyStrategy::MteFeedback(MteFeedback::default()),
+        AnyStrategy::Windowed(Windowed::default()),
+        AnyStrategy::Wrr(Wrr),
+        AnyStrategy::Auto(Auto::default()),
+    ] {
+        for kind in [SpoolKind::Memory, file.clone()] {
+            let network = Some(folder.path().to_path_buf());
+            let device = FakeDevice::start(Behaviour { network, ..Behaviour::default() });
+            let mut config = with_device(folder.path(), &device, strategy);
+            config.spool.kind = kind.clone();
+            let mut loader = Loader::open(config).unwrap();
+            let job = loader.job().clone();
+            let mut runs = Vec::new();
+            for (epoch, expected) in (0..).zip(&expected) {
+                let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+                assert_eq!(&sorted(seen), expected, "{strategy:?} {kind:?}");
+                assert_eq!(events_of(&stats), [], "{strategy:?} {kind:?}");
+                if strategy == AnyStrategy::DeviceOnly(DeviceOnly) {
+                    assert_eq!((stats.schedule.host_batches, stats.fetch.count), (0, 16));
+                }
+                runs.push(stats);
+            }
+            for judged in verify(strategy, &job, &runs, &reference) {
+                if let Verdict::Failed { place } = judged.verdict {
+                    panic!("{strategy:?} {:?}: {place}", judged.level);
+                }
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(spool_folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_batch_that_arrives_damaged_or_in_part_is_prepared_by_the_host() {
+    let cuts: [fn(&mut Vec<SlotData>); 4] = [
+        // Half of the payload.
+        |pieces| {
+            let half = pieces[0].data.len() / 2;
+            pieces[0].data.truncate(half);
+        },
+        // No header: it announces what never came.
+        |pieces| drop(pieces.pop()),
+        // A header alone.
+        |pieces| drop(pieces.remove(0)),
+        // Nothing at all.
+        |pieces| pieces.clear(),
+    ];
+    let mut faults = vec![(2, Fault::Corrupt), (4, Fault::Torn)];
+    faults.extend((6..).step_by(2).zip(cuts.map(Fault::Sends)));
+    let stats = survives(faults);
+    let events = events_of(&stats[0]);
+    let refused =
+        |it: &&EventKind| matches!(it, EventKind::BatchFailed { fault: BatchFault::Refused, .. });
+    assert!(events.iter().filter(refused).count() >= 3, "{events:?}");
+    assert_eq!(
+        (events.iter().any(EventKind::is_device_loss), stats[0].schedule.host_batches),
+        (false, 6)
+    );
+    assert_eq!(events_of(&stats[1]), []);
+}
+
+#[test]
+fn a_device_that_sends_what_it_may_not_loses_its_link_and_costs_no_batch() {
+    let changes: [(fn(&mut Vec<SlotData>), &str); 9] = [
+        // The payload again, after it was complete.
+        (
+            |pieces| {
+                let again = SlotData { offset: pieces[0].offset + 1, ..pieces[0].clone() };
+                pieces.push(again);
+            },
+            "was next",
+        ),
+        (|pieces| pieces[0].offset = 4097, "was next"),
+        (|pieces| pieces[0].offset = u64::MAX, "bytes at"),
+        (|pieces| pieces[0].slot = 60_000, "of slots"),
+        (|pieces| pieces[0].slot = u32::MAX, "of slots"),
+        (|pieces| pieces[0].data = vec![1; 1 << 19].into(), "bytes at"),
+        (|pieces| pieces[0].data = Vec::new().into(), "bytes at"),
+        (|pieces| pieces[0].offset = 5, "bytes at"),
+        // More than a message may hold.
+        (|pieces| pieces[0].data = vec![1; 3 << 20].into(), "link broke"),
+    ];
+    for (change, why) in changes {
+        let stats = survives(vec![(4, Fault::Sends(change))]);
+        let events = events_of(&stats[0]);
+        let lost = events.iter().find_map(|event| match event {
+            EventKind::DeviceLost { reason, .. } => Some(reason.clone()),
+            _ => None,
+        });
+        assert!(lost.as_ref().is_some_and(|it| it.contains(why)), "{why}: {events:?}");
+        let events = events_of(&stats[1]);
+        assert!(matches!(events[..], [EventKind::DeviceReopened { .. }]), "{events:?}");
+    }
+}
+
+#[test]
+fn a_slot_that_was_given_away_cannot_be_written_to_or_given_again() {
+    // The slot of batch 3 is published again, and the piece for it is refused before that.
+    for fault in [Fault::Steal, Fault::OldGeneration, Fault::OtherEpoch] {
+        let stats = survives(vec![(4, fault)]);
+        assert_eq!(stats[0].batches, 15, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_lost_device_is_connected_to_again_and_a_silent_one_fenced_off() {
+    let stats = survives(vec![(3, Fault::Drop)]);
+    assert!(events_of(&stats[0]).iter().any(EventKind::is_device_loss));
+    assert!(matches!(events_of(&stats[1])[..], [EventKind::DeviceReopened { .. }]));
+    let folder = dataset(60);
+    let (expected, _) = of_host_alone(folder.path(), 1);
+    let (faults, network) = (vec![(3, Fault::Hang)], Some(folder.path().to_path_buf()));
+    let device = FakeDevice::start(Behaviour { faults, network, ..Behaviour::default() });
+    let mut config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
+    config.stall_timeout = Duration::from_millis(300);
+    let mut loader = Loader::open(config).unwrap();
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!(sorted(seen), expected[0]);
+    assert!(stats.schedule.stalls > 0);
+}
+
+/// What something that is not a device says to a host that connects, before it hangs up or waits.
+fn refused_by(says: &'static [u8], hangs_up: bool) -> Error {
+    let folder = dataset(20);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let stranger = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(says).unwrap();
+        if !hangs_up {
+            // Until the host goes.
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    let address = TcpAddress { host: "127.0.0.1".to_owned(), port };
+    let mut config = config(folder.path());
+    config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+    config.devices = vec![DeviceSource::Remote(Box::new(RemoteDevice::new(address)))];
+    let error = Loader::open(config).unwrap_err();
+    stranger.join().unwrap();
+    error
+}
+
+#[test]
+fn what_is_not_a_device_is_an_error_and_no_hang() {
+    let greeting: &'static [u8] = &NETWORK_GREETING;
+    for (says, hangs_up) in [
+        (&b""[..], true),
+        (b"", false),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
+        (b"mplink_9________", true),
+        (greeting, true),
+        (greeting, false),
+    ] {
+        let error = refused_by(says, hangs_up);
+        assert!(matches!(error, Error::NotADevice { .. }), "{says:?} {hangs_up}: {error}");
+    }
+}
+
+#[test]
+fn nobody_at_an_address_and_cleartext_to_another_machine_are_errors() {
+    let folder = dataset(20);
+    let open = |host: &str, port| {
+        let address = TcpAddress { host: host.to_owned(), port };
+        let mut config = config(folder.path());
+        config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+        config.devices = vec![DeviceSource::Remote(Box::new(RemoteDevice::new(address)))];
+        Loader::open(config).unwrap_err()
+    };
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = unused.local_addr().unwrap().port();
+    drop(unused);
+    assert!(matches!(open("127.0.0.1", port), Error::DeviceUnreachable { .. }));
+    // A documentation address (RFC 5737): nothing is sent to it.
+    for host in ["192.0.2.1", "2001:db8::1"] {
+        let error = open(host, 7000);
+        let Error::DeviceUntrusted { problem, .. } = &error else { panic!("{error}") };
+        assert!(problem.contains("not be encrypted"), "{error}");
+    }
+}

@@ -1,0 +1,470 @@
+//! Makes a certificate authority, and certificates of devices and hosts that it signs.
+//!
+//! A folder holds `ca.pem` and `ca.key`, a `NAME.pem` and `NAME.key` for each certificate, the list
+//! `issued.txt` with the serial numbers, and `crl.pem` with those that were revoked. Private keys
+//! are files with mode 0600. Keys are ECDSA P-256.
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
+    DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair,
+    KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
+};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use sha2::{Digest, Sha256};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Longest life of a certificate, in days; an authority lives so long.
+pub const DAYS_MAX: u32 = 3650;
+
+/// Certificates are valid from so long ago, for clocks that differ.
+const EARLIER: Duration = Duration::from_secs(3600);
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+const LIST: &str = "issued.txt";
+
+/// Whose certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A device, reached under these host names and IP addresses. Its files are `server.*`.
+    Device {
+        /// At least one.
+        hosts: Vec<String>,
+    },
+    /// A host. Its files are `NAME.*`.
+    Host {
+        /// Letters, digits, `-`, `_` and `.`.
+        name: String,
+    },
+}
+
+impl Subject {
+    /// The name of its files.
+    fn file(&self) -> &str {
+        match self {
+            Self::Device { .. } => "server",
+            Self::Host { name } => name,
+        }
+    }
+}
+
+/// From when and until when a certificate is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// First moment.
+    pub begin: SystemTime,
+    /// Last moment.
+    pub end: SystemTime,
+}
+
+impl Validity {
+    /// From now on, for so many days.
+    pub fn days(days: u32) -> Self {
+        let now = SystemTime::now();
+        Self { begin: now - EARLIER, end: now + DAY * days }
+    }
+}
+
+/// Certificates that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// A file exists that would be replaced.
+    #[error("{} exists", path.display())]
+    Exists {
+        /// File.
+        path: PathBuf,
+    },
+    /// A file does not read or cannot be written.
+    #[error("failed to {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A name that a certificate or a file cannot have.
+    #[error("{name:?} cannot be the name of a {of}")]
+    Name {
+        /// As given.
+        name: String,
+        /// `device` or `host`.
+        of: &'static str,
+    },
+    /// A certificate to revoke that this folder did not issue.
+    #[error("{} was not issued by the CA in {}", certificate.display(), folder.display())]
+    NotIssued {
+        /// File.
+        certificate: PathBuf,
+        /// Folder.
+        folder: PathBuf,
+    },
+    /// A file in the folder that is damaged, or not of ours.
+    #[error("{} cannot be used: {problem}", path.display())]
+    Damaged {
+        /// File.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl KeysError {
+    /// What helps.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Exists { .. } => "add --force to replace it",
+            Self::Io { .. } => "name a folder that can be written",
+            Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, or an IP address",
+            Self::NotIssued { .. } => {
+                "name a certificate that `meetpoint device keys` issued there"
+            }
+            Self::Damaged { .. } => "make new certificates in another folder",
+        }
+    }
+}
+
+/// The authority of a folder.
+pub struct Authority {
+    folder: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// Opens the authority of a folder; makes folder and authority if there is none.
+    pub fn open_or_make(folder: &Path) -> Result<Self, KeysError> {
+        std::fs::create_dir_all(folder).map_err(io("create", folder))?;
+        let (key_path, cert_path) = (folder.join("ca.key"), folder.join("ca.pem"));
+        let is_new = !key_path.exists();
+        let key = match std::fs::read_to_string(&key_path) {
+            Ok(text) => KeyPair::from_pem(&text).map_err(damaged(&key_path))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if cert_path.exists() {
+                    return Err(KeysError::Exists { path: cert_path });
+                }
+                let key = KeyPair::generate().map_err(damaged(&key_path))?;
+                let certificate = authority(&key).self_signed(&key).map_err(damaged(&cert_path))?;
+                write(&key_path, &key.serialize_pem(), 0o600, false)?;
+                write(&cert_path, &certificate.pem(), 0o644, false)?;
+                key
+            }
+            Err(source) => return Err(io("read", &key_path)(source)),
+        };
+        let issuer = Issuer::new(authority(&key), key);
+        let authority = Self { folder: folder.to_path_buf(), issuer };
+        if is_new {
+            // A device that reads the list from the start needs no restart to refuse a host.
+            write(&folder.join(LIST), "", 0o644, true)?;
+            authority.revoke(&[])?;
+        }
+        Ok(authority)
+    }
+
+    /// Issues a certificate with a key of its own and returns both files. Present ones are replaced
+    /// only with `replace`.
+    pub fn issue(
+        &self,
+        subject: &Subject,
+        validity: Validity,
+        replace: bool,
+    ) -> Result<[PathBuf; 2], KeysError> {
+        let name = subject.file();
+        check_name(subject)?;
+        let (cert_path, key_path) =
+            (self.folder.join(format!("{name}.pem")), self.folder.join(format!("{name}.key")));
+        for path in [&cert_path, &key_path] {
+            if !replace && path.exists() {
+                return Err(KeysError::Exists { path: path.clone() });
+            }
+        }
+        let key = KeyPair::generate().map_err(damaged(&key_path))?;
+        let params = self.params(subject, validity, &key)?;
+        let serial = params.serial_number.clone().expect("it was set");
+        let certificate = params.signed_by(&key, &self.issuer).map_err(damaged(&cert_path))?;
+        // Before the certificate exists, so that none exists that cannot be revoked.
+        self.list(&certificate, &serial)?;
+        write(&key_path, &key.serialize_pem(), 0o600, replace)?;
+        write(&cert_path, &certificate.pem(), 0o644, replace)?;
+        Ok([cert_path, key_path])
+    }
+
+    fn params(
+        &self,
+        subject: &Subject,
+        validity: Validity,
+        key: &KeyPair,
+    ) -> Result<CertificateParams, KeysError> {
+        let (hosts, of, usage) = match subject {
+            Subject::Device { hosts } => {
+                (hosts.clone(), "device", ExtendedKeyUsagePurpose::ServerAuth)
+            }
+            Subject::Host { .. } => (Vec::new(), "host", ExtendedKeyUsagePurpose::ClientAuth),
+        };
+        let wrong = |_| KeysError::Name { name: hosts.join(", "), of };
+        let mut params = CertificateParams::new(hosts.clone()).map_err(wrong)?;
+        let name = hosts.first().map_or_else(|| subject.file(), String::as_str);
+        params.distinguished_name = named(name);
+        params.extended_key_usages = vec![usage];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        params.not_before = time(validity.begin);
+        params.not_after = time(validity.end);
+        // A new key has a new serial number.
+        let mut serial = Sha256::digest(key.public_key_raw())[..16].to_vec();
+        serial[0] &= 0x7f;
+        params.serial_number = Some(SerialNumber::from(serial));
+        Ok(params)
+    }
+
+    /// Revokes certificates that were issued here, and writes the list of all that were. Returns
+    /// that file.
+    pub fn revoke(&self, certificates: &[PathBuf]) -> Result<PathBuf, KeysError> {
+        let path = self.folder.join(LIST);
+        let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
+        let mut issued = parse_list(&text, &path)?;
+        let now = seconds(SystemTime::now());
+        for certificate in certificates {
+            let bytes = std::fs::read(certificate).map_err(io("read", certificate))?;
+            let der = CertificateDer::from_pem_slice(&bytes).map_err(|error| {
+                KeysError::Damaged { path: certificate.clone(), problem: error.to_string() }
+            })?;
+            let digest = hex(&Sha256::digest(&der));
+            let entry = issued.iter_mut().find(|entry| entry.digest == digest);
+            let entry = entry.ok_or_else(|| KeysError::NotIssued {
+                certificate: certificate.clone(),
+                folder: self.folder.clone(),
+            })?;
+            entry.revoked.get_or_insert(now);
+        }
+        let revoked = issued.iter().filter_map(|entry| {
+            Some(RevokedCertParams {
+                serial_number: SerialNumber::from(entry.serial.clone()),
+                revocation_time: time(UNIX_EPOCH + Duration::from_secs(entry.revoked?)),
+                reason_code: Some(RevocationReason::Unspecified),
+                invalidity_date: None,
+            })
+        });
+        let list = CertificateRevocationListParams {
+            this_update: time(SystemTime::now() - EARLIER),
+            next_update: time(SystemTime::now() + DAY * DAYS_MAX),
+            crl_number: SerialNumber::from(now.to_be_bytes().to_vec()),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let crl = self.folder.join("crl.pem");
+        let pem = list.signed_by(&self.issuer).and_then(|list| list.pem());
+        let pem = pem.map_err(damaged(&crl))?;
+        write(&path, &issued.iter().map(Issued::line).collect::<String>(), 0o644, true)?;
+        write(&crl, &pem, 0o644, true)?;
+        Ok(crl)
+    }
+
+    /// Adds a certificate to the list.
+    fn list(&self, certificate: &Certificate, serial: &SerialNumber) -> Result<(), KeysError> {
+        let path = self.folder.join(LIST);
+        let digest = hex(&Sha256::digest(certificate.der()));
+        let entry = Issued { digest, serial: serial.to_bytes(), revoked: None };
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(entry.line().as_bytes()));
+        written.map_err(io("write", &path))
+    }
+}
+
+/// A line of the list: SHA-256 of the certificate, its serial number, and when it was revoked in
+/// seconds since 1970, or `-`.
+struct Issued {
+    digest: String,
+    serial: Vec<u8>,
+    revoked: Option<u64>,
+}
+
+impl Issued {
+    fn line(&self) -> String {
+        let revoked = self.revoked.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string());
+        format!("{} {} {revoked}\n", self.digest, hex(&self.serial))
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let (digest, serial) = (words.next()?.to_owned(), words.next()?);
+        let revoked = match words.next()? {
+            "-" => None,
+            seconds => Some(seconds.parse().ok()?),
+        };
+        let bytes = (0..serial.len()).step_by(2);
+        let byte = |at: usize| u8::from_str_radix(serial.get(at..at + 2)?, 16).ok();
+        let serial = bytes.map(byte).collect::<Option<Vec<u8>>>()?;
+        (words.next().is_none() && digest.len() == 64).then_some(Self { digest, serial, revoked })
+    }
+}
+
+fn parse_list(text: &str, path: &Path) -> Result<Vec<Issued>, KeysError> {
+    let wrong = |number: usize| KeysError::Damaged {
+        path: path.to_path_buf(),
+        problem: format!("line {number} is damaged"),
+    };
+    let numbered = (1..).zip(text.lines());
+    numbered.map(|(number, line)| Issued::parse(line).ok_or_else(|| wrong(number))).collect()
+}
+
+/// What an authority's certificate says. It depends on the key alone, so that it need not be read.
+fn authority(key: &KeyPair) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let digest = hex(&Sha256::digest(key.public_key_raw()));
+    params.distinguished_name = named(&format!("Meetpoint device CA {}", &digest[..8]));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let now = SystemTime::now();
+    params.not_before = time(now - EARLIER);
+    params.not_after = time(now + DAY * DAYS_MAX);
+    params
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut named = DistinguishedName::new();
+    named.push(DnType::CommonName, name);
+    named
+}
+
+fn check_name(subject: &Subject) -> Result<(), KeysError> {
+    let is_plain = |name: &str| {
+        let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        !name.is_empty() && !name.starts_with('.') && name.bytes().all(known)
+    };
+    let wrong = |name: &str, of| Err(KeysError::Name { name: name.to_owned(), of });
+    match subject {
+        Subject::Device { hosts } => {
+            let is_host =
+                |name: &String| is_plain(name) || name.parse::<std::net::IpAddr>().is_ok();
+            match hosts.iter().find(|name| !is_host(name)) {
+                Some(name) => wrong(name, "device"),
+                None if hosts.is_empty() => wrong("", "device"),
+                None => Ok(()),
+            }
+        }
+        Subject::Host { name } if ["ca", "server", "crl"].contains(&&name[..]) => {
+            wrong(name, "host")
+        }
+        Subject::Host { name } if !is_plain(name) => wrong(name, "host"),
+        Subject::Host { .. } => Ok(()),
+    }
+}
+
+/// Writes a file at once: a reader finds the one before or the whole new one.
+fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), KeysError> {
+    if !replace && path.exists() {
+        return Err(KeysError::Exists { path: path.to_path_buf() });
+    }
+    let mut name = path.file_name().expect("a file in a folder").to_owned();
+    name.push(".new");
+    let beside = path.with_file_name(name);
+    let written = || {
+        // One that was left behind may have another mode.
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    written().map_err(io("write", path))
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A time of a certificate, in whole seconds.
+fn time(moment: SystemTime) -> time::OffsetDateTime {
+    rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds(moment))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
+    let path = path.to_path_buf();
+    move |source| KeysError::Io { action, path, source }
+}
+
+fn damaged(path: &Path) -> impl FnOnce(rcgen::Error) -> KeysError {
+    let path = path.to_path_buf();
+    move |error| KeysError::Damaged { path, problem: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Authority, Issued, KeysError, Subject, Validity};
+
+    fn host(name: &str) -> Subject {
+        Subject::Host { name: name.to_owned() }
+    }
+
+    #[test]
+    fn lines_of_the_list_are_read_as_they_are_written() {
+        for revoked in [None, Some(1_700_000_000)] {
+            let (digest, serial) = ("ab".repeat(32), vec![1, 0, 255]);
+            let issued = Issued { digest: digest.clone(), serial: serial.clone(), revoked };
+            let read = Issued::parse(issued.line().trim_end()).unwrap();
+            assert_eq!((read.digest, read.serial, read.revoked), (digest, serial, revoked));
+        }
+        let digest = "ab".repeat(32);
+        for line in ["", "ab 01 -", &format!("{digest} 0 -"), &format!("{digest} 01 - x")] {
+            assert!(Issued::parse(line).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_folder_keeps_its_authority_and_replaces_nothing_unasked() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Authority::open_or_make(folder.path()).unwrap();
+        let validity = Validity::days(1);
+        let [cert, _] = first.issue(&host("a"), validity, false).unwrap();
+        let again = Authority::open_or_make(folder.path()).unwrap();
+        let exists = again.issue(&host("a"), validity, false);
+        assert!(matches!(exists, Err(KeysError::Exists { .. })));
+        let list = || std::fs::read_to_string(folder.path().join("issued.txt")).unwrap();
+        again.revoke(std::slice::from_ref(&cert)).unwrap();
+        let revoked = list();
+        assert!(!revoked.contains(" -\n"), "{revoked}");
+        // What is revoked stays so, and under its first time.
+        again.revoke(std::slice::from_ref(&cert)).unwrap();
+        assert_eq!(list(), revoked);
+        again.issue(&host("a"), validity, true).unwrap();
+        assert_eq!(list().lines().count(), 2);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let other = Authority::open_or_make(elsewhere.path()).unwrap();
+        assert!(matches!(other.revoke(&[cert]), Err(KeysError::NotIssued { .. })));
+    }
+
+    #[test]
+    fn what_is_damaged_is_an_error_that_names_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::open_or_make(folder.path()).unwrap();
+        std::fs::write(folder.path().join("issued.txt"), "damaged\n").unwrap();
+        let damaged = authority.revoke(&[]).unwrap_err();
+        assert!(damaged.to_string().contains("issued.txt"), "{damaged}");
+        std::fs::write(folder.path().join("ca.key"), "damaged").unwrap();
+        let damaged = Authority::open_or_make(folder.path()).map(drop).unwrap_err();
+        assert!(damaged.to_string().contains("ca.key"), "{damaged}");
+        // A certificate without its key is not replaced.
+        std::fs::remove_file(folder.path().join("ca.key")).unwrap();
+        let orphan = Authority::open_or_make(folder.path()).map(drop);
+        assert!(matches!(orphan, Err(KeysError::Exists { .. })));
+        for name in ["", "..", ".hidden", "a/b", "ca", "server", "ü"] {
+            let wrong = authority.issue(&host(name), Validity::days(1), true);
+            assert!(matches!(wrong, Err(KeysError::Name { .. })), "{name}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Mutual TLS: files of certificates, both ends of a handshake, and why one fails.
+//!
+//! In reading order: this file (files and errors), `handshake` (both ends; with the feature `tls`),
+//! `absent` (its place without the feature), [`keys`] (making certificates).
+
+#[cfg(not(feature = "tls"))]
+mod absent;
+#[cfg(feature = "tls")]
+mod handshake;
+#[cfg(feature = "tls")]
+pub mod keys;
+
+#[cfg(not(feature = "tls"))]
+pub use absent::{Acceptor, Connector};
+#[cfg(feature = "tls")]
+pub use handshake::{Acceptor, Connector};
+
+use meetpoint_diagnose::Remedy;
+use std::path::{Path, PathBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A stream of bytes in both directions: encrypted or not.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Files with what one end shows and trusts, all in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificates of the authorities that may have signed the other end's certificate.
+    pub ca: PathBuf,
+    /// This end's certificate, and those between it and the authority.
+    pub cert: PathBuf,
+    /// This end's private key.
+    pub key: PathBuf,
+    /// Revoked certificates, which are not accepted; `None`: none are.
+    pub crl: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// Those that `meetpoint device keys` writes to a folder: `ca.pem`, `NAME.pem`, `NAME.key`, and
+    /// `crl.pem` where there is one.
+    pub fn in_folder(folder: &Path, name: &str) -> Self {
+        let crl = folder.join("crl.pem");
+        Self {
+            ca: folder.join("ca.pem"),
+            cert: folder.join(format!("{name}.pem")),
+            key: folder.join(format!("{name}.key")),
+            crl: crl.exists().then_some(crl),
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        [&self.ca, &self.cert, &self.key].into_iter().chain(&self.crl).map(PathBuf::as_path)
+    }
+}
+
+/// What is wrong with a certificate, or with having none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CertificateFault {
+    /// None was shown.
+    Missing,
+    /// The authority that signed it is not one that is trusted.
+    UnknownAuthority,
+    /// Its time is over.
+    Expired,
+    /// Its time has not come, or the clocks differ.
+    NotYetValid,
+    /// It was revoked.
+    Revoked,
+    /// It is for other names.
+    OtherName,
+    /// It is for the other end of a connection.
+    OtherPurpose,
+    /// Anything else.
+    Invalid(String),
+}
+
+impl CertificateFault {
+    /// The fault after "the certificate".
+    fn predicate(&self) -> String {
+        match self {
+            Self::Missing => "is missing".to_owned(),
+            Self::UnknownAuthority => "is not signed by a CA that is trusted here".to_owned(),
+            Self::Expired => "has expired".to_owned(),
+            Self::NotYetValid => "is not valid yet".to_owned(),
+            Self::Revoked => "has been revoked".to_owned(),
+            Self::OtherName => "is for another name".to_owned(),
+            Self::OtherPurpose => "is not for this end of a connection".to_owned(),
+            Self::Invalid(what) => format!("is invalid ({what})"),
+        }
+    }
+
+    /// The fault as the other end told it.
+    fn as_answer(&self) -> String {
+        match self {
+            Self::Missing => "it got none".to_owned(),
+            Self::UnknownAuthority => "it does not trust the CA that signed it".to_owned(),
+            Self::Expired
+            | Self::NotYetValid
+            | Self::Revoked
+            | Self::OtherName
+            | Self::OtherPurpose
+            | Self::Invalid(_) => format!("it {}", self.predicate()),
+        }
+    }
+}
+
+/// One end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// It connects.
+    Host,
+    /// It listens.
+    Device,
+}
+
+impl Side {
+    /// The option of `meetpoint device keys` that makes its certificate.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Host => "--client NAME",
+            Self::Device => "--server HOST",
+        }
+    }
+}
+
+/// A connection that cannot be encrypted, or whose ends do not trust each other.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// This program was built without TLS.
+    #[error("this program was built without TLS (feature `tls`)")]
+    NotBuilt,
+    /// A file does not read.
+    #[error("failed to read {what} in {}: {source}", path.display())]
+    Read {
+        /// What it is for.
+        what: &'static str,
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{} does not hold {what}: {problem}", path.display())]
+    Content {
+        /// What it should hold.
+        what: &'static str,
+        /// File.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The other end's certificate is not accepted.
+    #[error("its certificate {}", fault.predicate())]
+    Theirs {
+        /// Why not.
+        fault: CertificateFault,
+        /// Who they are.
+        side: Side,
+        /// The name that it must have; empty for that of a host, which may have any.
+        name: String,
+    },
+    /// This end's certificate is not accepted by the other end.
+    #[error("it did not accept the certificate {}: {}", cert.display(), fault.as_answer())]
+    Ours {
+        /// Why not.
+        fault: CertificateFault,
+        /// Who we are.
+        side: Side,
+        /// File of the certificate.
+        cert: PathBuf,
+    },
+    /// The other end does not speak TLS, or not a version or protocol of ours.
+    #[error("it does not speak TLS 1.3 as a device does ({0})")]
+    Protocol(String),
+    /// The connection failed.
+    #[error("the connection failed: {0}")]
+    Connection(std::io::Error),
+}
+
+impl TlsError {
+    /// What helps.
+    pub fn remedy(&self) -> Remedy {
+        let issue = |side: Side| {
+            format!("issue it with `meetpoint device keys FOLDER {} --force`", side.option())
+        };
+        match self {
+            Self::NotBuilt => Remedy::advice("build it with `--features tls`")
+                .or("install the wheel, which has TLS")
+                .or("connect through a Unix socket"),
+            Self::Read { .. } => "name a file that can be read".into(),
+            Self::Content { .. } => {
+                Remedy::advice("name a file in PEM").or("make them with `meetpoint device keys`")
+            }
+            Self::Theirs { fault, side, name } => match fault {
+                CertificateFault::Missing => "give the host a certificate and its key".into(),
+                CertificateFault::UnknownAuthority => Remedy::advice(
+                    "give both ends certificates of the same CA, and its ca.pem to each",
+                ),
+                CertificateFault::OtherName => {
+                    let again = format!(
+                        "issue it for this name with `meetpoint device keys FOLDER --server \
+                         {name} --force`"
+                    );
+                    Remedy::advice("connect to a name that it has, or set server_name").or(again)
+                }
+                CertificateFault::NotYetValid => {
+                    Remedy::advice("set the clocks of both machines").or(issue(*side))
+                }
+                CertificateFault::Expired
+                | CertificateFault::Revoked
+                | CertificateFault::OtherPurpose
+                | CertificateFault::Invalid(_) => issue(*side).into(),
+            },
+            Self::Ours { fault, side, .. } => match fault {
+                CertificateFault::UnknownAuthority => Remedy::advice(
+                    "give both ends certificates of the same CA, and its ca.pem to each",
+                ),
+                CertificateFault::Missing
+                | CertificateFault::NotYetValid
+                | CertificateFault::OtherName
+                | CertificateFault::Expired
+                | CertificateFault::Revoked
+                | CertificateFault::OtherPurpose
+                | CertificateFault::Invalid(_) => issue(*side).into(),
+            },
+            Self::Protocol(_) => Remedy::advice("correct the address")
+                .or("start the device with its certificates (--ca, --cert, --key)"),
+            Self::Connection(_) => "try again".into(),
+        }
+    }
+}
