@@ -7,7 +7,11 @@ use crate::{errors, recipe, sampler};
 use meetpoint_diagnose::known;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
-use meetpoint_host::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind, Tune};
+use meetpoint_host::{
+    DeviceSource, LoaderConfig, RemoteDevice, SpawnDevice, SpoolConfig, SpoolKind, Tune,
+};
+use meetpoint_link::AddressSyntax;
+use meetpoint_link::tls::TlsFiles;
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
     Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Takes, Value,
@@ -51,6 +55,8 @@ pub(crate) struct Settings {
     cache_after: Option<usize>,
     /// Sockets of devices that somebody else started.
     sockets: Vec<PathBuf>,
+    /// Devices on other machines.
+    remotes: Vec<RemoteSettings>,
     /// Command lines of devices that are started here, without what the loader adds.
     commands: Vec<Vec<OsString>>,
     spool_quota: u64,
@@ -77,6 +83,56 @@ fn tune(py: Python<'_>, word: &str) -> PyResult<Tune> {
         let message = format!("tune is {word:?}");
         errors::plain(py, "SettingError", (message, format!("give {names}")))
     })
+}
+
+/// A device on another machine.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+struct RemoteSettings {
+    /// `tcp://HOST:PORT`.
+    address: String,
+    /// Folder with `ca.pem`, `client.pem` and `client.key`.
+    keys: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    crl: Option<PathBuf>,
+    server_name: Option<String>,
+    token_file: Option<PathBuf>,
+    root: Option<String>,
+}
+
+impl RemoteSettings {
+    fn device(self, py: Python<'_>) -> PyResult<DeviceSource> {
+        let address = self.address.parse().map_err(|error: AddressSyntax| {
+            let message = format!("address is {:?}: {error}", self.address);
+            let remedy = format!("give {}", AddressSyntax::EXPECTED);
+            errors::plain(py, "SettingError", (message, remedy))
+        })?;
+        let mut device = RemoteDevice::new(address);
+        if let Some(folder) = &self.keys {
+            device = device.with_keys(folder);
+        }
+        match (&mut device.tls, self.ca, self.cert, self.key) {
+            (Some(files), ca, cert, key) => {
+                let given = [(&mut files.ca, ca), (&mut files.cert, cert), (&mut files.key, key)];
+                given.into_iter().for_each(|(file, given)| *file = given.unwrap_or(file.clone()));
+                files.crl = self.crl.or(files.crl.take());
+            }
+            (none, Some(ca), Some(cert), Some(key)) => {
+                *none = Some(TlsFiles { ca, cert, key, crl: self.crl });
+            }
+            (_, None, None, None) if self.crl.is_none() => {}
+            (_, _, _, _) => {
+                let said = ("some of ca, cert and key are missing", "give all three, or keys");
+                return Err(errors::plain(py, "SettingError", said));
+            }
+        }
+        device.server_name = self.server_name;
+        device.token_file = self.token_file;
+        device.root = self.root;
+        Ok(DeviceSource::Remote(Box::new(device.or_environment())))
+    }
 }
 
 /// Ranks that come to the same without asking each other.
@@ -125,6 +181,8 @@ impl Settings {
             let program = PathBuf::from(words.next()?);
             Some(DeviceSource::Spawn(SpawnDevice { program, arguments: words.collect() }))
         });
+        let remotes = self.remotes.into_iter().map(|it| it.device(py));
+        let remotes = remotes.collect::<PyResult<Vec<_>>>()?;
         let kind = match self.spool_folder {
             Some(directory) => SpoolKind::File { directory },
             None => SpoolKind::Memory,
@@ -152,7 +210,7 @@ impl Settings {
             tune: tune(py, &self.tune)?,
             memory_budget_bytes: self.memory_budget,
             cache: self.cache.map(|bytes| CacheSettings { bytes, operations: self.cache_after }),
-            devices: sockets.chain(spawned).collect(),
+            devices: sockets.chain(remotes).chain(spawned).collect(),
             spool: SpoolConfig { kind, quota_bytes: self.spool_quota },
             stall_timeout,
             rank: self.rank,

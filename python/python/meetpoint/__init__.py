@@ -20,7 +20,7 @@ from . import collate, dataset, errors, recipes, samplers, transforms
 from ._commands import convert, index, pack, prepare, unpack, verify
 from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
-from ._devices import Emulated
+from ._devices import Emulated, Remote
 from ._loader import Loader
 from ._native import Batch, Tensor
 from ._native import version as _version
@@ -99,6 +99,7 @@ __all__ = [
     "Ragged",
     "RankError",
     "RecipeError",
+    "Remote",
     "Repaired",
     "Row",
     "Sample",

@@ -63,7 +63,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     collate = _collate.of(given["collate"])
     transform = _arguments.function_or_none("batch_transform", given["batch_transform"])
     recipe = _arguments.compose(given["recipe"])
-    sockets, commands = _devices.sources(given["device"])
+    sources = _devices.sources(given["device"])
     given_world = _world.given(given["rank"], given["world_size"])
     world = _world.look(given_world, rendezvous)
     if rendezvous is not None and world.source == _world.ALONE:
@@ -71,7 +71,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
             f"rendezvous is {rendezvous!r}, but there is only one rank",
             remedy="give rank and world_size as well, or leave rendezvous out",
         )
-    if strategy == "auto" and not (sockets or commands):
+    if strategy == "auto" and not any(sources):
         strategy = "host-only"
     on_error = given["on_error"]
     settings: _native.Settings = {
@@ -92,8 +92,9 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "memory_budget": whole("memory_budget", given["memory_budget"], U64),
         "cache": _cache(given["cache"]),
         "cache_after": whole_or_none("cache_after", given["cache_after"], least=1),
-        "sockets": sockets,
-        "commands": commands,
+        "sockets": sources.sockets,
+        "remotes": sources.remotes,
+        "commands": sources.commands,
         "spool_quota": whole("spool_quota", given["spool_quota"], U64),
         "spool_folder": path_or_none("spool_folder", given["spool_folder"]),
         "rank": world.rank,

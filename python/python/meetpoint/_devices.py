@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+import os
+from typing import Any, List, NamedTuple, Optional, Sequence, Union
 
 from . import _native
-from ._arguments import U64, flag, items, number, text, whole_or_none
+from ._arguments import (
+    U64,
+    flag,
+    items,
+    number,
+    path_or_none,
+    text,
+    text_or_none,
+    whole_or_none,
+)
 from ._program import own_command
 from .errors import SettingError
 
-__all__ = ["Device", "Devices", "Emulated", "sources"]
+__all__ = ["Device", "Devices", "Emulated", "Remote", "sources"]
 
 
 class Emulated(NamedTuple):
@@ -60,16 +70,80 @@ class Emulated(NamedTuple):
         return [*own_command(), *_native.serve_arguments(settings)]
 
 
-Device = Union[str, Emulated]
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class Remote(NamedTuple):
+    """A device on another machine, which has a copy of the dataset and sends its batches.
+
+    Start it there with ``meetpoint device serve --listen``. Paths are read when the loader connects.
+
+    :param address: ``"tcp://HOST:PORT"``.
+    :param keys: folder with ``ca.pem``, ``client.pem`` and ``client.key``, as ``meetpoint device
+        keys`` writes it; by default that of the environment variable ``MEETPOINT_DEVICE_KEYS``.
+        Without certificates, only devices of this machine are connected to.
+    :param ca: certificate of the authority that signed the device's certificate, in PEM; replaces
+        that of ``keys``.
+    :param cert: certificate of this host, in PEM; replaces that of ``keys``.
+    :param key: its private key, in PEM; replaces that of ``keys``.
+    :param crl: list of revoked certificates, in PEM.
+    :param server_name: the name in the device's certificate, if it differs from the host in the
+        address.
+    :param token_file: file with the token that the device asks for; by default that of the
+        environment variable ``MEETPOINT_DEVICE_TOKEN_FILE``.
+    :param root: name of the device's root that the dataset is in; by default any.
+    """
+
+    address: str
+    keys: Optional[PathLike] = None
+    ca: Optional[PathLike] = None
+    cert: Optional[PathLike] = None
+    key: Optional[PathLike] = None
+    crl: Optional[PathLike] = None
+    server_name: Optional[str] = None
+    token_file: Optional[PathLike] = None
+    root: Optional[str] = None
+
+    def settings(self) -> _native.RemoteSettings:
+        """The settings as the native module takes them.
+
+        :raises SettingError: a value of another type.
+        """
+        return {
+            "address": text("address", self.address),
+            "keys": path_or_none("keys", self.keys),
+            "ca": path_or_none("ca", self.ca),
+            "cert": path_or_none("cert", self.cert),
+            "key": path_or_none("key", self.key),
+            "crl": path_or_none("crl", self.crl),
+            "server_name": text_or_none("server_name", self.server_name),
+            "token_file": path_or_none("token_file", self.token_file),
+            "root": text_or_none("root", self.root),
+        }
+
+
+class Sources(NamedTuple):
+    """Where the devices of a loader come from."""
+
+    sockets: List[str]
+    """Sockets to connect to."""
+    remotes: List[_native.RemoteSettings]
+    """Devices on other machines."""
+    commands: List[List[str]]
+    """Commands that start devices."""
+
+
+Device = Union[str, Emulated, Remote]
 Devices = Union[Device, Sequence[Device], None]
 
 
-def sources(device: Devices) -> Tuple[List[str], List[List[str]]]:
-    """Sockets to connect to, and commands that start devices."""
-    is_several = isinstance(device, (list, tuple)) and not isinstance(device, Emulated)
+def sources(device: Devices) -> Sources:
+    """The devices by where they come from."""
+    is_several = isinstance(device, (list, tuple)) and not isinstance(device, (Emulated, Remote))
     several: Any = device if is_several else [device]
     devices: List[Any] = list(several)
     sockets: List[str] = []
+    remotes: List[_native.RemoteSettings] = []
     commands: List[List[str]] = []
     for one in devices:
         if isinstance(one, Emulated):
@@ -78,10 +152,14 @@ def sources(device: Devices) -> Tuple[List[str], List[List[str]]]:
             commands.append(Emulated().command())
         elif isinstance(one, str) and one.startswith("unix:"):
             sockets.append(one[len("unix:") :])
+        elif isinstance(one, Remote):
+            remotes.append(one.settings())
+        elif isinstance(one, str) and one.startswith("tcp://"):
+            remotes.append(Remote(one).settings())
         elif is_several:
             raise SettingError(
                 f'device holds {one!r}; a list of devices takes "emulated", '
-                'meetpoint.Emulated(...) and "unix:PATH"',
+                'meetpoint.Emulated(...), meetpoint.Remote(...), "unix:PATH" and "tcp://HOST:PORT"',
                 remedy="for the host alone give device=None",
             )
         elif one is not None:
@@ -89,7 +167,7 @@ def sources(device: Devices) -> Tuple[List[str], List[List[str]]]:
                 f"device is {one!r}",
                 remedy=(
                     'set device to None, "emulated", meetpoint.Emulated(...), '
-                    '"unix:PATH", or a list of devices'
+                    'meetpoint.Remote(...), "unix:PATH", "tcp://HOST:PORT", or a list of devices'
                 ),
             )
-    return sockets, commands
+    return Sources(sockets, remotes, commands)

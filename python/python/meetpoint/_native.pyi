@@ -58,6 +58,20 @@ class Meeting(TypedDict):
     job: str
     """The job of this rank; the same for all ranks."""
 
+class RemoteSettings(TypedDict):
+    """A device on another machine; every key is required."""
+
+    address: str
+    """``tcp://HOST:PORT``."""
+    keys: Optional[str]
+    ca: Optional[str]
+    cert: Optional[str]
+    key: Optional[str]
+    crl: Optional[str]
+    server_name: Optional[str]
+    token_file: Optional[str]
+    root: Optional[str]
+
 class Settings(TypedDict):
     """The settings of a loader; every key is required."""
 
@@ -83,6 +97,7 @@ class Settings(TypedDict):
     """Bytes."""
     cache_after: Optional[int]
     sockets: List[str]
+    remotes: List[RemoteSettings]
     commands: List[List[str]]
     spool_quota: int
     """Bytes."""

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _arguments, _native
 from ._arguments import Recipe, compose
-from ._devices import Emulated
+from ._devices import Emulated, Remote
 from ._loader_types import Path
 from ._options import Size
 from ._program import own_command
@@ -207,7 +207,9 @@ def _compose_of(toml: str) -> Any:
         return compose(path)
 
 
-def _device_of(device: Dict[str, Any]) -> Union[str, Emulated]:
+def _device_of(device: Dict[str, Any]) -> Union[str, Emulated, Remote]:
+    if "address" in device:
+        return Remote(**device)
     socket = device.get("socket")
     return Emulated(**device) if socket is None else f"unix:{socket}"
 

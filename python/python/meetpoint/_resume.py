@@ -61,13 +61,13 @@ class Resumable(Measured):
         """
         world = self._world
         settings: _native.Settings = {**self._settings, "rank": world.rank, "ranks": world.size}
-        has_devices = bool(settings["sockets"] or settings["commands"])
+        has_devices = bool(settings["sockets"] or settings["remotes"] or settings["commands"])
         if world.size > 1 and has_devices and settings["strategy"] != "host-only":
             is_early = not _distributed.can_meet(self._rendezvous)
             if may_wait and is_early and world.source == _world.ENVIRONMENT:
                 self._opened_for = None
                 settings["strategy"] = "host-only"
-                settings["sockets"], settings["commands"] = [], []
+                settings["sockets"], settings["remotes"], settings["commands"] = [], [], []
                 return _native.Loader(settings)
             job = (
                 f"strategy {settings['strategy']} (order {settings['order']}, window "
