@@ -1,0 +1,262 @@
+//! Devices over a network, with real processes: every strategy, every refusal, and a network that
+//! fails.
+
+use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
+use super::proxy::{Proxy, Trouble};
+use super::support::{PATIENCE, command, finish, packed, run, wait};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Child;
+use std::sync::atomic::Ordering;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A device started by hand; killed when dropped.
+struct Served {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a device on a port that the system chooses. Its copy of the dataset is its own.
+fn serve(folder: &Path, extra: &[&str]) -> Served {
+    let listen = ["device", "serve", "--listen", "tcp://127.0.0.1:0", "--allow-shared"];
+    let root = ["--root", "photos=copy"];
+    let arguments = [&listen[..], &root[..], extra].concat();
+    let mut child = command(folder, &arguments).spawn().expect("the device starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("standard output is a pipe");
+    let mut stdout = BufReader::new(stdout);
+    stdout.read_line(&mut line).expect("it says where it listens");
+    let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+    let port = port.unwrap_or_else(|| panic!("no port in {line:?}"));
+    // What it says later is of no interest, but it must not wait for a reader.
+    std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+    Served { child, port }
+}
+
+/// A folder with a dataset, a copy of it for the device, keys and a token.
+fn workplace() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let set = packed(folder.path(), SAMPLES);
+    let copy = folder.path().join("copy/photos.set");
+    std::fs::create_dir_all(&copy).expect("a folder");
+    for file in std::fs::read_dir(set).expect("the set reads").flatten() {
+        std::fs::copy(file.path(), copy.join(file.file_name())).expect("a copy");
+    }
+    let keys = ["device", "keys", "keys", "--server", "127.0.0.1", "--client", "client"];
+    run(folder.path(), &keys).success();
+    std::fs::write(folder.path().join("token"), TOKEN).expect("a token");
+    folder
+}
+
+const TLS: [&str; 8] = [
+    "--ca",
+    "keys/ca.pem",
+    "--cert",
+    "keys/server.pem",
+    "--key",
+    "keys/server.key",
+    "--crl",
+    "keys/crl.pem",
+];
+
+/// The job with a device at a port.
+fn remote_job(strategy: &str, port: u16, settings: &str) -> String {
+    let device = format!("kind = \"connect\"\naddress = \"tcp://127.0.0.1:{port}\"\n{settings}");
+    job(strategy, 0, "").replace("kind = \"emulated\"\nallow_shared = true", &device)
+}
+
+const KEYS: &str = "keys = \"keys\"";
+
+#[test]
+fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
+    let folder = workplace();
+    let device = serve(folder.path(), &TLS);
+    let text = remote_job("wrr", device.port, KEYS);
+    let report = report(folder.path(), &text, &["--strategy", "all", "--epochs", "2"]);
+    let runs = report["runs"].as_array().expect("runs");
+    assert!(runs.len() >= 8, "{}", runs.len());
+    for run in runs {
+        check_run(run);
+        assert_eq!(run["events"].as_array().map(Vec::len), Some(0), "{run}");
+    }
+    let of = |name: &str| runs.iter().find(|run| run["strategy"] == name).expect("it was run");
+    assert_eq!(number(of("device-only"), "/totals/device_batches"), 2 * BATCHES);
+    assert_eq!(report["job"]["devices"][0]["kind"], "remote", "{}", report["job"]["devices"]);
+}
+
+#[test]
+fn a_device_is_named_on_the_command_line_and_in_the_environment() {
+    let folder = workplace();
+    let device = serve(folder.path(), &["--token-file", "token"]);
+    std::fs::write(folder.path().join("job.toml"), job("device-only", 0, "")).expect("a job");
+    let address = format!("tcp://127.0.0.1:{}", device.port);
+    let arguments = ["run", "job.toml", "--json", "--device", &address];
+    let check = |finished: super::support::Finished| {
+        let report: Value = serde_json::from_str(&finished.success().stdout).expect("a report");
+        check_run(&report["runs"][0]);
+        assert_eq!(number(&report, "/runs/0/totals/device_batches"), BATCHES);
+    };
+    let given = [&arguments[..], &["--device-token-file", "token", "--device-root", "photos"]];
+    check(run(folder.path(), &given.concat()));
+    let mut with_variable = command(folder.path(), &arguments);
+    with_variable.env("MEETPOINT_DEVICE_TOKEN_FILE", "token");
+    check(finish(with_variable.spawn().expect("the program starts")));
+    let line = format!("device = \"{address}\"\n");
+    let text = job("device-only", 0, "");
+    let text = text.replace("[device]\nkind = \"emulated\"\nallow_shared = true\n", "");
+    std::fs::write(folder.path().join("named.toml"), format!("{line}{text}")).expect("a job");
+    let mut named = command(folder.path(), &["run", "named.toml", "--json"]);
+    named.env("MEETPOINT_DEVICE_TOKEN_FILE", "token");
+    check(finish(named.spawn().expect("the program starts")));
+    let probe = ["device", "probe", "--device", &address, "--device-token-file", "token"];
+    let probed = run(folder.path(), &probe).success();
+    assert!(probed.stdout.contains("serves photos\n"), "{}", probed.stdout);
+    assert!(!probed.stdout.contains("copy"), "no path is told: {}", probed.stdout);
+}
+
+#[test]
+fn hosts_that_may_not_connect_are_refused_in_one_line_with_a_remedy() {
+    let folder = workplace();
+    let other = ["device", "keys", "others", "--server", "elsewhere", "--client", "client"];
+    run(folder.path(), &other).success();
+    let more = ["device", "keys", "keys", "--client", "revoked"];
+    run(folder.path(), &more).success();
+    run(folder.path(), &["device", "keys", "keys", "--revoke", "keys/revoked.pem"]).success();
+    let secured = serve(folder.path(), &[&TLS[..], &["--token-file", "token"]].concat());
+    let plain = serve(folder.path(), &["--token-file", "token"]);
+    let token = "token_file = \"token\"";
+    let with = |settings: &str| format!("{settings}\n{token}");
+    let revoked =
+        with("ca = \"keys/ca.pem\"\ncert = \"keys/revoked.pem\"\nkey = \"keys/revoked.key\"");
+    let unknown =
+        with("ca = \"keys/ca.pem\"\ncert = \"others/client.pem\"\nkey = \"others/client.key\"");
+    let cases: [(u16, String, [&str; 2]); 9] = [
+        (secured.port, with("keys = \"others\""), ["signed by a CA", "same CA"]),
+        (secured.port, unknown, ["did not accept the certificate", "same CA"]),
+        (secured.port, revoked, ["has been revoked", "meetpoint device keys"]),
+        (
+            secured.port,
+            with("keys = \"keys\"\nserver_name = \"csd.example\""),
+            ["is for another name", "--server csd.example"],
+        ),
+        (secured.port, with(""), ["only TLS", "certificates"]),
+        (secured.port, KEYS.to_owned(), ["the call has none", "token_file"]),
+        (plain.port, with(KEYS), ["does not speak TLS", "--cert"]),
+        (plain.port, String::new(), ["the call has none", "token_file"]),
+        (plain.port, with("root = \"videos\""), ["no dataset", "root"]),
+    ];
+    for (port, settings, words) in cases {
+        std::fs::write(folder.path().join("job.toml"), remote_job("wrr", port, &settings))
+            .expect("a job");
+        let refused = run(folder.path(), &["run", "job.toml"]).refused(&words);
+        assert_eq!(refused.stderr.trim().lines().count(), 1, "{}", refused.stderr);
+    }
+    std::fs::write(folder.path().join("job.toml"), job("wrr", 0, "")).expect("a job");
+    let far = ["run", "job.toml", "--device", "tcp://192.0.2.1:7000"];
+    run(folder.path(), &far).refused(&["not be encrypted", "meetpoint device keys"]);
+    let open = ["device", "serve", "--listen", "tcp://0.0.0.0:0", "--root", "a=copy"];
+    run(folder.path(), &open).refused(&["not be encrypted", "--cert"]);
+    let tokenless = ["device", "serve", "--listen", "tcp://127.0.0.1:0", "--root", "a=copy"];
+    run(folder.path(), &tokenless).refused(&["asks for no token", "--token-file"]);
+}
+
+#[test]
+fn a_network_that_fails_costs_no_batch() {
+    let folder = workplace();
+    for (trouble, after) in [
+        (Trouble::Cut, 150_000),
+        (Trouble::Cut, 20_000),
+        (Trouble::Silence, 150_000),
+        (Trouble::Garble, 150_000),
+        (Trouble::Repeat, 150_000),
+        (Trouble::Trickle, 20_000),
+    ] {
+        let device = serve(folder.path(), &TLS);
+        let proxy = Proxy::start(device.port, trouble, after);
+        let settings = format!("{KEYS}\nserver_name = \"127.0.0.1\"");
+        let text = remote_job("device-only", proxy.port, &settings).replace("30s", "500ms");
+        let report = report(folder.path(), &text, &["--epochs", "2"]);
+        let run = &report["runs"][0];
+        check_run(run);
+        let (host, own) =
+            (number(run, "/totals/host_batches"), number(run, "/totals/device_batches"));
+        assert_eq!(host + own, 2 * BATCHES, "{trouble:?}");
+        let events = run["events"].as_array().expect("events");
+        let is = |kind: &str| events.iter().any(|event| event["kind"] == kind);
+        match trouble {
+            Trouble::Pass | Trouble::Trickle => {}
+            Trouble::Cut | Trouble::Garble | Trouble::Repeat => {
+                assert!(is("device_lost") && is("device_reopened"), "{trouble:?} {events:?}");
+                assert!(own > 0 && proxy.connections.load(Ordering::SeqCst) >= 2, "{trouble:?}");
+            }
+            Trouble::Silence => assert!(is("device_stalled"), "{events:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_device_that_is_killed_or_stopped_costs_no_batch() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let folder = workplace();
+    for signal in [Signal::KILL, Signal::STOP, Signal::TERM] {
+        let mut device = serve(folder.path(), &[&TLS[..], &["--cpu-ratio", "0.3"]].concat());
+        let text = remote_job("device-only", device.port, KEYS).replace("30s", "500ms");
+        std::fs::write(folder.path().join("job.toml"), text).expect("a job");
+        let host = command(folder.path(), &["run", "job.toml", "--json"]).spawn();
+        let host = host.expect("the program starts");
+        let threads = format!("/proc/{}/task", device.child.id());
+        let is_preparing = || {
+            std::fs::read_dir(&threads).into_iter().flatten().flatten().any(|entry| {
+                let name = std::fs::read_to_string(entry.path().join("comm"));
+                let times = std::fs::read_to_string(entry.path().join("schedstat"));
+                let ns = times.unwrap_or_default();
+                let ns = ns.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+                name.is_ok_and(|name| name.trim() == "prepare") && ns > 3_000_000
+            })
+        };
+        assert!(super::support::until(PATIENCE, is_preparing), "the device begins to prepare");
+        let pid = Pid::from_child(&device.child);
+        kill_process(pid, signal).expect("a child can be signalled");
+        let done = finish(host).success();
+        let report: Value = serde_json::from_str(&done.stdout).expect("a report");
+        check_run(&report["runs"][0]);
+        if signal == Signal::TERM {
+            assert!(wait(&mut device.child, PATIENCE).is_some(), "SIGTERM ends a device");
+        }
+    }
+}
+
+#[test]
+fn private_keys_are_private_and_nothing_is_replaced_without_a_word() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let first = ["device", "keys", "k", "--server", "a", "--client", "b"];
+    run(folder.path(), &first).success();
+    for name in ["ca.key", "server.key", "b.key"] {
+        let path = folder.path().join("k").join(name);
+        let mode = std::fs::metadata(path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    run(folder.path(), &first).refused(&["server.pem exists", "--force"]);
+    let read = |name: &str| std::fs::read(folder.path().join("k").join(name)).expect("it reads");
+    let (ca, server) = (read("ca.pem"), read("server.pem"));
+    run(folder.path(), &[&first[..], &["--force"]].concat()).success();
+    assert!(read("ca.pem") == ca && read("server.pem") != server);
+    for wrong in ["../x", "ca", "", "a b"] {
+        run(folder.path(), &["device", "keys", "k", "--client", wrong])
+            .refused(&["name of a host"]);
+    }
+    std::fs::write(folder.path().join("x.pem"), "x").expect("a file");
+    run(folder.path(), &["device", "keys", "k", "--revoke", "x.pem"]).refused(&["x.pem"]);
+    let none = run(folder.path(), &["device", "keys", "k"]);
+    assert_eq!(none.code(), Some(2), "{}", none.stderr);
+}
