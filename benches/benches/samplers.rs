@@ -4,8 +4,8 @@
 use meetpoint_benches::{Options, Report, Row, Target, median};
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::sampler::{
-    ColumnType, Expression, Indices, Mixture, Repeated, SampleColumns, Sampler, SamplerError,
-    Sampling, Sequential, Shuffled, Stop, Weighted, Weights,
+    AspectRatio, ClassBalanced, ColumnType, Expression, Filter, Indices, Mixture, Repeated,
+    SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted, Weights,
 };
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,11 +15,13 @@ const SAMPLES: u64 = 1_281_167;
 /// Positions of a batch.
 const BATCH: u32 = 256;
 const POSITION_NS_MAX: f64 = 100.0;
+/// Classes of labels, the first of which is 100 times as frequent as the others.
+const CLASSES: u64 = 1000;
 
-/// A dataset without columns.
-struct Plain;
+/// A dataset with labels and with pictures of different sizes.
+struct Labelled;
 
-impl SampleColumns for Plain {
+impl SampleColumns for Labelled {
     type Error = SamplerError;
 
     fn samples(&self) -> u64 {
@@ -31,11 +33,12 @@ impl SampleColumns for Plain {
     }
 
     fn columns(&self) -> Vec<(String, ColumnType)> {
-        Vec::new()
+        vec![("label".to_owned(), ColumnType::Whole)]
     }
 
     fn whole_numbers(&self, _: &str) -> Result<Vec<Option<i64>>, SamplerError> {
-        Ok(Vec::new())
+        let class = |sample: u64| (sample * 31 % (CLASSES + 99)).saturating_sub(99);
+        Ok((0..SAMPLES).map(|sample| Some(class(sample).cast_signed())).collect())
     }
 
     fn numbers(&self, _: &str) -> Result<Vec<Option<f64>>, SamplerError> {
@@ -47,37 +50,46 @@ impl SampleColumns for Plain {
     }
 
     fn select(&self, _: &Expression) -> Result<Vec<u64>, SamplerError> {
-        Ok(Vec::new())
+        // What the expression below leaves.
+        let classes = self.whole_numbers("label")?;
+        let kept = (0..).zip(classes).filter(|(_, class)| class.is_some_and(|it| it < 500));
+        Ok(kept.map(|(sample, _)| sample).collect())
     }
 }
 
-/// One sampler for each way to find a position: a filter finds its positions as `indices` does, and
-/// `class_balanced` as `weighted`.
-fn samplers() -> Vec<Sampler> {
+/// Every sampler, with the options that change how a position is found.
+fn samplers() -> anyhow::Result<Vec<Sampler>> {
     let weighted = |replacement| Weighted {
         weights: Weights::Numbers((0..SAMPLES).map(|n| (n * 31 % 97) as f64).collect()),
         replacement,
         length: None,
     };
     let indices = (0..SAMPLES).map(|n| n * 7919 % SAMPLES).collect();
-    vec![
+    let expression = Expression::parse("label < 500")?;
+    let mixture = |stop| Mixture { weights: [1.0, 1.0].into(), stop, shuffle: true };
+    Ok(vec![
         Sequential.into(),
         Shuffled.into(),
         Indices { indices, shuffle: false }.into(),
         weighted(true).into(),
         weighted(false).into(),
+        ClassBalanced { column: "label".to_owned(), length: None }.into(),
+        Filter { expression: expression.clone(), shuffle: false }.into(),
+        Filter { expression, shuffle: true }.into(),
         Repeated { repeats: 3, length: None }.into(),
-        Mixture { weights: [1.0, 1.0].into(), stop: Stop::AllExhausted, shuffle: true }.into(),
-    ]
+        mixture(Stop::FirstExhausted).into(),
+        mixture(Stop::AllExhausted).into(),
+        AspectRatio { factor: 3, columns: None, shuffle: true }.into(),
+    ])
 }
 
 fn main() -> anyhow::Result<()> {
     let options = Options::from_args(&[])?;
     let mut report = Report::new("samplers", &options);
     let (rounds, batches) = if options.quick { (3, 200) } else { (9, 2_000) };
-    for sampler in samplers() {
+    for sampler in samplers()? {
         let cut = Cut { batch_size: BATCH, drop_last: true, seed: 1 };
-        let batching = Batching::alone(cut, Sampling::of(&sampler, &Plain)?);
+        let batching = Batching::alone(cut, Sampling::of(&sampler, &Labelled)?);
         let started = Instant::now();
         drop(black_box(batching.order(0)));
         report.note(format!("{sampler}: an epoch begins in {:?}", started.elapsed()));

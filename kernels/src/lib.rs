@@ -23,6 +23,7 @@ mod contain;
 pub mod crop;
 pub mod decode;
 mod diagnose;
+mod elements;
 mod error;
 mod finished;
 mod frame;

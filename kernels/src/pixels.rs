@@ -1,6 +1,8 @@
 //! A whole picture in memory, for operations that need all channels of a pixel, or all pixels.
 
+use crate::elements::Elements;
 use crate::planes::Planes;
+use crate::wide::Layers;
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::{DecodeMode, Dtype};
 
@@ -19,6 +21,8 @@ pub(crate) struct Pixels<'a> {
     pause: &'a mut dyn FnMut(),
     is_grey: bool,
     style: Style,
+    /// The layers and the mode of a picture of elements, which is in no planes.
+    elements: Option<(&'a mut Layers, DecodeMode)>,
 }
 
 /// What the pixels of a picture are, which decides how they move.
@@ -91,7 +95,31 @@ impl<'a> Pixels<'a> {
         interrupt: &'a Interrupt,
         pause: &'a mut dyn FnMut(),
     ) -> Self {
-        Self { picture, next, cpu, interrupt, pause, is_grey: false, style: Style::Picture }
+        let (is_grey, style, elements) = (false, Style::Picture, None);
+        Self { picture, next, cpu, interrupt, pause, is_grey, style, elements }
+    }
+
+    /// A picture of elements, which only changes of the colours take; the planes are not used.
+    pub(crate) fn of_elements(
+        Elements { layers, mode, interrupt, pause }: Elements<'a>,
+        picture: &'a mut Planes,
+        next: &'a mut Planes,
+        cpu: Cpu,
+    ) -> Self {
+        let elements = Some((layers, mode));
+        Self { elements, ..Self::new(picture, next, cpu, interrupt, pause) }
+    }
+
+    /// The picture of elements, where it is one.
+    pub(crate) fn elements(&mut self) -> Option<Elements<'_>> {
+        let (layers, mode) = self.elements.as_mut()?;
+        let (interrupt, pause) = (self.interrupt, &mut *self.pause);
+        Some(Elements { layers, mode: *mode, interrupt, pause })
+    }
+
+    /// Whether they are alpha.
+    pub(crate) fn is_alpha(&self) -> bool {
+        self.style == Style::Alpha
     }
 
     /// The instruction set for operations on it.
@@ -131,7 +159,10 @@ impl<'a> Pixels<'a> {
 
     /// Columns and rows.
     pub(crate) fn size(&self) -> (u32, u32) {
-        let (width, height) = self.picture.size();
+        let (width, height) = match &self.elements {
+            Some((layers, _)) => layers.size(),
+            None => self.picture.size(),
+        };
         (width as u32, height as u32)
     }
 

@@ -4,7 +4,6 @@
 //! in a tensor, channel by channel, each little-endian: byte i lies in plane i % 3 of layer i / 3.
 //! What moves pixels moves each layer; what mixes them takes the elements.
 
-use crate::pixels::Style;
 use crate::planes::Planes;
 use meetpoint_format::recipe::{DecodeMode, Dtype};
 
@@ -28,17 +27,6 @@ pub(crate) fn count(mode: DecodeMode) -> usize {
 /// Whether a layer has one plane alone.
 pub(crate) fn is_single(mode: DecodeMode, layer: usize) -> bool {
     mode.pixel_bytes() - layer * PLANES == 1
-}
-
-/// What the bytes of a layer are.
-pub(crate) fn style(mode: DecodeMode, layer: usize) -> Style {
-    match (mode, layer) {
-        (DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba, 0) => Style::Picture,
-        (DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba, _) => Style::Alpha,
-        (DecodeMode::Gray16 | DecodeMode::Rgb16 | DecodeMode::Float, _) => {
-            Style::Elements { mode, layer }
-        }
-    }
 }
 
 /// One element of a pixel: which of its bytes, and how they are read.

@@ -24,7 +24,7 @@ import numpy
 import timm
 import torch
 import torchvision
-from PIL import Image
+from PIL import Image, ImageOps
 from scipy.stats import ks_2samp
 from timm.data.auto_augment import rand_augment_transform
 from timm.data.random_erasing import RandomErasing as TimmErasing
@@ -42,6 +42,15 @@ ALPHA = 1e-3
 SEED = 20261123
 
 Observed = numpy.ndarray
+POSTERIZE = ImageOps.posterize
+
+
+def posterize(image: Image.Image, bits: int) -> Image.Image:
+    """Of 0 bits a black picture, as before Pillow 13, which refuses what timm draws there."""
+    return POSTERIZE(image, bits) if bits else image.point([0] * 256 * len(image.getbands()))
+
+
+ImageOps.posterize = posterize
 Original = Callable[[Image.Image], Any]
 
 

@@ -40,7 +40,10 @@ def varied(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("varied")
     numbers = range(COUNT)
     four = pyarrow.list_(pyarrow.list_(pyarrow.float32(), 4))
+    files = pyarrow.list_(pyarrow.binary())
+    objects = [[png(mask(it) + at) for at in range(it % 3)] for it in numbers]
     table = {
+        "objects": pyarrow.array(objects, files),
         "image": pyarrow.array([png(picture(it)) for it in numbers], pyarrow.binary()),
         "mask": pyarrow.array([png(mask(it)) for it in numbers], pyarrow.binary()),
         "boxes": pyarrow.array([[[1, 2, 5, 6]] * (it % 3) for it in numbers], four),
@@ -95,6 +98,78 @@ def test_listed_pictures_have_their_own_shapes_and_share_the_memory(varied: str)
         assert len(list(images)) == len(images)
         with pytest.raises(IndexError):
             images[len(images)]
+
+
+def test_masks_of_objects_are_lists_of_files_and_have_the_size_of_their_picture(
+    varied: str,
+) -> None:
+    recipe = T.Compose([T.RandomHorizontalFlip(0.0)], targets={"objects": T.Mask(fill=200)})
+    columns = ["image", "objects", "sample"]
+    with meetpoint.Loader(varied, recipe=recipe, batch_size=4, columns=columns,
+                          collate="pad") as loader:
+        for batch in loader:
+            high, wide = batch["image"].shape[1:3]
+            for at, number in enumerate(int(it) for it in batch["sample"]):
+                objects = batch["objects"][at]
+                assert objects.shape == (number % 3, high, wide)
+                for index, labels in enumerate(objects):
+                    expected = numpy.full((high, wide), 200, numpy.uint8)
+                    rows, columns_ = size(number)
+                    expected[:rows, :columns_] = mask(number) + index
+                    numpy.testing.assert_array_equal(labels, expected)
+
+
+VIEWS = T.Compose([
+    T.Views({
+        "large": [T.RandomHorizontalFlip(0.0)],
+        "small": T.View([T.RandomShortestSize([5, 8])], count=2),
+    })
+])
+
+
+def test_each_view_is_padded_to_its_own_largest_picture(varied: str) -> None:
+    with meetpoint.Loader(varied, recipe=VIEWS, batch_size=4, collate="pad") as loader:
+        batches = list(loader)
+    assert list(batches[0]) == ["large", "small", "large_size", "small_size", "label"]
+    for at, batch in enumerate(batches):
+        numbers = range(4 * at, 4 * at + len(batch["label"]))
+        sizes = [size(it) for it in numbers]
+        numpy.testing.assert_array_equal(batch["large_size"], sizes)
+        for position, number in enumerate(numbers):
+            high, wide = size(number)
+            own = batch["large"][position]
+            numpy.testing.assert_array_equal(own[:high, :wide], picture(number))
+            assert not own[high:].any() and not own[:, wide:].any()
+        small = batch["small_size"]
+        assert small.shape == (len(numbers), 2, 2)
+        assert set(small.min(axis=-1).reshape(-1).tolist()) <= {5, 8}
+        assert batch["small"].shape == (len(numbers), 2, *small.max(axis=(0, 1)), 3)
+
+
+def test_views_are_the_same_on_a_device(varied: str) -> None:
+    columns = ["large", "small", "small_size", "small_padding_mask"]
+    options: Dict[str, Any] = {"batch_size": 4, "collate": "pad", "columns": columns}
+    with meetpoint.Loader(varied, recipe=VIEWS, **options) as loader:
+        expected = list(loader)
+    device: Dict[str, Any] = {"device": meetpoint.Emulated(), "strategy": "device-only"}
+    with meetpoint.Loader(varied, recipe=VIEWS, **options, **device) as loader:
+        for one, other in zip(loader, expected):
+            for name in columns:
+                numpy.testing.assert_array_equal(one[name], other[name])
+    with pytest.raises(meetpoint.SettingError, match="small"):
+        meetpoint.Loader(varied, recipe=VIEWS, batch_size=4, collate="list")
+
+
+def test_a_cache_holds_pictures_of_different_sizes(varied: str) -> None:
+    options: Dict[str, Any] = {"columns": ["image", "mask"], "collate": "pad"}
+    expected = load(varied, **options)
+    with meetpoint.Loader(varied, recipe=RECIPE, batch_size=4, cache="4MiB", **options) as loader:
+        for _ in range(2):
+            for one, other in zip(loader, expected):
+                for name in options["columns"]:
+                    numpy.testing.assert_array_equal(one[name], other[name])
+        used = [epoch["cache"]["hits"] for epoch in loader.report()["epochs"]]
+    assert used == [0, COUNT]
 
 
 def test_without_columns_a_batch_is_a_dictionary_of_images_and_labels(varied: str) -> None:

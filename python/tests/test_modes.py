@@ -52,6 +52,22 @@ def test_batches_hold_the_pixels_of_the_files(
         assert seen == modes.COUNT
 
 
+@pytest.mark.parametrize("end", ["host-only", "device-only"])
+@pytest.mark.parametrize("mode", ["rgba", "gray16", "rgb16"])
+def test_pictures_of_every_mode_are_inverted_at_both_ends(
+    sets: Dict[str, str], mode: str, end: str
+) -> None:
+    recipe = T.Compose([*list(recipe_of(mode, "NHWC"))[:2], T.RandomInvert(1.0)])
+    device = None if end == "host-only" else meetpoint.Emulated(allow_shared=True)
+    with meetpoint.Loader(
+        sets[mode], recipe=recipe, batch_size=4, columns=["image", "sample"], strategy=end, device=device
+    ) as loader:
+        for batch in loader:
+            for image, sample in zip(batch["image"], batch["sample"]):
+                expected = numpy.invert(modes.pixels(mode, int(sample)))
+                numpy.testing.assert_array_equal(image, expected)
+
+
 @pytest.mark.parametrize("mode", ["gray", "gray16", "rgb16", "float"])
 def test_floats_of_every_mode_are_scaled_by_its_largest_value(
     sets: Dict[str, str], mode: str

@@ -50,6 +50,10 @@ EVERY = T.Compose(
         T.ThreeAugment(),
         T.AugMix(4, chain_depth=-1, fill=3),
         T.RandomSensorNoise(0.25, 1),
+        T.RandomGamma((-0.5, 0.25), color=0.5, contrast=(-1, 1), p=0.75),
+        T.RandomSigmoidContrast((-0.5, 0.5)),
+        T.GaussianBlur(sigma_relative=(0.01, 0.02)),
+        T.CrumpetsAffine((60, 50), (0.5, 2), (-1, 1), 15, 0.1, (-0.1, 0.1), fill=3),
         T.Grayscale(3),
         T.ToDtype("float32", scale=True),
         T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -135,6 +139,15 @@ def test_equality_is_of_meaning() -> None:
         ([T.RandomErasing(min_count=3)], "max_count. is 1, below"),
         ([T.RandomErasing(), T.ToDtype("float32")], "move `to_dtype` up, before `random_erasing`"),
         ([T.RandomSolarize(257)], "threshold"),
+        ([T.RandomGamma((-2, 0))], "brightness"),
+        ([T.RandomGamma(color="x")], "color"),
+        ([T.RandomSigmoidContrast((1, -1))], "contrast"),
+        ([T.GaussianBlur(sigma=(1, 2), sigma_relative=0.1)], "sigma_relative"),
+        ([T.CrumpetsAffine(8, scale_mode="longer")], "scale_mode"),
+        ([T.CrumpetsAffine(8, rotation_sigma=-1)], "rotation_sigma"),
+        ([T.Decode(mode="rgba"), T.RandomAutocontrast()], "uint8 with 4"),
+        ([T.Decode(mode="rgb16"), T.ColorJitter(hue=0.1)], "hue"),
+        ([T.Decode(mode="float"), T.RandomSolarize(128)], "threshold"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(transforms: Any, words: str) -> None:
@@ -560,8 +573,8 @@ def test_a_picture_is_decoded_to_the_channels_of_its_mode() -> None:
         output = T.Compose([T.Decode(mode=mode), T.CenterCrop(8)]).output
         assert output is not None and output["shape"] == [8, 8, channels]
         assert output["dtype"] == dtype
-        with pytest.raises(meetpoint.RecipeError, match="`random_invert`|takes an image of uint8"):
-            T.Compose([T.Decode(mode=mode), T.RandomInvert()])
+        with pytest.raises(meetpoint.RecipeError, match="takes an image of uint8"):
+            T.Compose([T.Decode(mode=mode), T.RandomPhotometricDistort()])
     with pytest.raises(meetpoint.RecipeError, match='did you mean "gray"'):
         T.Compose([T.Decode(mode="grey")])
 

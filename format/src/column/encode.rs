@@ -43,10 +43,7 @@ pub fn append_value(
     }
 }
 
-/// Bytes of the length before each file of [`append_files`].
-const LENGTH_BYTES: usize = 8;
-
-/// Appends the byte strings of a list in a row, each behind its length (u64, little-endian).
+/// Appends the byte strings of a list in a row, as [`super::files_of`] reads them.
 pub fn append_files(array: &ArrayRef, row: usize, into: &mut Vec<u8>) -> Result<(), NullValue> {
     let array = array.as_ref();
     if array.is_null(row) {
@@ -62,17 +59,6 @@ pub fn append_files(array: &ArrayRef, row: usize, into: &mut Vec<u8>) -> Result<
         into.extend_from_slice(file);
     }
     Ok(())
-}
-
-/// The byte strings that [`append_files`] has written one after another.
-pub fn files_of(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-        let (file, rest) = rest.split_at_checked(length)?;
-        bytes = rest;
-        Some(file)
-    })
 }
 
 /// Bytes of the longest value of a further column in an array. Axes that are padded count as 1.

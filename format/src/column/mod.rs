@@ -8,7 +8,8 @@
 //! (declarations), [`ColumnError`] (columns that cannot be selected), `select` (from names and the
 //! schema of a dataset), `target` (those that are transformed with the picture), [`BatchLayout`]
 //! (the position of each column in a payload), [`ColumnBytes`] (the values of a column, and the
-//! checks of bytes that another process wrote), `encode` (from Arrow arrays).
+//! checks of bytes that another process wrote), `encode` (from Arrow arrays),
+//! [`files_of`] (byte strings of a list).
 
 mod collate;
 mod declaration;
@@ -16,6 +17,7 @@ mod element;
 #[cfg(feature = "dataset")]
 mod encode;
 mod error;
+mod files;
 mod layout;
 mod limits;
 #[cfg(feature = "dataset")]
@@ -30,8 +32,9 @@ pub use collate::{COLLATE_SIDE_MAX, Collate, CollateError, List, Pad};
 pub use declaration::{BatchColumns, Column, ColumnKind, ColumnNames, ColumnSource};
 pub use element::ElementType;
 #[cfg(feature = "dataset")]
-pub use encode::{NullValue, append_files, append_value, files_of, value_bytes_max};
+pub use encode::{NullValue, append_files, append_value, value_bytes_max};
 pub use error::ColumnError;
+pub use files::files_of;
 pub use layout::{BatchLayout, COLUMN_ALIGNMENT, Extent};
 pub use limits::{AXES_MAX, COLUMNS_MAX, VARIES};
 #[cfg(feature = "dataset")]

@@ -16,7 +16,7 @@ pub struct TargetColumn {
     pub further: usize,
     /// What the dataset holds for a sample, or for each object.
     pub stored: ColumnKind,
-    /// Whether the dataset holds a file for each object, as [`super::append_files`] writes them.
+    /// Whether the dataset holds a file for each object, as [`super::files_of`] reads them.
     pub is_file_per_object: bool,
     /// What a batch holds for a sample.
     pub prepared: ColumnKind,

@@ -172,6 +172,12 @@ impl Takes {
         dtypes: &["uint8", "uint16", "float32"],
         channels: &[1, 3, 4],
     };
+    /// A picture of 8 bits with alpha.
+    pub const RGBA: Self = Self { channels: &[4], ..Self::IMAGE };
+    /// A picture of 16 bits or of floats.
+    pub const ELEMENTS: Self = Self { dtypes: &["uint16", "float32"], ..Self::IMAGE };
+    /// A picture of floats.
+    pub const FLOAT_IMAGE: Self = Self { dtypes: &["float32"], ..Self::IMAGE };
     /// A tensor of any element type.
     pub const TENSOR: Self = Self {
         kind: ValueKind::Tensor,

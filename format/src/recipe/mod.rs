@@ -82,7 +82,7 @@ pub use vocabulary::{
     AugmentPolicy, BoxFormat, ColorSpace, CutBox, DecodeMode, DecodingErrors, Dtype, Encoding,
     ErasingMode, Fill, Interpolation, Layout, LogBase, MaskType, MelNorm, MelScale, MixMode,
     MixPartner, OnError, OutsidePoint, Packing, PadMode, Padding, PaddingMode, PerChannel, Planes,
-    Scale, Size, TimmInterpolation, WarpInterpolation,
+    Scale, ScaleMode, Size, TimmInterpolation, WarpInterpolation,
 };
 
 /// SHA-256 of the canonical form of a recipe.

@@ -76,6 +76,10 @@ fn takes(declaration: &Declaration) -> String {
     let types = declaration.takes.iter().map(|it| {
         if *it == Takes::ANY_IMAGE {
             format!("{} of any mode", it.kind.name())
+        } else if *it == Takes::RGBA {
+            "with alpha".to_owned()
+        } else if *it == Takes::ELEMENTS || *it == Takes::FLOAT_IMAGE {
+            format!("of {}", it.dtypes.join(" or "))
         } else if it.kind == Takes::TENSOR.kind && *it != Takes::TENSOR {
             format!("{} of {}", it.kind.name(), it.dtypes.join(" or "))
         } else {

@@ -237,12 +237,13 @@ fn is_interval(bounds: Bounds, ends: &[f64]) -> bool {
 fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), Fault> {
     let dtype = sample.dtype.name();
     let of_kind = takes.iter().find(|it| it.kind == sample.kind);
+    let all_of_kind = || takes.iter().filter(|it| it.kind == sample.kind);
     let is_taken = |it: &Takes| {
         let has_channels = it.channels.is_empty() || it.channels.contains(&sample.channels);
         let is_typed = it.dtypes.contains(&dtype) && has_channels;
         it.kind == ValueKind::Encoded || is_typed
     };
-    if of_kind.is_some_and(is_taken) {
+    if all_of_kind().any(is_taken) {
         return Ok(());
     }
     let wants = |kind| takes.iter().any(|it| it.kind == kind);
@@ -282,8 +283,8 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
         let problem = format!("takes an image and cannot follow `{giver}`, which gives a tensor");
         return Err(Fault::new(problem, format!("move it up, before `{giver}`")));
     }
-    if let Some(wanted) = of_kind.filter(|it| it.kind == ValueKind::Image) {
-        return Err(wrong_image(wanted, sample, giver));
+    if of_kind.is_some_and(|it| it.kind == ValueKind::Image) {
+        return Err(wrong_image(all_of_kind(), sample, giver));
     }
     let dtypes: Vec<&str> = takes.iter().flat_map(|it| it.dtypes).copied().collect();
     let problem =
@@ -337,13 +338,20 @@ fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
 }
 
 /// Refuses an image of another element type, or of other channels.
-fn wrong_image(wanted: &Takes, sample: &SampleType, giver: &str) -> Fault {
-    let channels: Vec<String> = wanted.channels.iter().map(u32::to_string).collect();
-    let (wanted, channels) = (wanted.dtypes.join(" or "), channels.join(" or "));
+fn wrong_image<'a>(
+    wanted: impl Iterator<Item = &'a Takes>,
+    sample: &SampleType,
+    giver: &str,
+) -> Fault {
+    let wanted = wanted.map(|it| {
+        let channels: Vec<String> = it.channels.iter().map(u32::to_string).collect();
+        format!("{} with {} channels", it.dtypes.join(" or "), channels.join(" or "))
+    });
+    let wanted = wanted.collect::<Vec<_>>().join(", or of ");
     let (found, count) = (sample.dtype.name(), sample.channels);
     let problem = format!(
-        "takes an image of {wanted} with {channels} channels and cannot follow `{giver}`, which \
-         gives an image of {found} with {count}"
+        "takes an image of {wanted} and cannot follow `{giver}`, which gives an image of {found} \
+         with {count}"
     );
     Fault::new(problem, "leave it out, or set `mode` of `decode` to \"rgb\" or \"gray\"")
 }

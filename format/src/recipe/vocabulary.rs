@@ -61,6 +61,7 @@ named!(PaddingMode {
     Symmetric = "symmetric",
 });
 named!(WarpInterpolation { Nearest = "nearest", Bilinear = "bilinear", Bicubic = "bicubic" });
+named!(ScaleMode { Shortest = "shortest", Longest = "longest" });
 named!(AugmentPolicy { Imagenet = "imagenet", Cifar10 = "cifar10", Svhn = "svhn" });
 named!(TimmInterpolation { Random = "random", Bilinear = "bilinear", Bicubic = "bicubic" });
 named!(ErasingMode { Constant = "const", Rand = "rand", Pixel = "pixel" });
@@ -279,6 +280,15 @@ pub enum WarpInterpolation {
     Bilinear,
     /// Cubic with a = -1 in 4 x 4 pixels.
     Bicubic,
+}
+
+/// Which side of a picture fills the result of [`super::CrumpetsAffine`] at a scale of 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScaleMode {
+    /// The shorter one, so that the result has no outside.
+    Shortest,
+    /// The longer one, so that the result has all of the picture.
+    Longest,
 }
 
 /// The content of the pixels around a picture.

@@ -5,7 +5,7 @@ use crate::pixels::Pixels;
 use crate::vector::{BLOCK, Kernel, run};
 
 /// The weights of a kernel, whose sum is 1.
-fn weights(length: u32, sigma: f64) -> Vec<f32> {
+pub(super) fn weights(length: u32, sigma: f64) -> Vec<f32> {
     let middle = f64::from(length / 2);
     let weight = |at: u32| {
         let distance = f64::from(at) - middle;
@@ -21,7 +21,7 @@ fn weights(length: u32, sigma: f64) -> Vec<f32> {
 }
 
 /// The position inside of a side of a position outside, mirrored at the first and the last one.
-fn mirrored(position: i64, length: usize) -> usize {
+pub(super) fn mirrored(position: i64, length: usize) -> usize {
     let last = length as i64 - 1;
     if last == 0 {
         return 0;

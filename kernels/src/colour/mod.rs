@@ -3,11 +3,12 @@
 //! `docs/formats.md` has each definition. In reading order: [`Change`], `blend` (brightness,
 //! contrast, saturation, sharpness) with `between`, [`luma`] and `smooth`, `hue`, `tables` (each
 //! value by itself) with `look_up`, `box_blur` (Pillow's) and `gaussian` (torchvision's blur),
-//! `spaces` (OpenCV's).
+//! `spaces` (OpenCV's), `elements` (of 16 bits and floats).
 
 mod between;
 mod blend;
 mod box_blur;
+mod elements;
 mod gaussian;
 mod hue;
 mod look_up;
@@ -74,6 +75,13 @@ pub(crate) enum Change {
     },
     /// The share of a sigmoid curve; negative: of its inverse.
     SigmoidContrast(f64),
+    /// A sigmoid curve, and then a power of every value.
+    Tone {
+        /// The share of the curve; negative: of its inverse.
+        contrast: f64,
+        /// The exponent of each channel.
+        gammas: [f64; 3],
+    },
     /// Every channel becomes the luma.
     Grey,
     /// Channel c becomes the channel at c of the list.
@@ -83,6 +91,12 @@ pub(crate) enum Change {
 impl Change {
     /// Changes a picture.
     pub(crate) fn apply(self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        if pixels.is_alpha() && !self.changes_alpha() {
+            return Ok(());
+        }
+        if let Some(mut elements) = pixels.elements() {
+            return self.apply_elements(&mut elements);
+        }
         match self {
             Self::Brightness(factor) => look_up_all(pixels, &blend::table(0, factor)),
             Self::Contrast(factor) => {
@@ -109,8 +123,9 @@ impl Change {
             Self::PillowBlur(radius) => box_blur::blur(radius, pixels),
             Self::Blur { kernel, sigma } => gaussian::blur(kernel, sigma, pixels),
             Self::Gamma { gamma, gain } => look_up_all(pixels, &tables::gamma(gamma, gain)),
-            Self::SigmoidContrast(contrast) => {
-                look_up_all(pixels, &tables::sigmoid_contrast(contrast))
+            Self::SigmoidContrast(contrast) => look_up_all(pixels, &tables::tone(contrast, 1.0)),
+            Self::Tone { contrast, gammas } => {
+                look_up(pixels, |channel| tables::tone(contrast, gammas[channel]))
             }
             Self::Grey => {
                 let cpu = pixels.cpu();

@@ -41,8 +41,9 @@ pub(super) fn gamma(gamma: f64, gain: f64) -> Table {
 /// Half of the range of the sigmoid curve: crumpets' constant.
 const SIGMOID_RANGE: f64 = 6.279;
 
-/// The contrast of crumpets: by a sigmoid curve, or by its inverse where `contrast` is negative.
-pub(super) fn sigmoid_contrast(contrast: f64) -> Table {
+/// The contrast of crumpets, by a sigmoid curve or by its inverse where `contrast` is negative, and
+/// then the power of each value.
+pub(super) fn tone(contrast: f64, gamma: f64) -> Table {
     let offset = 1.0 / (1.0 + libm::exp(SIGMOID_RANGE));
     let range = 1.0 - 2.0 * offset;
     let share = contrast.abs();
@@ -54,7 +55,9 @@ pub(super) fn sigmoid_contrast(contrast: f64) -> Table {
         } else {
             (1.0 / (1.0 + libm::exp(SIGMOID_RANGE - 2.0 * SIGMOID_RANGE * at)) - offset) / range
         };
-        (255.0 * ((1.0 - share) * at + share * curve)).round_ties_even() as u8
+        let mixed = (1.0 - share) * at + share * curve;
+        let power = if gamma == 1.0 { mixed } else { libm::pow(mixed.clamp(0.0, 1.0), gamma) };
+        (255.0 * power).round_ties_even() as u8
     })
 }
 

@@ -17,12 +17,20 @@ impl PixelOperation for GaussianBlur {
     }
 
     fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
-        blur_buffer_bytes(self.kernel_size, size)
+        let most = match self.sigma_relative {
+            Some((_, most)) => most * f64::from(size.0),
+            None => self.sigma.1,
+        };
+        blur_buffer_bytes(self.kernel_size.unwrap_or_else(|| GaussianBlur::kernel_of(most)), size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let sigma = draws.uniform_in(self.sigma.0, self.sigma.1);
-        Change::Blur { kernel: self.kernel_size, sigma }.apply(pixels)
+        let sigma = match self.sigma_relative {
+            Some((low, high)) => draws.uniform_in(low, high) * f64::from(pixels.size().0),
+            None => draws.uniform_in(self.sigma.0, self.sigma.1),
+        };
+        let kernel = self.kernel_size.unwrap_or_else(|| GaussianBlur::kernel_of(sigma));
+        Change::Blur { kernel, sigma }.apply(pixels)
     }
 }
 

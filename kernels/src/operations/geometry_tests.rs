@@ -74,6 +74,16 @@ fn operation(words: &[&str]) -> (String, &'static str, u64) {
             );
             (inside, "wave", golden::number(sample))
         }
+        ["crumpets", _, _, _, sample, mode, interpolation, samples] => {
+            let samples = if *samples == "auto" { "'auto'" } else { samples };
+            let inside = format!(
+                "name = 'crumpets_affine'\nsize = [18, 31]\nscale = [0.5, 2.25]\nshift = [-1, 1]\n\
+                 rotation_sigma = 25\naspect_sigma = 0.25\nshear = [-0.25, 0.5]\n\
+                 scale_mode = '{mode}'\ninterpolation = '{interpolation}'\n\
+                 fill = [9, 80, 200]\nsupersampling = {samples}"
+            );
+            (inside, "wave", golden::number(sample))
+        }
         ["pad", _, _, _, mode, left, top, right, bottom] => {
             let inside = format!(
                 "name = 'pad'\npadding = [{left}, {top}, {right}, {bottom}]\n\
@@ -145,7 +155,7 @@ fn operations_equal_pillow_bit_for_bit() {
         assert_eq!(size, expected[..2], "{words:?}");
         assert_eq!(golden::sha256(&tensor.data)[..16], *expected[2], "{words:?}");
     }
-    assert_eq!(lines.len(), 3487);
+    assert_eq!(lines.len(), 3487 + 336);
 }
 
 #[test]

@@ -110,6 +110,9 @@ fn named(name: &str) -> Recipe {
             all_ops = false\ninterpolation = 'nearest'\nfill = [9, 200, 77]"
         }
         "sensor" => "name = 'random_sensor_noise'\nstrength = [0.1, 0.6]\np = 0.75",
+        "crumpets_train" => "name = 'random_gamma'\ncolor = [-0.5, 0.5]\ncontrast = [-1, 1]",
+        "gamma_wide" => "name = 'random_gamma'\nbrightness = [-1, 1]\ncolor = [-1, 1]\np = 1",
+        "contrast" => "name = 'random_sigmoid_contrast'\ncontrast = [-0.75, 1]\np = 0.8",
         "three" => "name = 'three_augment'",
         "noise" => "name = 'gaussian_noise'",
         "noise_wrapped" => "name = 'gaussian_noise'\nmean = 0.25\nsigma = 0.5\nclip = false",
@@ -172,12 +175,12 @@ fn compare(lines: &str) -> usize {
 
 #[test]
 fn every_operation_equals_pillow_and_numpy_bit_for_bit() {
-    assert_eq!(compare(OPERATIONS), 842 + 240);
+    assert_eq!(compare(OPERATIONS), 842 + 240 + 3 * 32);
 }
 
 #[test]
 fn every_policy_and_blur_equals_pillow_and_numpy_bit_for_bit() {
-    assert_eq!(compare(POLICIES), 3 * (40 * 13 + 9) + 3 * (7 + 20));
+    assert_eq!(compare(POLICIES), 3 * (40 * 13 + 9) + 3 * (7 + 20 + 3));
 }
 
 #[test]

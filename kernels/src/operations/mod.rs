@@ -34,6 +34,7 @@ mod center_crop;
 mod choice;
 mod color_jitter;
 mod convert_color;
+mod crumpets_affine;
 mod cut_mix;
 mod decode_audio;
 mod decode_signal;
@@ -63,6 +64,7 @@ mod random_change;
 mod random_channel_permutation;
 mod random_crop;
 mod random_erasing;
+mod random_gamma;
 mod random_horizontal_flip;
 mod random_iou_crop;
 mod random_perspective;
@@ -347,6 +349,7 @@ fn of(operation: &Operation, picture: u32) -> Step {
         Operation::RandomVerticalFlip(it) => Step::Geometry(Box::new(it)),
         Operation::RandomRotation(it) => Step::Picture(Box::new(it)),
         Operation::RandomAffine(it) => Step::Picture(Box::new(it)),
+        Operation::CrumpetsAffine(it) => Step::Picture(Box::new(it)),
         Operation::RandomPerspective(it) => Step::Picture(Box::new(it)),
         Operation::ElasticTransform(it) => Step::Picture(Box::new(it)),
         Operation::Grayscale(it) => Step::Pixels(Box::new(it)),
@@ -363,6 +366,8 @@ fn of(operation: &Operation, picture: u32) -> Step {
         Operation::RandomSolarize(it) => Step::Pixels(Box::new(it)),
         Operation::AdjustGamma(it) => Step::Pixels(Box::new(it)),
         Operation::SigmoidContrast(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomGamma(it) => Step::Pixels(Box::new(it)),
+        Operation::RandomSigmoidContrast(it) => Step::Pixels(Box::new(it)),
         Operation::GaussianBlur(it) => Step::Pixels(Box::new(it)),
         Operation::PillowGaussianBlur(it) => Step::Pixels(Box::new(it)),
         Operation::GaussianNoise(it) => Step::Pixels(Box::new(it)),

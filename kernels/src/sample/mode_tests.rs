@@ -9,11 +9,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 const MODES: &str = include_str!("../../tests/golden/modes.txt");
+const ELEMENTS: &str = include_str!("../../tests/golden/elements.txt");
 const ID: SampleId = SampleId { seed: 7, epoch: 2, sample: 0 };
 
 /// The files of the script by their names.
 fn files() -> HashMap<String, Vec<u8>> {
-    let own = golden::lines(MODES).into_iter().filter(|(words, _)| words[0] == "file");
+    let all = golden::lines(MODES).into_iter().chain(golden::lines(ELEMENTS));
+    let own = all.filter(|(words, _)| words[0] == "file");
     let own = own.map(|(words, data)| (words[1].to_owned(), golden::bytes(data[0])));
     let listed = golden_files().into_iter().map(|(name, file)| (name.to_owned(), file));
     listed.chain(own).collect()
@@ -37,10 +39,20 @@ fn recipe(text: &str) -> Recipe {
 
 #[test]
 fn every_mode_equals_pillow_and_numpy_bit_for_bit() {
+    compare(MODES);
+}
+
+#[test]
+fn colours_with_alpha_and_of_elements_equal_pillow_and_numpy_bit_for_bit() {
+    compare(ELEMENTS);
+}
+
+/// Compares every line of a golden file.
+fn compare(lines: &str) {
     let files = files();
     let instruction_sets = golden::instruction_sets();
     let mut failed = Vec::new();
-    for (words, expected) in golden::lines(MODES) {
+    for (words, expected) in golden::lines(lines) {
         let [name, text] = words[..] else { panic!("{words:?}") };
         if name == "file" {
             continue;

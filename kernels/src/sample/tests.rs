@@ -300,7 +300,8 @@ fn the_memory_of_a_picture_between_two_stages_is_announced() {
     // Besides a second picture, a blur holds a row of float32 for each row of its kernel, if the
     // picture has as many.
     for (kernel, rows) in [((5, 3), 5), ((301, 1), 200)] {
-        let blur = GaussianBlur { kernel_size: kernel, sigma: (1.0, 1.0) };
+        let blur =
+            GaussianBlur { kernel_size: Some(kernel), sigma: (1.0, 1.0), sigma_relative: None };
         let held = 2 * 3 * 300 * 200 + rows * 3 * 300 * 4;
         assert_eq!(bytes(&[blur.into()], id(0)), decoder + held);
     }

@@ -7,13 +7,14 @@ use super::{SamplePreparer, Source, Streams, apply, mirror};
 use crate::Error;
 use crate::canvas::Target;
 use crate::decode::Encoded;
+use crate::elements::Elements;
 use crate::operations::Step;
-use crate::pixels::Pixels;
+use crate::pixels::{Pixels, Style};
 use crate::planes::Stripe;
 use crate::resize::{Rounding, resize_numbers};
 use crate::stage::Stage;
 use crate::tensor::convert_elements;
-use crate::wide::{Channel, Layers, count, is_single, style};
+use crate::wide::{Channel, Layers, count, is_single};
 use meetpoint_format::recipe::{DecodeMode, Dtype, Interpolation, Layout, TensorSpec};
 
 /// Rows of a stripe of a layer.
@@ -35,6 +36,17 @@ impl WidePicture {
         // Layers of three planes twice, pixels, numbers of a channel before and after a pass.
         let layers = 2 * 3 * count(mode) as u64;
         pixels * (layers + 2 * mode.pixel_bytes() as u64 + 8)
+    }
+}
+
+/// What the bytes of a layer are.
+fn style(mode: DecodeMode, layer: usize) -> Style {
+    match (mode, layer) {
+        (DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba, 0) => Style::Picture,
+        (DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba, _) => Style::Alpha,
+        (DecodeMode::Gray16 | DecodeMode::Rgb16 | DecodeMode::Float, _) => {
+            Style::Elements { mode, layer }
+        }
     }
 }
 
@@ -244,6 +256,13 @@ impl SamplePreparer {
             self.wide.from.multiply();
         }
         let WidePicture { from, to, .. } = &mut self.wide;
+        if matches!(step, Step::Pixels(_)) && mode.dtype() != Dtype::Uint8 {
+            let interrupt = &self.interrupt;
+            let elements = Elements { layers: from, mode, interrupt, pause: after_stage };
+            let mut pixels =
+                Pixels::of_elements(elements, &mut self.picture, &mut self.next, self.cpu);
+            return apply(step, &|| id.draws(number), &mut pixels);
+        }
         for layer in 0..count(mode) {
             let (picture, next) = (from.layer_mut(layer), to.layer_mut(layer));
             let mut pixels = Pixels::new(picture, next, self.cpu, &self.interrupt, after_stage);

@@ -29,8 +29,8 @@ pub struct TargetSpec {
     pub kind: TargetKind,
     /// What the dataset holds for a sample, or for each object.
     pub stored: ColumnKind,
-    /// Whether the dataset holds a file for each object, as
-    /// [`meetpoint_format::column::append_files`] writes them.
+    /// Whether the dataset holds a file for each object, as [`meetpoint_format::column::files_of`]
+    /// reads them.
     pub is_file_per_object: bool,
     /// What a batch holds for a sample.
     pub prepared: ColumnKind,

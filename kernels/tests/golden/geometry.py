@@ -12,6 +12,7 @@ parameters drawn as docs/formats.md says. Hashes are SHA-256; of those in warps.
 
 import math
 import random
+import statistics
 
 import numpy as np
 from make import PATTERNS, Draws, philox, sha, write
@@ -238,6 +239,70 @@ def affines():
                             yield f"{words(*before)} : {made.width} {made.height} {short(made)}"
 
 
+def crumpets_matrix(source, target, scale, aspect, angle, shear, shift, mode):
+    """crumpets' make_transform, from homogeneous points of the result to those of the source; it
+    takes pixels at whole numbers, Pillow half a pixel further, from the corner to the centre."""
+    (w, h), (u, v) = source, target
+    ratio = (min if mode == "shortest" else max)(h / v, w / u) / scale
+    to_centre = np.array([[1, 0, -u / 2], [0, 1, -v / 2], [0, 0, 1]])
+    sheared = np.array([[1, shear[1], 0], [shear[0], 1, 0], [0, 0, 1]])
+    scaled = np.diag([ratio * aspect, ratio / aspect, 1.0])
+    turn = math.radians(angle)
+    turned = np.array(
+        [[math.cos(turn), -math.sin(turn), 0], [math.sin(turn), math.cos(turn), 0], [0, 0, 1]]
+    )
+    beyond = abs(w / 2 - u / 2 * ratio), abs(h / 2 - v / 2 * ratio)
+    at = np.array(
+        [[1, 0, w / 2 + beyond[0] * shift[1]], [0, 1, h / 2 + beyond[1] * shift[0]], [0, 0, 1]]
+    )
+    return ratio, at @ turned @ scaled @ sheared @ to_centre
+
+
+def crumpets(image, draws, size, mode, resample, samples):
+    """crumpets_affine with the keys of the test's recipe. The map is summed in the order of
+    docs/formats.md, which NumPy's product agrees with to the last digits."""
+    (w, h), (u, v) = image.size, size
+    angle = 25.0 * normal(draws.word())
+    scale = draws.uniform_in(0.5, 2.25)
+    shear = draws.uniform_in(-0.25, 0.5), draws.uniform_in(-0.25, 0.5)
+    shift = draws.uniform_in(-1.0, 1.0), draws.uniform_in(-1.0, 1.0)
+    aspect = max(1.0 + 0.25 * normal(draws.word()), 0.1)
+    ratio, matrix = crumpets_matrix((w, h), size, scale, aspect, angle, shear, shift, mode)
+    across, down = ratio * aspect, ratio / aspect
+    a, b, c, d = across, across * shear[1], down * shear[0], down
+    turn = angle * (math.pi / 180.0)
+    cos, sin = math.cos(turn), math.sin(turn)
+    a0, a1, a3, a4 = cos * a - sin * c, cos * b - sin * d, sin * a + cos * c, sin * b + cos * d
+    x = w / 2 + abs(w / 2 - u / 2 * ratio) * shift[1]
+    y = h / 2 + abs(h / 2 - v / 2 * ratio) * shift[0]
+    map = [a0, a1, x - a0 * (u / 2) - a1 * (v / 2), a3, a4, y - a3 * (u / 2) - a4 * (v / 2)]
+    assert np.allclose(map, matrix[:2].reshape(-1), rtol=1e-9, atol=1e-9), (map, matrix)
+    if samples == "auto":
+        samples = min(max(math.ceil(ratio), 1), 3)
+    map = [map[i] if i in (2, 5) else map[i] / samples for i in range(6)]
+    large = (u * samples, v * samples)
+    made = image.transform(large, Image.Transform.AFFINE, map, resample, fillcolor=(9, 80, 200))
+    return made.reduce(samples) if samples > 1 else made
+
+
+def crumpets_affines():
+    for number, (w, h) in enumerate(SIZES):
+        image = PATTERNS["wave"](number, w, h)
+        for sample in range(6):
+            for mode in ("shortest", "longest"):
+                for interpolation in ("nearest", "bilinear"):
+                    for samples in (1, "auto"):
+                        draws = Draws(7, 2, sample, 1)
+                        resample = WARPS[interpolation]
+                        made = crumpets(image, draws, (31, 18), mode, resample, samples)
+                        before = words("crumpets", number, w, h, sample, mode, interpolation, samples)
+                        yield f"{before} : {made.width} {made.height} {short(made)}"
+
+
+def normal(word):
+    return statistics.NormalDist().inv_cdf((word + 0.5) / 2**32)
+
+
 MODES = ("constant", "edge", "reflect", "symmetric")
 
 
@@ -419,7 +484,7 @@ def elastics():
 
 
 def operations():
-    lines = [*rotations(), *perspectives(), *affines(), *pads(), *crops(), *zooms(), *resizes(), *elastics()]
+    lines = [*rotations(), *perspectives(), *affines(), *pads(), *crops(), *zooms(), *resizes(), *elastics(), *crumpets_affines()]
     write("geometry.txt", lines)
 
 

@@ -34,8 +34,8 @@ def adjust_gamma(image, gamma, gain=1.0):
     return image.point(table * 3)
 
 
-def sigmoid_contrast(image, contrast):
-    """The table of crumpets' add_gamma for uint8, in float64."""
+def sigmoid_contrast(image, contrast, gammas=(1.0, 1.0, 1.0)):
+    """The tables of crumpets' add_gamma for uint8, in float64."""
     span = 6.279
     offset = 1 / (1 + math.exp(span))
     end = math.atanh(1 - 2 * offset)
@@ -46,8 +46,37 @@ def sigmoid_contrast(image, contrast):
             curve = (math.atanh((1 - 2 * offset) * (2 * at - 1)) + end) / (2 * end)
         else:
             curve = (1 / (1 + math.exp(span - 2 * span * at)) - offset) / (1 - 2 * offset)
-        table.append(round(255 * ((1 - abs(contrast)) * at + abs(contrast) * curve)))
-    return image.point(table * 3)
+        table.append((1 - abs(contrast)) * at + abs(contrast) * curve)
+    powers = [[min(max(at, 0.0), 1.0) ** gamma for at in table] for gamma in gammas]
+    return image.point([round(255 * power) for powers in powers for power in powers])
+
+
+def human_gamma(human):
+    """crumpets' human2gamma."""
+    if human >= 0.999:
+        return 0.00099999999999988987
+    if human <= -0.999:
+        return 999.99999999999909
+    gamma = human + 1
+    return 2 - gamma if gamma > 1 else 1 / gamma
+
+
+def random_gamma(image, draws, brightness, color, contrast, p):
+    """crumpets' add_gamma with the random parameters of its MixtureRNG, in its order."""
+    gray, colors, share = 1.0, [1.0] * 3, 0.0
+    if brightness is not None and draws.uniform() < p:
+        gray = human_gamma(draws.uniform_in(*brightness))
+    if color is not None and draws.uniform() < p:
+        colors = [human_gamma(draws.uniform_in(*color)) for _ in range(3)]
+    if contrast is not None and draws.uniform() < p:
+        share = draws.uniform_in(*contrast)
+    return sigmoid_contrast(image, share, [gray * gamma for gamma in colors])
+
+
+def random_sigmoid_contrast(image, draws, contrast, p):
+    if draws.uniform() >= p:
+        return image
+    return sigmoid_contrast(image, draws.uniform_in(*contrast))
 
 
 def sharpness(image, sharpness_factor):
@@ -205,6 +234,12 @@ def recipes():
             made = permute(image, shuffled(range(3), draws(1)))
             yield f"{words} recipe permute {sample}", made
             yield f"{words} recipe nested {sample}", nested(image, draws)
+            made = random_gamma(image, draws(1), (-0.5, 0.5), (-0.5, 0.5), (-1.0, 1.0), 0.5)
+            yield f"{words} recipe crumpets_train {sample}", made
+            made = random_gamma(image, draws(1), (-1.0, 1.0), (-1.0, 1.0), None, 1.0)
+            yield f"{words} recipe gamma_wide {sample}", made
+            made = random_sigmoid_contrast(image, draws(1), (-0.75, 1.0), 0.8)
+            yield f"{words} recipe contrast {sample}", made
 
 
 def normal(word):

@@ -455,6 +455,12 @@ def lines():
             for sigma in (0.1, 0.8, 2.0, 5.5):
                 keys = f"kernel_size=[{height},{width}] sigma=[{sigma},{sigma}]"
                 yield f"{words} gaussian_blur {keys}", blur(image, (height, width), sigma)
+        for share in (0.01, 0.05, 0.3):
+            # OpenCV's kernel for uint8, as crumpets' add_blur takes it.
+            sigma = share * image.width
+            side = round(6 * sigma + 1) | 1
+            keys = f"sigma_relative=[{share},{share}]"
+            yield f"{words} gaussian_blur {keys}", blur(image, (side, side), sigma)
 
 
 if __name__ == "__main__":

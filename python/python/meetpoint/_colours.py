@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import List, Optional, Sequence, Union
 
 from ._transform import Transform
-from ._values import floats, number, numbers, whole
+from ._values import Numbers, ends, floats, number, numbers, whole
 from .errors import RecipeError
 
 Factor = Union[float, Sequence[float]]
@@ -189,6 +189,47 @@ class SigmoidContrast(Transform):
 
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast=number("contrast", contrast))
+
+
+class RandomGamma(Transform):
+    """Random gamma and contrast, as in crumpets: each is drawn with the probability ``p``.
+
+    A brightness of b above 0 is a gamma of 1 - b, one below 0 a gamma of 1 / (1 + b).
+
+    :param brightness: bounds of the brightness of all channels, from -1 to 1; b: (b, b).
+    :param color: bounds of the brightness of each channel, from -1 to 1; None: the same for all.
+    :param contrast: bounds of the contrast, as of :class:`RandomSigmoidContrast`; None: it stays.
+    :param p: the probability of each of them.
+    """
+
+    _name = "random_gamma"
+
+    def __init__(
+        self,
+        brightness: Numbers = (-0.5, 0.5),
+        color: Optional[Numbers] = None,
+        contrast: Optional[Numbers] = None,
+        p: float = 0.5,
+    ) -> None:
+        super().__init__(
+            brightness=ends("brightness", brightness),
+            color=None if color is None else ends("color", color),
+            contrast=None if contrast is None else ends("contrast", contrast),
+            p=number("p", p),
+        )
+
+
+class RandomSigmoidContrast(Transform):
+    """Random contrast by a sigmoid curve, as in crumpets: :class:`SigmoidContrast`.
+
+    :param contrast: bounds of the share of the curve, from -1 to 1; negative lowers the contrast.
+    :param p: the probability.
+    """
+
+    _name = "random_sigmoid_contrast"
+
+    def __init__(self, contrast: Numbers = (-1.0, 1.0), p: float = 0.5) -> None:
+        super().__init__(contrast=ends("contrast", contrast), p=number("p", p))
 
 
 class ConvertColor(Transform):

@@ -82,6 +82,53 @@ class RandomAffine(Transform):
         )
 
 
+class CrumpetsAffine(Transform):
+    """The warp of crumpets: rotated, scaled, sheared and shifted at random, to one size.
+
+    :param size: side of the result in pixels, or (height, width).
+    :param scale: bounds of the scale, above 0; at 1 the picture fills the result.
+    :param shift: bounds of the shifts, as shares of what the picture has beyond the result, from -10
+        to 10.
+    :param rotation_sigma: standard deviation of the angle in degrees, clockwise in the picture.
+    :param aspect_sigma: standard deviation of the aspect, from 0 to 1.
+    :param shear: bounds of the shears, as steps along one side for each step along the other, from
+        -10 to 10.
+    :param scale_mode: the side of the picture that fills the result: ``"shortest"`` or
+        ``"longest"``.
+    :param interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or torchvision's enum.
+    :param fill: colour outside the picture, 0 to 255, for all channels or for each.
+    :param supersampling: as of :class:`RandomAffine`.
+    """
+
+    _name = "crumpets_affine"
+
+    def __init__(
+        self,
+        size: Wholes,
+        scale: Sequence[float] = (1.0, 1.0),
+        shift: Sequence[float] = (0.0, 0.0),
+        rotation_sigma: float = 0.0,
+        aspect_sigma: float = 0.0,
+        shear: Sequence[float] = (0.0, 0.0),
+        scale_mode: str = "shortest",
+        interpolation: object = "bilinear",
+        fill: Optional[Wholes] = 0,
+        supersampling: Union[int, str] = "auto",
+    ) -> None:
+        super().__init__(
+            size=both_sides("size", size),
+            scale=numbers("scale", scale),
+            shift=numbers("shift", shift),
+            rotation_sigma=number("rotation_sigma", rotation_sigma),
+            aspect_sigma=number("aspect_sigma", aspect_sigma),
+            shear=numbers("shear", shear),
+            scale_mode=scale_mode,
+            interpolation=word(interpolation),
+            fill=colour(fill),
+            supersampling=supersampling,
+        )
+
+
 class RandomPerspective(Transform):
     """As ``v2.RandomPerspective`` on PIL images: Pillow's ``PERSPECTIVE``.
 

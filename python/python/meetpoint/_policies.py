@@ -11,20 +11,30 @@ from .errors import RecipeError
 
 
 class GaussianBlur(Transform):
-    """As ``v2.GaussianBlur``: within 1 of its uint8 kernel.
+    """As ``v2.GaussianBlur``: within 1 of its uint8 kernel. As in crumpets with ``sigma_relative``.
 
-    :param kernel_size: odd, both sides in pixels, or (height, width), up to 999.
+    :param kernel_size: odd, both sides in pixels, or (height, width), up to 999; None: 6 standard
+        deviations and 1, rounded up to an odd number, as in OpenCV.
     :param sigma: the standard deviation in pixels, or its bounds, above 0.
+    :param sigma_relative: the standard deviation as a share of the width, or its bounds, above 0 and
+        up to 1, in place of ``sigma``.
     """
 
     _name = "gaussian_blur"
 
     def __init__(
         self,
-        kernel_size: Union[int, Sequence[int]],
+        kernel_size: Optional[Union[int, Sequence[int]]] = None,
         sigma: Union[float, Sequence[float]] = (0.1, 2.0),
+        sigma_relative: Optional[Union[float, Sequence[float]]] = None,
     ) -> None:
-        super().__init__(kernel_size=wholes("kernel_size", kernel_size), sigma=ends("sigma", sigma))
+        super().__init__(
+            kernel_size=None if kernel_size is None else wholes("kernel_size", kernel_size),
+            sigma=ends("sigma", sigma),
+            sigma_relative=(
+                None if sigma_relative is None else ends("sigma_relative", sigma_relative)
+            ),
+        )
 
 
 class PillowGaussianBlur(Transform):

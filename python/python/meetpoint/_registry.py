@@ -20,10 +20,12 @@ from ._colours import (
     RandomChannelPermutation,
     RandomEqualize,
     RandomErasing,
+    RandomGamma,
     RandomGrayscale,
     RandomInvert,
     RandomPhotometricDistort,
     RandomPosterize,
+    RandomSigmoidContrast,
     RandomSolarize,
     SigmoidContrast,
 )
@@ -38,6 +40,7 @@ from ._crops import (
     TenCrop,
 )
 from ._geometry import (
+    CrumpetsAffine,
     ElasticTransform,
     Pad,
     RandomAffine,
@@ -97,6 +100,7 @@ CLASSES: Dict[str, Type[Transform]] = {
         RandomVerticalFlip,
         RandomRotation,
         RandomAffine,
+        CrumpetsAffine,
         RandomPerspective,
         ElasticTransform,
         Grayscale,
@@ -112,6 +116,8 @@ CLASSES: Dict[str, Type[Transform]] = {
         RandomSolarize,
         AdjustGamma,
         SigmoidContrast,
+        RandomGamma,
+        RandomSigmoidContrast,
         ConvertColor,
         GaussianBlur,
         PillowGaussianBlur,

@@ -71,6 +71,8 @@ class Pad(Collate):
     Without ``columns``, batches are dictionaries of ``"image"``, ``"image_size"`` (int64 [batch, 2]:
     height and width of each picture without padding) and ``"label"``. A further column can be
     ``"padding_mask"``: bool [batch, height, width], true for padding, as in DETR's ``NestedTensor``.
+    With views, each view is padded to its own largest picture, and the columns are named after it:
+    ``"local"``, ``"local_size"``, ``"local_padding_mask"``.
 
     :param multiple_of: height and width of a batch are rounded up to a multiple of this number, as
         with ``size_divisible`` of torchvision's ``GeneralizedRCNNTransform``.

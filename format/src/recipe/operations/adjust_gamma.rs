@@ -26,7 +26,7 @@ impl Data for AdjustGamma {
         about: "raises every value, as a share of 255, to the power of `gamma`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[],

@@ -5,6 +5,8 @@ use crate::recipe::declaration::{
     Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
     numbers,
 };
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.ColorJitter` on PIL images, with Pillow's arithmetic.
@@ -62,7 +64,7 @@ impl Data for ColorJitter {
         about: "changes brightness, contrast, saturation and hue by random factors",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[
@@ -104,5 +106,18 @@ impl Data for ColorJitter {
     fn values(&self) -> Vec<Value> {
         let Self { brightness, contrast, saturation, hue } = *self;
         [brightness, contrast, saturation, hue].map(Value::from).to_vec()
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        let is_plain = Takes::IMAGE.dtypes.contains(&sample.dtype.name()) && sample.channels != 4;
+        if is_plain || self.hue == (0.0, 0.0) {
+            return Ok(());
+        }
+        let (dtype, channels) = (sample.dtype.name(), sample.channels);
+        let problem = format!(
+            "is set, but the picture has values of {dtype} and {channels} \
+                               channels here, and a hue takes uint8 with 1 or 3"
+        );
+        Err(Fault::of_value("hue", problem, "leave it out"))
     }
 }

@@ -9,6 +9,7 @@ mod auto_augment;
 mod center_crop;
 mod color_jitter;
 mod convert_color;
+mod crumpets_affine;
 mod cut_mix;
 mod decode;
 mod decode_audio;
@@ -46,6 +47,7 @@ mod random_choice;
 mod random_crop;
 mod random_equalize;
 mod random_erasing;
+mod random_gamma;
 mod random_grayscale;
 mod random_horizontal_flip;
 mod random_invert;
@@ -59,6 +61,7 @@ mod random_resized_crop;
 mod random_rotation;
 mod random_sensor_noise;
 mod random_shortest_size;
+mod random_sigmoid_contrast;
 mod random_solarize;
 mod random_time_crop;
 mod random_vertical_flip;
@@ -92,6 +95,7 @@ pub use auto_augment::AutoAugment;
 pub use center_crop::CenterCrop;
 pub use color_jitter::ColorJitter;
 pub use convert_color::ConvertColor;
+pub use crumpets_affine::CrumpetsAffine;
 pub use cut_mix::CutMix;
 pub use decode::Decode;
 pub use decode_audio::DecodeAudio;
@@ -125,6 +129,7 @@ pub use random_choice::RandomChoice;
 pub use random_crop::RandomCrop;
 pub use random_equalize::RandomEqualize;
 pub use random_erasing::RandomErasing;
+pub use random_gamma::RandomGamma;
 pub use random_grayscale::RandomGrayscale;
 pub use random_horizontal_flip::RandomHorizontalFlip;
 pub use random_invert::RandomInvert;
@@ -138,6 +143,7 @@ pub use random_resized_crop::RandomResizedCrop;
 pub use random_rotation::RandomRotation;
 pub use random_sensor_noise::RandomSensorNoise;
 pub use random_shortest_size::{RandomShortestSize, Sides};
+pub use random_sigmoid_contrast::RandomSigmoidContrast;
 pub use random_solarize::RandomSolarize;
 pub use random_time_crop::RandomTimeCrop;
 pub use random_vertical_flip::RandomVerticalFlip;
@@ -377,6 +383,7 @@ operations! {
     RandomVerticalFlip,
     RandomRotation,
     RandomAffine,
+    CrumpetsAffine,
     RandomPerspective,
     ElasticTransform,
     Grayscale,
@@ -393,6 +400,8 @@ operations! {
     RandomSolarize,
     AdjustGamma,
     SigmoidContrast,
+    RandomGamma,
+    RandomSigmoidContrast,
     GaussianBlur,
     PillowGaussianBlur,
     GaussianNoise,

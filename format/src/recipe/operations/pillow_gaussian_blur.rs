@@ -36,7 +36,7 @@ impl Data for PillowGaussianBlur {
         about: "blurs as Pillow does, with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::IMAGE, Takes::RGBA],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED, RandomParameter { name: "radius", distribution: "uniform in `radius`" }],

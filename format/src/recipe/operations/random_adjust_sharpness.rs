@@ -26,7 +26,7 @@ impl Data for RandomAdjustSharpness {
         about: "makes the picture sharper or softer with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],

@@ -24,7 +24,7 @@ impl Data for RandomAutocontrast {
         about: "stretches each channel to the full range with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::IMAGE, Takes::ELEMENTS],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],

@@ -18,7 +18,7 @@ impl Data for RandomChannelPermutation {
         about: "puts the channels in a random order",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::IMAGE, Takes::ELEMENTS],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[RandomParameter { name: "permutation", distribution: "uniform" }],

@@ -24,7 +24,7 @@ impl Data for RandomEqualize {
         about: "equalizes the histogram of each channel with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::IMAGE, Takes::RGBA],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],

@@ -21,7 +21,7 @@ impl Data for RandomGrayscale {
         about: "makes all channels grey with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::IMAGE, Takes::ELEMENTS],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],

@@ -20,7 +20,7 @@ impl Data for RandomInvert {
         about: "inverts all channels with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],

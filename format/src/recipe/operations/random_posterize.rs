@@ -22,7 +22,7 @@ impl Data for RandomPosterize {
         about: "sets the lower bits of all values to 0 with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::ANY_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],

@@ -4,7 +4,10 @@ use super::Data;
 use crate::recipe::declaration::{
     APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
 };
+use crate::recipe::error::Fault;
+use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
+use crate::recipe::vocabulary::Dtype;
 
 /// `torchvision.transforms.v2.RandomSolarize` on PIL images: every value x that is not below
 /// `threshold` becomes 255 - x when `uniform() < p`; one uniform is drawn in any case.
@@ -22,7 +25,7 @@ impl Data for RandomSolarize {
         about: "inverts the values from `threshold` on with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
+        takes: &[Takes::IMAGE, Takes::RGBA, Takes::FLOAT_IMAGE],
         gives: Gives::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],
@@ -39,6 +42,14 @@ impl Data for RandomSolarize {
 
     fn read(values: &Values) -> Self {
         Self { threshold: values.number("threshold"), p: values.number("p") }
+    }
+
+    fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
+        if sample.dtype != Dtype::Float32 || self.threshold <= 1.0 {
+            return Ok(());
+        }
+        let problem = format!("is {:?}, but values of float32 are from 0 to 1", self.threshold);
+        Err(Fault::of_value("threshold", problem, "a number from 0 to 1"))
     }
 
     fn values(&self) -> Vec<Value> {

@@ -91,6 +91,16 @@ pub const SHIPPED: &[ShippedRecipe] = &[
         "the preset TRAIN of crumpets (one warp, gamma, contrast), with other distributions",
         "crumpets 3.0.0a5, presets.py"
     ),
+    shipped!(
+        "crumpets" @ 2,
+        "the preset TRAIN of crumpets: one warp, gamma, contrast; its distributions",
+        "crumpets 3.0.0a5, presets.py; pixels of the warp are Pillow's"
+    ),
+    shipped!(
+        "crumpets-all" @ 1,
+        "the preset ALL of crumpets: as TRAIN, with noise and blur in a random order",
+        "crumpets 3.0.0a5, presets.py; pixels of the warp are Pillow's"
+    ),
     shipped!("crumpets-eval" @ 1, "the preset VAL of crumpets", "crumpets 3.0.0a5, presets.py"),
     shipped!(
         "deit" @ 1,

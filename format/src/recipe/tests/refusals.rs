@@ -302,16 +302,65 @@ fn a_number_for_an_interval_is_refused_as_it_was_written() {
 }
 
 #[test]
-fn operations_on_colours_take_rgb_or_grey_of_8_bits() {
-    for (before, words) in [
-        ("mode = 'rgba'\n", "gives an image of uint8 with 4"),
-        ("mode = 'gray16'\n", "gives an image of uint16 with 1"),
-        ("[[operation]]\nname = 'convert_color'\nspace = 'hsv'\n", "`convert_color` to hsv"),
+fn operations_on_colours_refuse_pictures_that_they_are_not_defined_for_and_name_both_types() {
+    let (rgba, words, float) = ("mode = 'rgba'\n", "mode = 'rgb16'\n", "mode = 'float'\n");
+    let hsv = "[[operation]]\nname = 'convert_color'\nspace = 'hsv'\n";
+    for (before, operation, said) in [
+        (rgba, "random_autocontrast'", "gives an image of uint8 with 4"),
+        (rgba, "random_grayscale'", "gives an image of uint8 with 4"),
+        (rgba, "random_channel_permutation'", "of uint16 or float32 with 1 or 3 channels"),
+        (rgba, "grayscale'", "uint8 with 1 or 3 channels and cannot follow `decode`"),
+        (words, "random_equalize'", "gives an image of uint16 with 3"),
+        (words, "random_solarize'\nthreshold = 9", "or of float32 with 1 or 3 channels"),
+        (words, "pillow_gaussian_blur'", "gives an image of uint16 with 3"),
+        (words, "sigmoid_contrast'\ncontrast = 1", "gives an image of uint16 with 3"),
+        (float, "random_gamma'", "gives an image of float32 with 1"),
+        (float, "random_solarize'\nthreshold = 128", "from 0 to 1"),
+        (words, "color_jitter'\nhue = 0.1", "values of uint16 and 3 channels"),
+        (rgba, "color_jitter'\nhue = 0.1", "values of uint8 and 4 channels"),
+        (hsv, "random_invert'", "`convert_color` to hsv"),
     ] {
-        let invert = "[[operation]]\nname = 'random_invert'\n";
-        let error = Recipe::from_toml(&format!("{DECODE}{before}{invert}")).unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
+        let text = format!("{DECODE}{before}[[operation]]\nname = '{operation}\n");
+        let error = Recipe::from_toml(&text).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
         let flip = "[[operation]]\nname = 'random_vertical_flip'\n";
         assert!(Recipe::from_toml(&format!("{DECODE}{before}{flip}")).is_ok());
     }
+    for (before, operation) in [
+        (rgba, "random_invert'"),
+        (rgba, "random_equalize'"),
+        (rgba, "color_jitter'\nbrightness = 0.4\nsaturation = 0.3"),
+        (words, "random_grayscale'"),
+        (words, "random_autocontrast'"),
+        (words, "gaussian_blur'\nsigma_relative = [0.1, 0.2]"),
+        (float, "random_solarize'\nthreshold = 0.5"),
+        (float, "adjust_gamma'\ngamma = 2"),
+    ] {
+        let text = format!("{DECODE}{before}[[operation]]\nname = '{operation}\n");
+        assert!(Recipe::from_toml(&text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn keys_of_crumpets_operations_are_refused_out_of_their_range() {
+    for (operation, key) in [
+        ("crumpets_affine'\nsize = 8\nscale = [0, 1]", "scale"),
+        ("crumpets_affine'\nsize = 8\naspect_sigma = 2", "aspect_sigma"),
+        ("crumpets_affine'\nsize = 8\nscale_mode = 'longer'", "scale_mode"),
+        ("crumpets_affine'\nsize = 8\nshift = [1, -1]", "shift"),
+        ("crumpets_affine'", "size"),
+        ("random_gamma'\nbrightness = [-2, 0]", "brightness"),
+        ("random_gamma'\ncontrast = [0, 1.5]", "contrast"),
+        ("random_sigmoid_contrast'\np = 2", "p"),
+        ("gaussian_blur'\nsigma_relative = [0, 0.1]", "sigma_relative"),
+        ("gaussian_blur'\nsigma = [1, 2]\nsigma_relative = [0.1, 0.1]", "sigma_relative"),
+        ("gaussian_blur'\nkernel_size = 4", "kernel_size"),
+    ] {
+        let text = format!("{DECODE}[[operation]]\nname = '{operation}\n");
+        let error = Recipe::from_toml(&text).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{key}`")), "{error}");
+    }
+    let mode = "mode = 'gray16'\n[[operation]]\nname = 'crumpets_affine'\nsize = 8\n";
+    let error = Recipe::from_toml(&format!("{DECODE}{mode}")).unwrap_err().to_string();
+    assert!(error.contains("`supersampling`"), "{error}");
 }
