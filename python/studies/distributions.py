@@ -6,7 +6,8 @@ The same picture goes through an operation of Meetpoint and through the original
 What comes out is observed at five pixels, and by its mean; each observation is compared by the
 two-sample test of Kolmogorov and Smirnov. Since equal random parameters give equal bits, which
 other tests show, a parameter with another distribution gives other observations. Seeds are fixed.
-Needs torch, torchvision, timm, scipy and Pillow. Exit code 1 where a distribution differs.
+Needs torch, torchvision, timm, scipy and Pillow, and for the operations of crumpets the packages
+crumpets 3.0.0a5, simplejpeg and OpenCV. Exit code 1 where a distribution differs.
 """
 
 from __future__ import annotations
@@ -164,7 +165,58 @@ def pairs() -> Dict[str, Tuple[List[Any], Original]]:
         result[f"timm_rand_augment {policy}"] = (
             [T.RandAugment.from_timm(policy)],
             rand_augment_transform(policy, {"translate_const": 10, "img_mean": (128, 128, 128)}))
+    result.update(crumpets_pairs())
     return result
+
+
+def crumpets_pairs() -> Dict[str, Tuple[List[Any], Original]]:
+    """The random parameters of crumpets' MixtureRNG, with its own arithmetic of colours.
+
+    Its warp is computed by Pillow with crumpets' map, which so begins at the corner of a pixel and
+    not at its centre, as with OpenCV.
+    """
+    try:
+        from crumpets import augmentation, augmentation_cpu
+        from crumpets.rng import MixtureRNG
+    except ImportError:
+        print("crumpets is not installed: its operations are left out")
+        return {}
+
+    def lighting(rng: Any) -> Original:
+        def run(source: Image.Image) -> Image.Image:
+            drawn = rng(None, None)
+            made = augmentation_cpu.add_gamma(
+                numpy.array(source), True, drawn["gamma_gray"], drawn["gamma_color"],
+                drawn["contrast"])
+            return Image.fromarray(made)
+
+        return run
+
+    warp_rng = MixtureRNG(prob=1, scale_range=(0.5, 2), shift_range=(-1, 1), rotation_sigma=15,
+                          aspect_sigma=0.1, shear_range=(-0.1, 0.1))
+
+    def warp(source: Image.Image) -> Image.Image:
+        drawn = warp_rng(None, None)
+        keys = {key: drawn[key] for key in ("angle", "scale", "aspect", "shift", "shear")}
+        width, height = source.size
+        matrix = augmentation.make_transform((height, width), (CROP, CROP), **keys)
+        return source.transform((CROP, CROP), Image.Transform.AFFINE, tuple(matrix.reshape(-1)),
+                                Image.Resampling.BILINEAR)
+
+    unit = (-0.5, 0.5)
+    return {
+        "random_gamma (crumpets)": (
+            [T.RandomGamma(unit, color=unit, contrast=(-1, 1), p=0.5)],
+            lighting(MixtureRNG(prob=0.5, brightness_range=unit, color_range=unit,
+                                contrast_range=(-1, 1)))),
+        "random_sigmoid_contrast (crumpets)": (
+            [T.RandomSigmoidContrast((-1, 1), p=0.5)],
+            lighting(MixtureRNG(prob=0.5, contrast_range=(-1, 1)))),
+        "crumpets_affine": (
+            [T.CrumpetsAffine(CROP, scale=(0.5, 2), shift=(-1, 1), rotation_sigma=15,
+                              aspect_sigma=0.1, shear=(-0.1, 0.1), supersampling=1)],
+            warp),
+    }
 
 
 def main() -> int:

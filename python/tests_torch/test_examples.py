@@ -73,15 +73,19 @@ def test_the_loaders_of_the_references_give_what_their_loops_take(tmp_path: Path
 
     boxes, masks = make(tmp_path, 12)
     seen = set()
-    with references.detection(boxes, (96, 128), batch_size=5) as loader:
+    with references.detection(boxes, [64, 96], 128, batch_size=5) as loader:
         for images, targets in loader:
-            assert len(images) == len(targets) and images[0].shape == (3, 96, 128)
-            for target in targets:
+            assert len(images) == len(targets)
+            for image, target in zip(images, targets):
+                channels, height, width = image.shape
+                assert channels == 3 and max(height, width) <= 128
+                assert min(height, width) in (64, 96) or max(height, width) == 128
                 seen.add(target["image_id"])
                 assert target["boxes"].shape == (len(target["labels"]), 4)
                 assert target["labels"].dtype == torch.int64 and target["labels"].min() >= 1
                 x0, y0, x1, y1 = target["boxes"].unbind(1)
-                assert (x0 < x1).all() and (y0 < y1).all() and x1.max() <= 128 and y1.max() <= 96
+                assert (x0 < x1).all() and (y0 < y1).all()
+                assert x1.max() <= width and y1.max() <= height
     assert seen == set(range(12))
     with references.segmentation(masks, 60, 48, batch_size=4) as loader:
         for images, classes in loader:
