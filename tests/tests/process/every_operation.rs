@@ -39,14 +39,14 @@ fn with_series(folder: &Path, name: &str, extension: &str, file: impl Fn(u32) ->
 }
 
 /// A page of HTML.
-fn html(seed: u32) -> Vec<u8> {
+pub(crate) fn html(seed: u32) -> Vec<u8> {
     let item = |at: u32| format!("<li>bada <b>gu{at}</b> le&eacute; {}</li>\n", seed * at);
     let items: String = (0..=seed % 7).map(item).collect();
     format!("<!DOCTYPE html><title>no</title><h1>Page {seed}</h1><ul>{items}</ul>").into_bytes()
 }
 
 /// The files that the examples of operations name.
-fn with_files(folder: &Path) {
+pub(crate) fn with_files(folder: &Path) {
     const TOKENIZER: &[u8] = include_bytes!("../../../kernels/tests/golden/text/byte_level.json");
     std::fs::write(folder.join("tokenizer.json"), TOKENIZER).expect("a file");
     let shape = "{'descr': '<f4', 'fortran_order': False, 'shape': (600, 768), }";

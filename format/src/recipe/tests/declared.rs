@@ -1,8 +1,8 @@
 //! The declarations: they are complete, agree with what operations do, and are what documents say.
 
 use crate::recipe::{
-    DECLARATIONS, Declaration, DecodeMode, Gives, Key, KeyType, Operation, Presence, Property,
-    Recipe, SampleType, TextTable, ValueKind, keys_table, operations_table, schema,
+    DECLARATIONS, Declaration, DecodeMode, Gives, Key, KeyType, Operation, Planes, Presence,
+    Property, Recipe, SampleType, TextTable, ValueKind, keys_table, operations_table, schema,
     target_keys_table, targets_table,
 };
 use std::collections::BTreeSet;
@@ -112,6 +112,8 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
                 // A mode stands for a type and channels, a list for as many channels.
                 let value = of_key(key);
                 let value = if key == "channels" { "1".to_owned() } else { value };
+                let planes = Planes::from_name(&value).map(|it| it.count().to_string());
+                let value = planes.unwrap_or(value);
                 let expected = DecodeMode::from_name(&value).map_or(value, mode);
                 assert_eq!(result, expected, "{name}");
             }
