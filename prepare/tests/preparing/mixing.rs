@@ -54,7 +54,7 @@ fn expected(job: &Job, epoch: u32, number: u64, held: &[Entry]) -> (Vec<u8>, Vec
     for ((entry, out), row) in held.iter().zip(images.chunks_mut(spec.bytes())).zip(rows) {
         let id = SampleId { seed: SEED, epoch, sample: entry.key };
         preparer.prepare((&picture(entry.sample)).into(), id, out, &mut || ()).unwrap();
-        BatchMixer::write_label(mixer.labels(), label(entry.sample) as u32, row);
+        BatchMixer::write_label(mixer.labels().unwrap(), label(entry.sample) as u32, row);
     }
     let tensors = BatchTensors { samples: held.len(), images: &mut images, labels: &mut labels };
     mixer.mix(BatchId { seed: SEED, epoch, batch: number }, tensors, &mut || ()).unwrap();

@@ -9,11 +9,9 @@ use std::time::Duration;
 /// What happens to the bytes that a device sends, once enough of them have passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Nothing.
-    Pass,
     /// Both connections end.
     Cut,
-    /// Nothing passes any more, in neither direction, and nobody is told: a half-open connection.
+    /// Nothing passes any more, in neither direction, and neither end notices: a half-open connection.
     Silence,
     /// One bit in a thousand bytes is flipped.
     Garble,
@@ -128,8 +126,7 @@ impl Link {
                     std::thread::sleep(Duration::from_micros(200));
                     self.host.write_all(part)
                 }),
-                Trouble::Pass
-                | Trouble::Cut
+                Trouble::Cut
                 | Trouble::Silence
                 | Trouble::Garble
                 | Trouble::Repeat
