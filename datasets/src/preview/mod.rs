@@ -83,17 +83,19 @@ pub fn preview(
     check(dataset, options)?;
     let chosen = spread(dataset.len(), u64::from(samples));
     let epochs = epoch..epoch + draws;
-    let mut preparer = preparer(dataset, recipe, &chosen, seed)?;
+    // One by one, each picture takes memory of its own only; operations on batches need all.
+    let batch_size = if recipe.split().1.is_empty() { 1 } else { chosen.len() };
+    let mut preparer = preparer(dataset, recipe, (&chosen, batch_size), seed)?;
     let columns = Arc::clone(preparer.columns());
+    let results = Results::of(recipe, preparer.spec())?;
+    let mut sheet = Sheet::new(chosen.len(), draws as usize, results.first, results.places.size)?;
     let mut memory = Vec::new();
     if !is_variable(recipe) {
         let longest = dataset.value_bytes_max(&columns, (recipe, &[]), &Interrupt::default())?;
-        let count = u32::try_from(chosen.len()).expect("at most SAMPLES_MAX");
+        let count = u32::try_from(batch_size).expect("at most SAMPLES_MAX");
         let bytes = BatchLayout::bytes_max(&columns, count, &longest);
         memory.resize(usize::try_from(bytes).map_err(|_| PreviewError::TooLarge)?, 0_u8);
     }
-    let results = Results::of(recipe, preparer.spec())?;
-    let mut sheet = Sheet::new(chosen.len(), draws as usize, results.first, results.places.size);
     let mut rows = Vec::new();
     for (row, &sample) in chosen.iter().enumerate() {
         let key = dataset.key(sample)?;
@@ -105,14 +107,17 @@ pub fn preview(
         sheet.put(row, 0, &stored.expect("a picture has three bytes for each pixel"));
         rows.push((sample, key));
     }
-    for (column, epoch) in (1..).zip(epochs.clone()) {
-        let prepared = preparer.prepare(epoch, 0, &mut memory, &mut |_| true)?;
+    let batches = || (0..).zip((0..chosen.len()).step_by(batch_size));
+    let draws = (1..).zip(epochs.clone());
+    let all = draws.flat_map(|draw| batches().map(move |batch| (draw, batch)));
+    for ((column, epoch), (batch, first)) in all {
+        let prepared = preparer.prepare(epoch, batch, &mut memory, &mut |_| true)?;
         let value = |at: usize, row: usize| {
             value_of(&columns.as_slice()[at], (at, &prepared.layout), &memory, row)
                 .ok_or(PreviewError::TooLarge)
         };
         let axes = |at: usize| prepared.layout.axes(&columns, at);
-        for row in 0..chosen.len() {
+        for row in 0..batch_size {
             let (mut pictures, mut targets) = (Vec::new(), Vec::new());
             for (at, declared) in columns.as_slice().iter().enumerate() {
                 let bytes = value(at, row)?;
@@ -129,7 +134,7 @@ pub fn preview(
                     marks::draw(picture, results.scale, (target, kind), bytes);
                 }
             };
-            sheet.put(row, column, &results.draw(&pictures, &draw));
+            sheet.put(first + row, column, &results.draw(&pictures, &draw));
         }
     }
     let (png, size) = sheet.finish()?;
@@ -288,16 +293,16 @@ fn spread(samples: u64, count: u64) -> Vec<u64> {
         .collect()
 }
 
-/// A preparer whose first batch is these samples.
+/// A preparer whose batches are these samples, so many at once.
 fn preparer(
     dataset: &Arc<Dataset>,
     recipe: &Arc<Recipe>,
-    samples: &[u64],
+    (samples, batch_size): (&[u64], usize),
     seed: u64,
 ) -> Result<CpuPreparer, PreviewError> {
     let listed = Sampler::Indices(Indices { indices: samples.into(), shuffle: false });
     let sampling = Sampling::of(&listed, &**dataset)?;
-    let batch_size = u32::try_from(samples.len()).expect("at most SAMPLES_MAX");
+    let batch_size = u32::try_from(batch_size).expect("at most SAMPLES_MAX");
     let batching = Batching::alone(Cut { batch_size, drop_last: false, seed }, sampling);
     let mut names: Vec<String> = recipe.images().iter().map(|it| it.column.clone()).collect();
     names.extend(recipe.targets().iter().map(|target| target.column.clone()));

@@ -10,8 +10,9 @@ const TILE_LEAST: u32 = 128;
 /// Pixels between tiles of one picture, and of several, which are closer to each other.
 const GAP: u32 = 4;
 const GAP_OF_SEVERAL: u32 = 12;
-/// Longest side of the canvas.
+/// Longest side of the canvas, and most pixels.
 const SIDE_MAX: u32 = 20_000;
+const PIXELS_MAX: u64 = 1 << 28;
 /// What is between tiles.
 pub(super) const BACKGROUND: Rgb<u8> = Rgb([255; 3]);
 
@@ -29,13 +30,17 @@ pub(super) struct Sheet {
     /// Width and height of the other tiles.
     tile: (u32, u32),
     gap: u32,
-    is_too_large: bool,
 }
 
 impl Sheet {
     /// A sheet for results of a width and height in `columns`, behind a column of another width if
-    /// they consist of several pictures.
-    pub(super) fn new(rows: usize, columns: usize, first: u32, tile: (u32, u32)) -> Self {
+    /// they consist of several pictures. One that is too large is refused.
+    pub(super) fn new(
+        rows: usize,
+        columns: usize,
+        first: u32,
+        tile: (u32, u32),
+    ) -> Result<Self, PreviewError> {
         let gap = if first == tile.0 { GAP } else { GAP_OF_SEVERAL };
         let side = |count: usize, tile: u32| {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
@@ -44,17 +49,15 @@ impl Sheet {
         let width = side(columns, tile.0).saturating_add(u64::from(first) + u64::from(gap));
         let [width, height] =
             [width, side(rows, tile.1)].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
-        let is_too_large = width.max(height) > SIDE_MAX;
-        let size = if is_too_large { (0, 0) } else { (width, height) };
-        let canvas = RgbImage::from_pixel(size.0, size.1, BACKGROUND);
-        Self { canvas, first, tile, gap, is_too_large }
+        if width.max(height) > SIDE_MAX || u64::from(width) * u64::from(height) > PIXELS_MAX {
+            return Err(PreviewError::TooLarge);
+        }
+        let canvas = RgbImage::from_pixel(width, height, BACKGROUND);
+        Ok(Self { canvas, first, tile, gap })
     }
 
     /// Puts a picture into the middle of a place, reduced or enlarged to fit.
     pub(super) fn put(&mut self, row: usize, column: usize, picture: &RgbImage) {
-        if self.is_too_large {
-            return;
-        }
         let (width, height) = picture.dimensions();
         let (left, tile_width) = match column {
             0 => (0, self.first),
@@ -84,9 +87,6 @@ impl Sheet {
 
     /// The PNG, and its width and height.
     pub(super) fn finish(self) -> Result<(Vec<u8>, (u32, u32)), PreviewError> {
-        if self.is_too_large {
-            return Err(PreviewError::TooLarge);
-        }
         let mut file = Cursor::new(Vec::new());
         self.canvas.write_to(&mut file, ImageFormat::Png)?;
         Ok((file.into_inner(), self.canvas.dimensions()))
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn tiles_are_drawn_in_rows_and_columns() {
-        let mut sheet = Sheet::new(2, 2, 128, (128, 64));
+        let mut sheet = Sheet::new(2, 2, 128, (128, 64)).unwrap();
         let red = Rgb([255, 0, 0]);
         sheet.put(1, 2, &RgbImage::from_pixel(128, 64, red));
         // Taller than the place: it fits by its height.
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn tiles_of_several_pictures_are_spaced_further_behind_a_narrow_column() {
-        let mut sheet = Sheet::new(1, 2, 64, (200, 64));
+        let mut sheet = Sheet::new(1, 2, 64, (200, 64)).unwrap();
         let red = Rgb([255, 0, 0]);
         sheet.put(0, 2, &RgbImage::from_pixel(200, 64, red));
         let (png, size) = sheet.finish().unwrap();
@@ -134,8 +134,10 @@ mod tests {
 
     #[test]
     fn a_sheet_that_nobody_can_look_at_is_refused() {
-        let mut sheet = Sheet::new(60, 31, 4096, (4096, 4096));
-        sheet.put(59, 31, &RgbImage::new(8, 8));
-        assert!(matches!(sheet.finish(), Err(PreviewError::TooLarge)));
+        let refused = |rows, columns, tile| Sheet::new(rows, columns, tile, (tile, tile)).is_err();
+        assert!(refused(60, 31, 4096));
+        // Short enough sides, and too many pixels.
+        assert!(refused(4, 3, 4096));
+        assert!(!refused(64, 32, 256));
     }
 }

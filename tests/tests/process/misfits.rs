@@ -66,3 +66,25 @@ fn a_sample_that_is_shown_or_profiled_is_refused_alike() {
     assert!(!refused.stderr.contains("verify"), "nothing is damaged: {}", refused.stderr);
     assert_misfit(&run(folder.path(), &[&profile[..], &["--json"]].concat()));
 }
+
+#[test]
+fn a_contact_sheet_takes_the_memory_of_one_picture_not_of_the_widest_by_the_tallest() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::create_dir(folder.join("lines")).unwrap();
+    // Padded to one size, they would take 26 GB.
+    for (name, size) in [("wide", "65535 1"), ("tall", "1 65535")] {
+        let mut file = format!("P5 {size} 255\n").into_bytes();
+        file.resize(file.len() + 65535, 128);
+        std::fs::write(folder.join("lines").join(name).with_extension("pgm"), file).unwrap();
+    }
+    run(folder, &["pack", "lines", "lines.set"]).success();
+    let recipe = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"random_invert\"\n";
+    std::fs::write(folder.join("invert.toml"), recipe).unwrap();
+    run(folder, &["show", "lines.set", "--recipe", "invert.toml", "-o", "x.png"]).success();
+    // A sheet that is too large is refused before anything is prepared.
+    let recipe = format!("{recipe}[[operation]]\nname = \"resize\"\nsize = [9000, 9000]\n");
+    std::fs::write(folder.join("large.toml"), recipe).unwrap();
+    run(folder, &["show", "lines.set", "--recipe", "large.toml", "-o", "x.png"])
+        .refused(&["too large", "fewer samples"]);
+}
