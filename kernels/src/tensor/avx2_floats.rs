@@ -21,7 +21,38 @@ pub(super) fn floats(
     out: &mut [u8],
 ) -> usize {
     // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
-    unsafe { floats_avx2(from, arithmetic, channels, out) }
+    unsafe {
+        if channels == [channels[0]; 3] {
+            plane_avx2(from, arithmetic, channels[0], out)
+        } else {
+            floats_avx2(from, arithmetic, channels, out)
+        }
+    }
+}
+
+/// As [`floats`] of one channel, whose steps are single vectors.
+#[target_feature(enable = "avx2")]
+fn plane_avx2(from: &[u8], arithmetic: &Arithmetic, channel: usize, out: &mut [u8]) -> usize {
+    let Arithmetic { scale, divides, mean, std } = *arithmetic;
+    let numbers = [scale, mean[channel], std[channel]].map(|number| _mm256_set1_ps(number));
+    let steps = from.as_chunks::<8>().0;
+    for (out, from) in out.as_chunks_mut::<32>().0.iter_mut().zip(steps) {
+        eight(from, divides, numbers, out);
+    }
+    steps.len() * 8
+}
+
+/// The elements of eight bytes, by scale, mean and deviation.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn eight(from: &[u8; 8], divides: bool, [scale, mean, std]: [__m256; 3], out: &mut [u8; 32]) {
+    // SAFETY: the load takes the 8 bytes of the array and needs no alignment.
+    let bytes = unsafe { _mm_loadl_epi64(from.as_ptr().cast()) };
+    let values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    let scaled = if divides { _mm256_div_ps(values, scale) } else { _mm256_mul_ps(values, scale) };
+    let elements = _mm256_div_ps(_mm256_sub_ps(scaled, mean), std);
+    // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
+    unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), elements) };
 }
 
 #[target_feature(enable = "avx2")]
@@ -46,17 +77,7 @@ fn floats_avx2(
     for (out, from) in out.as_chunks_mut::<{ 4 * STEP }>().0.iter_mut().zip(steps) {
         let (out, _) = out.as_chunks_mut::<32>();
         for (vector, (out, from)) in out.iter_mut().zip(from.as_chunks::<8>().0).enumerate() {
-            // SAFETY: the load takes the 8 bytes of the array and needs no alignment.
-            let bytes = unsafe { _mm_loadl_epi64(from.as_ptr().cast()) };
-            let values = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-            let scaled = match arithmetic.divides {
-                true => _mm256_div_ps(values, scale),
-                false => _mm256_mul_ps(values, scale),
-            };
-            let centred = _mm256_sub_ps(scaled, mean[vector]);
-            let elements = _mm256_div_ps(centred, std[vector]);
-            // SAFETY: the store fills the 32 bytes of the array and needs no alignment.
-            unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), elements) };
+            eight(from, arithmetic.divides, [scale, mean[vector], std[vector]], out);
         }
     }
     steps.len() * STEP

@@ -17,6 +17,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx2_floats;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod elements;
 mod portable;
 mod table;
@@ -47,6 +49,9 @@ pub struct TensorWriter {
     channels: usize,
     /// Bytes of a row in the order of the tensor.
     ordered: Vec<u8>,
+    /// Where elements have four bytes, those of each channel byte by byte.
+    #[cfg(target_arch = "x86_64")]
+    byte_tables: Option<Box<[avx512::ByteTables; 3]>>,
 }
 
 #[derive(Debug, Clone)]
@@ -110,7 +115,20 @@ impl TensorWriter {
                 Elements::Float32(tables, arithmetic)
             }
         };
-        Self { cpu, elements, layout: *layout, channels: channels as usize, ordered: Vec::new() }
+        Self {
+            cpu,
+            #[cfg(target_arch = "x86_64")]
+            byte_tables: match &elements {
+                Elements::Float32(tables, _) if cpu == Cpu::Avx512 => {
+                    Some(Box::new(tables.each_ref().map(avx512::byte_tables)))
+                }
+                Elements::Float32(..) | Elements::Float16(_) | Elements::Uint8 => None,
+            },
+            elements,
+            layout: *layout,
+            channels: channels as usize,
+            ordered: Vec::new(),
+        }
     }
 
     /// Element type.
@@ -152,10 +170,10 @@ impl TensorWriter {
                     } else if mirrored {
                         let mut ordered = self.take_ordered(row.width);
                         self.copy(&from[..row.width], mirrored, &mut ordered);
-                        self.convert(&ordered, [channel; 3], out);
+                        self.convert_plane(&ordered, channel, out);
                         self.ordered = ordered;
                     } else {
-                        self.convert(&from[..row.width], [channel; 3], out);
+                        self.convert_plane(&from[..row.width], channel, out);
                     }
                 }
             }
@@ -186,6 +204,15 @@ impl TensorWriter {
             Cpu::Avx2 | Cpu::Avx512 => avx2::reverse(from, out),
             _ => portable::reverse(from, out),
         }
+    }
+
+    /// Turns bytes of a channel into elements.
+    fn convert_plane(&self, from: &[u8], channel: usize, out: &mut [u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(tables) = &self.byte_tables {
+            return avx512::elements(from, &tables[channel], out);
+        }
+        self.convert(from, [channel; 3], out);
     }
 
     /// Turns bytes, whose channels repeat by three, into elements.
