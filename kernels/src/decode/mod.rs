@@ -10,6 +10,7 @@ mod hostile;
 mod input;
 mod other;
 mod pnm;
+mod separate;
 #[cfg(test)]
 mod tests;
 mod tiff;
@@ -24,6 +25,7 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::{DecodeMode, OnError};
 use meetpoint_jpeg as jpeg;
 use meetpoint_jpeg::{DecodeOptions, OnDamage, OutputColour};
+use separate::separate;
 use tiff::TiffDecoder;
 
 pub use meetpoint_jpeg::{Encoded, Picture, Region};
@@ -156,6 +158,7 @@ pub fn decode_into(encoded: &[u8], region: Option<Region>, out: &mut Picture) ->
 /// A decoder with its scratch memory, for many pictures one after another.
 #[derive(Debug)]
 pub struct Decoder {
+    cpu: Cpu,
     interrupt: Interrupt,
     jpeg: jpeg::Decoder,
     /// Whether `jpeg` decoded the last picture.
@@ -175,6 +178,7 @@ impl Decoder {
     /// A decoder. Panics when this machine lacks `cpu`.
     pub fn new(cpu: Cpu) -> Self {
         Self {
+            cpu,
             interrupt: Interrupt::default(),
             jpeg: jpeg::Decoder::with_cpu(cpu),
             is_jpeg: false,
@@ -336,11 +340,7 @@ impl Decoder {
                     }
                     continue;
                 }
-                for plane in 0..3 {
-                    for (out, pixel) in self.stripe.row_mut(plane, row).iter_mut().zip(pixels) {
-                        *out = pixel[plane];
-                    }
-                }
+                separate(self.cpu, pixels, self.stripe.pixels_mut(row));
             }
             let mut stripe = self.stripe.stripe((0, 0), width, rows);
             if options.colour == OutputColour::Grey {
