@@ -1,9 +1,14 @@
 //! The target of a stage's rows: the tensor, or the picture of the next stage, with a colour around
 //! them where the canvas is larger.
 
+use crate::Cpu;
+use crate::colour::RowChange;
 use crate::planes::{Planes, ROW_SLACK, Row};
 use crate::stage::Stage;
 use crate::tensor::{RowPosition, TensorWriter};
+
+/// Bytes of the largest step of a change of a row.
+const STEP: usize = 64;
 
 /// What is filled.
 #[derive(Debug)]
@@ -21,6 +26,9 @@ pub(crate) struct Canvas {
     /// A row of the colour around the window, and in the middle of it the row in hand; only for a
     /// canvas that is padded.
     padded: Vec<u8>,
+    /// A row whose colours are changed, and the changes.
+    changed: Vec<u8>,
+    changes: Vec<RowChange>,
 }
 
 /// One canvas being filled.
@@ -28,12 +36,20 @@ pub(crate) struct Canvas {
 pub(crate) struct Filling<'a> {
     stage: &'a Stage,
     target: Target<'a>,
+    cpu: Cpu,
     padded: &'a mut [u8],
+    changed: &'a mut Vec<u8>,
+    changes: &'a [RowChange],
 }
 
 impl Canvas {
     /// Begins with the rows of one colour at the top.
-    pub(crate) fn begin<'a>(&'a mut self, stage: &'a Stage, target: Target<'a>) -> Filling<'a> {
+    pub(crate) fn begin<'a>(
+        &'a mut self,
+        cpu: Cpu,
+        stage: &'a Stage,
+        target: Target<'a>,
+    ) -> Filling<'a> {
         self.padded.clear();
         if stage.is_padded() {
             let bytes = (stage.canvas.width as usize).next_multiple_of(ROW_SLACK);
@@ -41,7 +57,10 @@ impl Canvas {
                 self.padded.resize(self.padded.len() + bytes, *value);
             }
         }
-        let mut filling = Filling { stage, target, padded: &mut self.padded };
+        stage.changes.prepare(&mut self.changes);
+        let (padded, changed) = (&mut self.padded[..], &mut self.changed);
+        let changes = &self.changes[..];
+        let mut filling = Filling { stage, target, cpu, padded, changed, changes };
         if let Target::Picture(picture) = &mut filling.target {
             picture.set_size(stage.canvas.width as usize, stage.canvas.height as usize);
         }
@@ -87,8 +106,30 @@ impl Filling<'_> {
         self.padded = padded;
     }
 
-    /// Writes a row as wide as the canvas.
+    /// Changes the colours of a row as wide as the canvas, and writes it.
     fn put_whole(&mut self, y: usize, row: Row<'_>) {
+        if self.changes.is_empty() {
+            return self.write(y, row);
+        }
+        let mut changed = std::mem::take(self.changed);
+        // What lies behind the width is changed as well, without a step for the end of a row.
+        let bytes = row.width.next_multiple_of(STEP);
+        changed.resize(3 * bytes, 0);
+        for (out, plane) in changed.chunks_exact_mut(bytes).zip(row.planes) {
+            out[..row.width].copy_from_slice(&plane[..row.width]);
+        }
+        for change in self.changes {
+            let (red, rest) = changed.split_at_mut(bytes);
+            let (green, blue) = rest.split_at_mut(bytes);
+            change.apply(self.cpu, [red, green, blue]);
+        }
+        let planes = [0, 1, 2].map(|plane| &changed[plane * bytes..][..bytes]);
+        self.write(y, Row { planes, width: row.width });
+        *self.changed = changed;
+    }
+
+    /// Writes a row as wide as the canvas.
+    fn write(&mut self, y: usize, row: Row<'_>) {
         let canvas = self.stage.canvas;
         let height = canvas.height as usize;
         let y = if canvas.flipped { height - 1 - y } else { y };

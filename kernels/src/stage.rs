@@ -5,6 +5,7 @@
 //! canvas that may be mirrored. What would need a second resize, or pixels around the canvas that
 //! are already padding, begins another stage. Operations on pixels are executed between two stages.
 
+use crate::colour::RowChanges;
 use crate::crop;
 use crate::decode::PIXELS_MAX;
 use crate::pixels::Style;
@@ -80,6 +81,8 @@ pub(crate) struct Stage {
     pub(crate) at: (u32, u32),
     /// Red, green, blue and alpha around the window; of one style, what fills its planes.
     pub(crate) fill: [u8; 4],
+    /// Changes of the colours of its rows, where it is the last; the fill is changed as well.
+    pub(crate) changes: RowChanges,
     /// Operations on the whole picture after it, by their positions among those of the sample.
     pub(crate) whole: Range<usize>,
     /// The picture after these operations, which the next stage begins with.
@@ -102,6 +105,7 @@ impl Stage {
             canvas: source,
             at: (0, 0),
             fill: [0; 4],
+            changes: RowChanges::default(),
             whole: 0..0,
             after: source,
             whole_bytes_max: 0,
@@ -250,7 +254,8 @@ impl Stage {
             }
         };
         let [first, second, third] = style.fill(self.fill);
-        Self { resize, fill: [first, second, third, 0], ..self.clone() }
+        let changes = if style.is_target() { RowChanges::default() } else { self.changes };
+        Self { resize, fill: [first, second, third, 0], changes, ..self.clone() }
     }
 
     /// The crop and resize of the stage alone, and the rest of it; `None`: it does not resize.

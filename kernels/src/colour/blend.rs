@@ -6,7 +6,7 @@ use super::luma::{SumLuma, luma};
 use super::smooth::smooth;
 use crate::Error;
 use crate::pixels::Pixels;
-use crate::vector::{Change, Changed, Kernel, run};
+use crate::vector::{Change, Kernel, run};
 
 /// Every value blended with one value, at a factor of 0.
 pub(super) fn table(value: u8, factor: f64) -> [u8; 256] {
@@ -21,16 +21,17 @@ pub(super) fn mean_luma(pixels: &mut Pixels<'_>) -> Result<u8, Error> {
     Ok((sum as f64 / pixels.count() as f64 + 0.5) as u8)
 }
 
-/// Blends every pixel with its luma, at a factor of 0.
-pub(super) fn saturate(factor: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    let (cpu, factor) = (pixels.cpu(), factor as f32);
-    pixels.each_row(|planes| run(cpu, Changed { change: Saturate { factor }, planes }))
+/// Blends a pixel with its luma, at a factor of 0.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Saturate {
+    factor: f32,
 }
 
-/// Blends a pixel with its luma.
-#[derive(Clone, Copy)]
-struct Saturate {
-    factor: f32,
+impl Saturate {
+    /// By a factor.
+    pub(super) fn by(factor: f64) -> Self {
+        Self { factor: factor as f32 }
+    }
 }
 
 impl Change for Saturate {

@@ -5,22 +5,20 @@
 //! What a case does not need is computed for every pixel and thrown away: a loop without branches
 //! becomes vectors.
 
-use crate::Error;
-use crate::pixels::Pixels;
-use crate::vector::{Change, Changed, run, truncated};
+use crate::vector::{Change, truncated};
 
-/// Adds to the hue of every pixel, as 8 bits of Pillow's mode HSV.
-pub(super) fn turn_hue(factor: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    // Towards zero, then modulo 256.
-    let shift = (factor * 255.0) as i32 as u8;
-    let cpu = pixels.cpu();
-    pixels.each_row(|planes| run(cpu, Changed { change: Turn { shift }, planes }))
+/// Turns the hue of a pixel: adds to it, as 8 bits of Pillow's mode HSV.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    shift: u8,
 }
 
-/// Turns the hue of a pixel.
-#[derive(Clone, Copy)]
-struct Turn {
-    shift: u8,
+impl Turn {
+    /// By a share of the circle.
+    pub(super) fn by(factor: f64) -> Self {
+        // Towards zero, then modulo 256.
+        Self { shift: (factor * 255.0) as i32 as u8 }
+    }
 }
 
 impl Change for Turn {

@@ -20,9 +20,9 @@ mod tables;
 pub(crate) use gaussian::buffer_bytes as blur_buffer_bytes;
 pub(crate) use spaces::Converter;
 
-use crate::Error;
 use crate::pixels::Pixels;
 use crate::vector::{Change as PixelChange, Changed, run};
+use crate::{Cpu, Error};
 
 /// Values that are counted side by side.
 const NEIGHBOURS: usize = 4;
@@ -97,14 +97,17 @@ impl Change {
         if let Some(mut elements) = pixels.elements() {
             return self.apply_elements(&mut elements);
         }
+        if let Some(change) = self.of_rows() {
+            let cpu = pixels.cpu();
+            return pixels.each_row(|row| change.apply(cpu, row));
+        }
         match self {
-            Self::Brightness(factor) => look_up_all(pixels, &blend::table(0, factor)),
             Self::Contrast(factor) => {
                 let mean = blend::mean_luma(pixels)?;
-                look_up_all(pixels, &blend::table(mean, factor))
+                let table = blend::table(mean, factor);
+                let (cpu, change) = (pixels.cpu(), RowChange::Table(table));
+                pixels.each_row(|row| change.apply(cpu, row))
             }
-            Self::Saturation(factor) => blend::saturate(factor, pixels),
-            Self::Hue(factor) => hue::turn_hue(factor, pixels),
             Self::Sharpness(factor) => blend::sharpen(factor, pixels),
             Self::Autocontrast => {
                 let histograms = histograms(pixels)?;
@@ -114,28 +117,50 @@ impl Change {
                 let histograms = histograms(pixels)?;
                 look_up(pixels, |channel| tables::equalize(&histograms[channel]))
             }
-            Self::Invert => look_up_all(pixels, &tables::invert()),
-            Self::Posterize(bits) => look_up_all(pixels, &tables::posterize(bits)),
-            Self::Solarize(threshold) => look_up_all(pixels, &tables::solarize(threshold)),
-            Self::SolarizeAdd { addend, threshold } => {
-                look_up_all(pixels, &tables::solarize_add(addend, threshold))
-            }
             Self::PillowBlur(radius) => box_blur::blur(radius, pixels),
             Self::Blur { kernel, sigma } => gaussian::blur(kernel, sigma, pixels),
-            Self::Gamma { gamma, gain } => look_up_all(pixels, &tables::gamma(gamma, gain)),
-            Self::SigmoidContrast(contrast) => look_up_all(pixels, &tables::tone(contrast, 1.0)),
             Self::Tone { contrast, gammas } => {
                 look_up(pixels, |channel| tables::tone(contrast, gammas[channel]))
             }
-            Self::Grey => {
-                let cpu = pixels.cpu();
-                pixels.each_row(|planes| run(cpu, Changed { change: luma::MakeGrey, planes }))
-            }
-            Self::Channels(order) => {
-                let (cpu, change) = (pixels.cpu(), Permute { order });
-                pixels.each_row(|planes| run(cpu, Changed { change, planes }))
-            }
+            Self::Brightness(_)
+            | Self::Saturation(_)
+            | Self::Hue(_)
+            | Self::Invert
+            | Self::Posterize(_)
+            | Self::Solarize(_)
+            | Self::SolarizeAdd { .. }
+            | Self::Gamma { .. }
+            | Self::SigmoidContrast(_)
+            | Self::Grey
+            | Self::Channels(_) => unreachable!("these are changes of rows"),
         }
+    }
+
+    /// The change as one of rows, each by itself; `None`: it needs other rows, or all of them.
+    pub(crate) fn of_rows(self) -> Option<RowChange> {
+        let table = RowChange::Table;
+        Some(match self {
+            Self::Brightness(factor) => table(blend::table(0, factor)),
+            Self::Invert => table(tables::invert()),
+            Self::Posterize(bits) => table(tables::posterize(bits)),
+            Self::Solarize(threshold) => table(tables::solarize(threshold)),
+            Self::SolarizeAdd { addend, threshold } => {
+                table(tables::solarize_add(addend, threshold))
+            }
+            Self::Gamma { gamma, gain } => table(tables::gamma(gamma, gain)),
+            Self::SigmoidContrast(contrast) => table(tables::tone(contrast, 1.0)),
+            Self::Saturation(factor) => RowChange::Saturation(blend::Saturate::by(factor)),
+            Self::Hue(factor) => RowChange::Hue(hue::Turn::by(factor)),
+            Self::Grey => RowChange::Grey,
+            Self::Channels(order) => RowChange::Channels(Permute { order }),
+            Self::Contrast(_)
+            | Self::Sharpness(_)
+            | Self::Autocontrast
+            | Self::Equalize
+            | Self::PillowBlur(_)
+            | Self::Blur { .. }
+            | Self::Tone { .. } => return None,
+        })
     }
 
     /// Whether it holds a second picture of the same size.
@@ -144,10 +169,63 @@ impl Change {
     }
 }
 
-/// Replaces every value of all channels by that of one table.
-fn look_up_all(pixels: &mut Pixels<'_>, table: &tables::Table) -> Result<(), Error> {
-    let cpu = pixels.cpu();
-    pixels.each_row(|row| row.into_iter().for_each(|it| look_up::look_up(cpu, table, it)))
+/// Most changes of rows that are made one after another without a picture in memory.
+const ROW_CHANGES_MAX: usize = 8;
+
+/// Changes of rows, each by itself, one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct RowChanges {
+    changes: [Option<Change>; ROW_CHANGES_MAX],
+    count: usize,
+}
+
+impl RowChanges {
+    /// Adds a change; `false`: it needs the whole picture, or there are too many.
+    pub(crate) fn add(&mut self, change: Change) -> bool {
+        if self.count == ROW_CHANGES_MAX || change.of_rows().is_none() {
+            return false;
+        }
+        self.changes[self.count] = Some(change);
+        self.count += 1;
+        true
+    }
+
+    /// Makes them ready to be applied.
+    pub(crate) fn prepare(&self, ready: &mut Vec<RowChange>) {
+        ready.clear();
+        ready.extend(self.changes.iter().flatten().filter_map(|change| change.of_rows()));
+    }
+}
+
+/// A change of the colours of rows, each by itself.
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "few of them, in memory that is reused")]
+pub(crate) enum RowChange {
+    /// Each value is replaced by that of a table.
+    Table(tables::Table),
+    /// As [`Change::Saturation`].
+    Saturation(blend::Saturate),
+    /// As [`Change::Hue`].
+    Hue(hue::Turn),
+    /// As [`Change::Grey`].
+    Grey,
+    /// As [`Change::Channels`].
+    Channels(Permute),
+}
+
+impl RowChange {
+    /// Changes a row: red, green and blue, equally long.
+    pub(crate) fn apply(&self, cpu: Cpu, planes: [&mut [u8]; 3]) {
+        match self {
+            Self::Table(table) => {
+                planes.into_iter().for_each(|plane| look_up::look_up(cpu, table, plane));
+            }
+            Self::Saturation(change) => run(cpu, Changed { change: *change, planes }),
+            Self::Hue(change) => run(cpu, Changed { change: *change, planes }),
+            Self::Grey => run(cpu, Changed { change: luma::MakeGrey, planes }),
+            Self::Channels(change) => run(cpu, Changed { change: *change, planes }),
+        }
+    }
 }
 
 /// Replaces every value of each channel by that of a table.
@@ -188,8 +266,8 @@ fn histograms(pixels: &mut Pixels<'_>) -> Result<[[u32; 256]; 3], Error> {
 }
 
 /// Puts the channels of a pixel in another order.
-#[derive(Clone, Copy)]
-struct Permute {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Permute {
     order: [usize; 3],
 }
 

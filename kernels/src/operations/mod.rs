@@ -87,7 +87,7 @@ mod timm_rand_augment;
 mod to_dtype;
 mod tokenize;
 
-use crate::colour::Converter;
+use crate::colour::{Converter, RowChanges};
 use crate::finished::FinishedTensor;
 use crate::mixing::MixedBatch;
 use crate::pixels::Pixels;
@@ -207,6 +207,12 @@ pub(crate) trait PixelOperation: Debug + Send + Sync {
     /// Upper bound of the bytes allocated besides the picture of `bytes` and `size`.
     fn extra_bytes(&self, bytes: u64, size: (u32, u32)) -> u64 {
         self.copies() * bytes + self.buffer_bytes(size)
+    }
+
+    /// Adds the operation as changes of rows, each by itself, one after another; `false`: it needs
+    /// the whole picture. `draws` is at its beginning again.
+    fn add_row_changes(&self, _draws: &mut Draws, _changes: &mut RowChanges) -> bool {
+        false
     }
 
     /// Changes the picture. `draws` is at its beginning again: it gives the numbers that

@@ -2,7 +2,7 @@
 
 use super::PixelOperation;
 use crate::Error;
-use crate::colour::Change;
+use crate::colour::{Change, RowChanges};
 use crate::pixels::Pixels;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{
@@ -27,6 +27,10 @@ impl<T: ChangeOperation> PixelOperation for T {
 
     fn needs_copy(&self) -> bool {
         self.change().needs_copy()
+    }
+
+    fn add_row_changes(&self, _draws: &mut Draws, changes: &mut RowChanges) -> bool {
+        changes.add(self.change())
     }
 
     fn apply(&self, _draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

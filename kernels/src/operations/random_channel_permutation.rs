@@ -2,7 +2,7 @@
 
 use super::PixelOperation;
 use crate::Error;
-use crate::colour::Change;
+use crate::colour::{Change, RowChanges};
 use crate::pixels::Pixels;
 use crate::random::shuffle;
 use meetpoint_format::random::Draws;
@@ -13,9 +13,18 @@ impl PixelOperation for RandomChannelPermutation {
         true
     }
 
-    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let mut order = [0, 1, 2];
-        shuffle(&mut order, draws);
-        Change::Channels(order).apply(pixels)
+    fn add_row_changes(&self, draws: &mut Draws, changes: &mut RowChanges) -> bool {
+        changes.add(drawn(draws))
     }
+
+    fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        drawn(draws).apply(pixels)
+    }
+}
+
+/// The change with a random order.
+fn drawn(draws: &mut Draws) -> Change {
+    let mut order = [0, 1, 2];
+    shuffle(&mut order, draws);
+    Change::Channels(order)
 }

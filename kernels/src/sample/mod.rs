@@ -519,7 +519,7 @@ impl SamplePreparer {
                 Target::Picture(&mut self.next)
             };
             let (resizer, mirrored) = (&mut self.resizer, &mut self.mirrored);
-            let mut canvas = self.canvas.begin(&stage, target);
+            let mut canvas = self.canvas.begin(self.cpu, &stage, target);
             let mut take = |stripe: Stripe<'_>| {
                 let stripe = if stage.crop_mirrored { mirror(stripe, mirrored) } else { stripe };
                 resizer.feed(stripe, after_stage, &mut |y, row| canvas.put(y, row));

@@ -1,6 +1,7 @@
 //! Which operations of a recipe share a stage, for one sample.
 
 use super::Streams;
+use crate::colour::RowChanges;
 use crate::operations::{Refused, Step};
 use crate::points::Points;
 use crate::stage::{Fit, Geometry, Stage, check_pixels};
@@ -87,6 +88,13 @@ pub(super) fn for_each_stage(
         let joined = join((steps, chosen), next, id, &mut stage, points);
         let (first, fit) = joined.map_err(|unfit| unfit.error(names))?;
         next = first;
+        if ends == Ends::Tensor
+            && let Some(changes) = changes_to_the_end((steps, &chosen[first..]), id)
+        {
+            stage.changes = changes;
+            next = chosen.len();
+        }
+        let (first, fit) = if next == first { (first, fit) } else { (next, Fit::Here) };
         stage.is_last = ends == Ends::Tensor && next == chosen.len();
         let canvas = Geometry::upright(stage.canvas.width, stage.canvas.height);
         let followed = follow((steps, chosen), &mut next, fit, id, canvas);
@@ -150,6 +158,36 @@ fn join(
         }
     }
     Ok((chosen.len(), Fit::Here))
+}
+
+/// The changes of colours that operations make, where all of them change rows by themselves or
+/// execute on elements: no picture is needed for them.
+fn changes_to_the_end((steps, chosen): (&[Step], &[usize]), id: Streams) -> Option<RowChanges> {
+    let is_wide = |step: &Step| matches!(step, Step::Decode(it) if it.mode.is_wide());
+    if steps.iter().any(is_wide) {
+        return None;
+    }
+    let mut changes = RowChanges::default();
+    for number in chosen {
+        match &steps[*number] {
+            Step::Pixels(operation) => {
+                let draws = || id.draws(*number);
+                let is_applied = operation.is_applied(&mut draws());
+                if is_applied && !operation.add_row_changes(&mut draws(), &mut changes) {
+                    return None;
+                }
+            }
+            Step::Geometry(_) | Step::Picture(_) => return None,
+            Step::Decode(_)
+            | Step::DecodeSeries(_)
+            | Step::Series(_)
+            | Step::Elements(_)
+            | Step::Tensor(_)
+            | Step::Batch(_) => (),
+            Step::Choice { .. } => unreachable!("choices were made before"),
+        }
+    }
+    Some(changes)
 }
 
 /// Moves a position past the operations that are executed on the whole picture after a stage; `fit`

@@ -204,10 +204,11 @@ impl SamplePreparer {
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         let stage = stage.with_style(style(self.decode.mode, layer));
-        let Self { wide, resizer, canvas, mirrored, interrupt, .. } = self;
+        let Self { cpu, wide, resizer, canvas, mirrored, interrupt, .. } = self;
         resizer.set_grey(is_single(self.decode.mode, layer));
         let region = stage.region(resizer.begin(&stage.work()));
-        let mut filling = canvas.begin(&stage, Target::Picture(wide.to.layer_mut(layer)));
+        let target = Target::Picture(wide.to.layer_mut(layer));
+        let mut filling = canvas.begin(*cpu, &stage, target);
         let from = wide.from.layer(layer);
         let (x, y, height) = (region.x as usize, region.y as usize, region.height as usize);
         for first in (0..height).step_by(STRIPE_ROWS) {
