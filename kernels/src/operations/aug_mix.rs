@@ -46,7 +46,7 @@ impl PixelOperation for AugMix {
     }
 
     fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
-        packed_bytes(self.interpolation, size)
+        packed_bytes(size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

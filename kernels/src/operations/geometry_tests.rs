@@ -195,13 +195,15 @@ fn the_memory_of_a_warp_is_announced() {
     let decoder = bytes(&[]);
     let picture = 3 * 60 * 40;
     let turn = "name = 'random_rotation'\ndegrees = [10, 10]";
-    assert_eq!(bytes(&[turn]), decoder + 2 * picture);
+    // Pixels of four bytes with two more on each side.
+    let packed = |width: u64, height: u64| 4 * (width + 4) * (height + 4);
+    assert_eq!(bytes(&[turn]), decoder + 2 * picture + packed(60, 40));
     let never = "name = 'random_rotation'\ndegrees = 0";
     assert_eq!(bytes(&[never]), decoder);
     let crop = "name = 'center_crop'\nsize = [8, 8]";
-    assert_eq!(bytes(&[crop, turn]), decoder + 2 * 3 * 8 * 8);
+    assert_eq!(bytes(&[crop, turn]), decoder + 2 * 3 * 8 * 8 + packed(8, 8));
     let expand = "name = 'random_rotation'\ndegrees = [90, 90]\nexpand = true";
-    assert_eq!(bytes(&[expand, crop]), decoder + 2 * picture);
+    assert_eq!(bytes(&[expand, crop]), decoder + 2 * picture + packed(60, 40));
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl PixelOperation for RandAugment {
     }
 
     fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
-        packed_bytes(self.interpolation, size)
+        packed_bytes(size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
@@ -258,7 +258,7 @@ impl PixelOperation for TrivialAugmentWide {
     }
 
     fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
-        packed_bytes(self.interpolation, size)
+        packed_bytes(size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

@@ -99,7 +99,7 @@ impl PictureOperation for RandomAffine {
     }
 
     fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
-        packed_bytes(self.interpolation, size)
+        packed_bytes(size)
     }
 
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {

@@ -94,7 +94,7 @@ impl PictureOperation for RandomRotation {
     }
 
     fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
-        packed_bytes(self.interpolation, size)
+        packed_bytes(size)
     }
 
     fn mixes_pixels(&self, size: (u32, u32), draws: &mut Draws) -> bool {

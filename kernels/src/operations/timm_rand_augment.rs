@@ -68,7 +68,7 @@ impl PixelOperation for TimmRandAugment {
     }
 
     fn buffer_bytes(&self, size: (u32, u32)) -> u64 {
-        packed_bytes(WarpInterpolation::Bicubic, size)
+        packed_bytes(size)
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {

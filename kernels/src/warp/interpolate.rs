@@ -55,7 +55,7 @@ impl Block {
     /// Puts a position, column and row of the source.
     #[inline(always)]
     fn put(&mut self, index: usize, position: (f64, f64), size: (f64, f64)) {
-        let Place { column, row, across, down, is_inside } = Place::of(position, size);
+        let Location { column, row, across, down, is_inside } = Location::of(position, size);
         self.columns[index] = column;
         self.rows[index] = row;
         self.across[index] = across;
@@ -66,7 +66,7 @@ impl Block {
 
 /// Where a position lies among the pixels.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// As in [`Block`].
     pub(super) column: i32,
     pub(super) row: i32,
@@ -75,8 +75,8 @@ pub(super) struct Place {
     pub(super) is_inside: bool,
 }
 
-impl Place {
-    /// The place of a position, column and row, in a picture of a width and height. One outside is
+impl Location {
+    /// The location of a position, column and row, in a picture of a width and height. One outside is
     /// the middle of the first pixel.
     #[inline(always)]
     pub(super) fn of((column, row): (f64, f64), (width, height): (f64, f64)) -> Self {

@@ -4,7 +4,6 @@
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::{Kernel, run};
-use meetpoint_format::recipe::WarpInterpolation;
 
 /// Pixels around the picture that repeat its border: the cubic around a position just before the
 /// first pixel begins two pixels before that.
@@ -25,10 +24,10 @@ pub(super) struct Packed {
 }
 
 /// Most bytes that a warp of a picture of columns and rows takes for its packed form.
-pub(crate) fn packed_bytes(interpolation: WarpInterpolation, (width, height): (u32, u32)) -> u64 {
+pub(crate) fn packed_bytes((width, height): (u32, u32)) -> u64 {
     let margins = 2 * MARGIN as u64;
     let pixels = u64::from(width) * u64::from(height);
-    if interpolation == WarpInterpolation::Nearest || pixels > PIXELS_MAX as u64 {
+    if pixels > PIXELS_MAX as u64 {
         return 0;
     }
     (u64::from(width) + margins) * (u64::from(height) + margins) * PIXEL_BYTES as u64

@@ -2,7 +2,7 @@
 //! their bytes.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
-use super::sums::{Pixels, Row, Shape};
+use super::row::{Pixels, Row, Shape};
 use crate::vector::BLOCK;
 use crate::warp::packed::{PIXEL_BYTES, Packed};
 use std::arch::x86_64::{

@@ -1,22 +1,23 @@
 //! Rows of any warp that mixes pixels, from a packed picture: each pixel of the result loads the
 //! pixels around its position, all channels at once.
 //!
-//! In reading order: the positions of a row, the sums in float32 and their bytes (`sums`, with
-//! `portable` and `avx2`), and the values that are doubtful.
+//! In reading order: the positions of a row (this file and `row`), the sums in float32 and their
+//! bytes (`sums`, with `portable` and `avx2`), and the values that are doubtful.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
+mod row;
 mod sums;
 
-use super::interpolate::Place;
+use super::interpolate::Location;
 use super::packed::{PIXEL_BYTES, Packed};
 use super::taps::Taps;
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::{BLOCK, Kernel, run};
-use sums::{Pixels, Row};
+use row::{Pixels, Row};
 
 /// Rows of `warp`, whose picture is packed when the first is written; those of a picture that is
 /// too large are left to `others`.
@@ -73,12 +74,12 @@ impl Kernel for Locate<'_> {
             // Affine maps and perspectives in loops of their own.
             if map.divisor.is_none() {
                 for index in 0..BLOCK {
-                    let place = Place::of(map.affine(first + index), sides);
-                    put(pixels, index, stride, place);
+                    let location = Location::of(map.affine(first + index), sides);
+                    put(pixels, index, stride, location);
                 }
             } else {
                 for index in 0..BLOCK {
-                    put(pixels, index, stride, Place::of(map.at(first + index), sides));
+                    put(pixels, index, stride, Location::of(map.at(first + index), sides));
                 }
             }
         }
@@ -88,8 +89,8 @@ impl Kernel for Locate<'_> {
                 is_inside |= pixels.inside[index];
             }
             let [across, down] = &pixels.distances;
-            for index in 0..BLOCK {
-                is_across |= across[index] != 0.0;
+            for distance in across {
+                is_across |= *distance != 0.0;
             }
             weigh(taps, across, &mut pixels.across);
             weigh(taps, down, &mut pixels.down);
@@ -98,14 +99,14 @@ impl Kernel for Locate<'_> {
     }
 }
 
-/// Puts a place.
+/// Puts a location.
 #[inline(always)]
-fn put(pixels: &mut Pixels, index: usize, stride: u32, place: Place) {
-    pixels.offsets[index] = Packed::offset(stride, place.column, place.row);
-    pixels.inside[index] = if place.is_inside { u32::MAX } else { 0 };
+fn put(pixels: &mut Pixels, index: usize, stride: u32, location: Location) {
+    pixels.offsets[index] = Packed::offset(stride, location.column, location.row);
+    pixels.inside[index] = if location.is_inside { u32::MAX } else { 0 };
     // A distance above 0 stays above 0.
-    pixels.distances[0][index] = place.across as f32;
-    pixels.distances[1][index] = place.down as f32;
+    pixels.distances[0][index] = location.across as f32;
+    pixels.distances[1][index] = location.down as f32;
 }
 
 /// The weights for distances.
@@ -183,7 +184,7 @@ impl Doubt<'_> {
     /// How far the position of a column lies behind the pixel in front of it, across and down.
     fn distances(&self, column: usize) -> (f64, f64) {
         let sides = (self.size.0 as f64, self.size.1 as f64);
-        let place = Place::of(self.map.at(column), sides);
-        (place.across, place.down)
+        let location = Location::of(self.map.at(column), sides);
+        (location.across, location.down)
     }
 }

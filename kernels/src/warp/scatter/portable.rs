@@ -1,6 +1,6 @@
 //! The sums of pixels, each weighed by its row and by its column, and their bytes.
 
-use super::sums::{Pixels, Row, Shape};
+use super::row::{Pixels, Row, Shape};
 use crate::vector::BLOCK;
 use crate::warp::packed::{PIXEL_BYTES, Packed};
 use crate::warp::taps::bounds;

@@ -1,7 +1,7 @@
 //! The weighted means of lines with AVX2, eight numbers of float32 at once.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
-use super::weigh::Weighed;
+use super::weighed::Weighed;
 use crate::vector::BLOCK;
 use std::arch::x86_64::{
     __m256, __m256i, _mm_loadl_epi64, _mm256_add_ps, _mm256_and_si256, _mm256_andnot_si256,

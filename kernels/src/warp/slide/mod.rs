@@ -8,13 +8,15 @@
 mod avx2;
 mod portable;
 mod weigh;
+mod weighed;
 
 use super::taps::Taps;
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::BLOCK;
-use weigh::{Weighed, weigh};
+use weigh::weigh;
+use weighed::Weighed;
 
 /// Positions up to here have more than 20 bits behind the point that are exact.
 const POSITION_MAX: f64 = (1 << 20) as f64;

@@ -1,6 +1,6 @@
 //! The weighted means of lines, block by block.
 
-use super::weigh::Weighed;
+use super::weighed::Weighed;
 use crate::vector::BLOCK;
 use crate::warp::taps::bounds;
 

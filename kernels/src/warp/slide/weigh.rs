@@ -1,20 +1,9 @@
-//! Lines of bytes beside one another, weighed.
+//! Weighs lines of bytes on an instruction set.
 
 use super::portable;
+use super::weighed::Weighed;
 use crate::Cpu;
 use crate::vector::BLOCK;
-
-/// As many lines as pixels are weighed, and their weights.
-pub(super) struct Weighed<'a, const TAPS: usize> {
-    /// Each goes on for a block behind the end of the output.
-    pub(super) lines: [&'a [u8]; TAPS],
-    pub(super) weights: [f32; TAPS],
-    /// More than the sums differ from Pillow's.
-    pub(super) error: f32,
-    pub(super) out: &'a mut [u8],
-    /// Gets the positions of values that are doubtful.
-    pub(super) doubtful: &'a mut Vec<usize>,
-}
 
 /// Fills the output with weighted means. Panics when this machine lacks `cpu`.
 pub(super) fn weigh<const TAPS: usize>(cpu: Cpu, weighed: Weighed<'_, TAPS>) {
