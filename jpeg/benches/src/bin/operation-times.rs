@@ -1,9 +1,11 @@
 //! Measures recipes on one picture in one thread, for comparisons with other libraries.
 //!
-//! `operation-times [--cpu NAME] PICTURE RECIPE.toml…` prints a line for each recipe: its path, a
-//! tab, and the least CPU time of a sample in nanoseconds, over rounds in which every recipe has a
-//! turn. Of a recipe that mixes batches it is the mixing alone, divided by the samples of a batch.
-//! `--cpu` chooses another instruction set than the best one.
+//! `operation-times [--cpu NAME] [--mean] PICTURE RECIPE.toml…` prints a line for each recipe: its
+//! path, a tab, and the least CPU time of a sample in nanoseconds, over rounds in which every
+//! recipe has a turn. Of a recipe that mixes batches it is the mixing alone, divided by the samples
+//! of a batch. `--mean` prints the mean over all samples instead, the mixing included: for recipes
+//! that choose other operations for each sample. `--cpu` chooses another instruction set than the
+//! best one.
 
 use anyhow::Context;
 use meetpoint_format::recipe::Recipe;
@@ -27,6 +29,9 @@ struct Measured {
     mixer: Option<BatchMixer>,
     bytes: usize,
     best_ns: u64,
+    /// Samples of all turns of `--mean`, and their time.
+    samples: u64,
+    all_ns: u64,
 }
 
 impl Measured {
@@ -40,7 +45,8 @@ impl Measured {
         if let Some(mixer) = &mut mixer {
             mixer.set_cpu(cpu);
         }
-        Ok(Self { path, preparer, mixer, bytes: spec.bytes(), best_ns: u64::MAX })
+        let bytes = spec.bytes();
+        Ok(Self { path, preparer, mixer, bytes, best_ns: u64::MAX, samples: 0, all_ns: 0 })
     }
 
     /// A turn: nanoseconds of a sample. `memory` holds [`TENSORS`] tensors.
@@ -70,12 +76,32 @@ impl Measured {
         }
         Ok((thread_ns() - started) / samples)
     }
+
+    /// A batch for `--mean`: its samples, then their mixing.
+    fn batch(&mut self, picture: &[u8], epoch: u32, memory: &mut [u8]) -> anyhow::Result<()> {
+        let (bytes, images) = (self.bytes, &mut memory[..TENSORS * self.bytes]);
+        let started = thread_ns();
+        for (sample, out) in images.chunks_exact_mut(bytes).enumerate() {
+            let id = SampleId { seed: 7, epoch, sample: sample as u64 };
+            self.preparer.prepare(picture.into(), id, out, &mut || ())?;
+        }
+        if let Some(mixer) = &mut self.mixer {
+            let mut labels = vec![0; 4 * mixer.labels().classes as usize * TENSORS];
+            let tensors = BatchTensors { samples: TENSORS, images, labels: &mut labels };
+            mixer.mix(BatchId { seed: 7, epoch, batch: 0 }, tensors, &mut || ())?;
+        }
+        self.all_ns += thread_ns() - started;
+        self.samples += TENSORS as u64;
+        black_box(memory);
+        Ok(())
+    }
 }
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
     let wanted = arguments.next_if(|it| it == "--cpu").and_then(|_| arguments.next());
-    let usage = "usage: operation-times [--cpu NAME] PICTURE RECIPE.toml…";
+    let is_mean = arguments.next_if(|it| it == "--mean").is_some();
+    let usage = "usage: operation-times [--cpu NAME] [--mean] PICTURE RECIPE.toml…";
     let picture = arguments.next().context(usage)?;
     let picture = std::fs::read(&picture).with_context(|| picture)?;
     let cpu = match wanted {
@@ -89,12 +115,18 @@ fn main() -> anyhow::Result<()> {
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     for round in 0..ROUNDS {
         for recipe in &mut recipes {
+            if is_mean {
+                let memory = &mut memory[start..];
+                recipe.batch(&picture, round, memory).with_context(|| recipe.path.clone())?;
+                continue;
+            }
             let ns = recipe.turn(&picture, round, &mut memory[start..]);
             recipe.best_ns = recipe.best_ns.min(ns.with_context(|| recipe.path.clone())?);
         }
     }
-    for Measured { path, best_ns, .. } in recipes {
-        println!("{path}\t{best_ns}");
+    for Measured { path, best_ns, samples, all_ns, .. } in recipes {
+        let ns = all_ns.checked_div(samples).unwrap_or(best_ns);
+        println!("{path}\t{ns}");
     }
     Ok(())
 }
