@@ -1,6 +1,5 @@
 //! The nearest pixel, by the three ways of Pillow to sum up positions, whose roundings differ.
 
-use super::packed::{MARGIN, PIXEL_BYTES, Packed};
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
@@ -18,55 +17,10 @@ fn whole(position: f64) -> i32 {
     if position < 0.0 { -1 } else { position as i32 }
 }
 
-/// Where a warp takes its pixels from.
-struct Source {
-    cpu: Cpu,
-    /// The picture, packed when the first row is written; `None` inside where it is too large.
-    packed: Option<Option<Packed>>,
-    /// Memory for a row.
-    blocks: Vec<Block>,
-}
-
-/// Some pixels of a row of the result.
-#[derive(Clone)]
-struct Block {
-    /// Where each comes from, in bytes.
-    offsets: [u64; BLOCK],
-    /// All bits where its position is inside, otherwise 0.
-    inside: [u32; BLOCK],
-    /// The pixels, red in the lowest byte.
-    values: [u32; BLOCK],
-}
-
-impl Source {
-    fn new(cpu: Cpu) -> Self {
-        Self { cpu, packed: None, blocks: Vec::new() }
-    }
-
-    /// Writes a row of the result, whose columns have these positions: column and row of the
-    /// source. They are asked for in order, also some behind the last column.
-    fn put(
-        &mut self,
-        from: &Planes,
-        (out, fill): ([&mut [u8]; 3], [u8; 4]),
-        position: impl FnMut(usize) -> (i32, i32),
-    ) {
-        let cpu = self.cpu;
-        let packed = self.packed.get_or_insert_with(|| Packed::of(from, cpu)).as_ref();
-        let none = Block { offsets: [0; BLOCK], inside: [0; BLOCK], values: [0; BLOCK] };
-        self.blocks.resize(out[0].len().div_ceil(BLOCK), none);
-        run(cpu, Put { from, packed, blocks: &mut self.blocks, out, fill, position });
-    }
-}
-
-/// Writes a row: of a packed picture all channels of a pixel at once, otherwise of its planes.
-///
-/// Each step goes through the whole row before the next one begins, so that no vector is loaded of
-/// numbers that are still on their way to memory one by one.
+/// Writes a row of the result, whose columns have these positions: column and row of the source.
+/// They are asked for in order, also some behind the last column.
 struct Put<'a, P> {
     from: &'a Planes,
-    packed: Option<&'a Packed>,
-    blocks: &'a mut [Block],
     out: [&'a mut [u8]; 3],
     fill: [u8; 4],
     position: P,
@@ -77,66 +31,32 @@ impl<P: FnMut(usize) -> (i32, i32)> Kernel for Put<'_, P> {
 
     #[inline(always)]
     fn compute(self) {
-        let Self { from, packed, blocks, mut out, fill, mut position } = self;
+        let Self { from, mut out, fill, mut position } = self;
         let (width, height) = from.size();
-        let (stride, margin, bytes) = match packed {
-            Some(packed) => (packed.stride() as u64, MARGIN as u64, PIXEL_BYTES as u64),
-            None => (from.stride() as u64, 0, 1),
-        };
+        let (stride, planes) = (from.stride() as u64, from.planes());
         // A picture has fewer than 2^32 columns and rows.
         let (width, height) = (width as u32, height as u32);
-        for (number, Block { offsets, inside, .. }) in blocks.iter_mut().enumerate() {
-            for index in 0..BLOCK {
-                let (column, row) = position(number * BLOCK + index);
+        for first in (0..out[0].len()).step_by(BLOCK) {
+            let count = BLOCK.min(out[0].len() - first);
+            let mut offsets = [0; BLOCK];
+            let mut is_inside = [false; BLOCK];
+            for (index, (offset, is_inside)) in offsets.iter_mut().zip(&mut is_inside).enumerate() {
+                let (column, row) = position(first + index);
                 // A negative position is beyond every picture as an unsigned one.
                 let (column, row) = (column as u32, row as u32);
-                let is_inside = (column < width) & (row < height);
-                let found = (u64::from(row) + margin) * stride + u64::from(column) + margin;
-                offsets[index] = if is_inside { found * bytes } else { 0 };
-                inside[index] = if is_inside { u32::MAX } else { 0 };
+                *is_inside = (column < width) & (row < height);
+                let found = u64::from(row) * stride + u64::from(column);
+                *offset = if *is_inside { found } else { 0 };
             }
-        }
-        for Block { offsets, values, .. } in &mut *blocks {
-            if let Some(packed) = packed {
-                let found = gather::<PIXEL_BYTES>(packed.bytes(), offsets);
+            for (plane, (out, fill)) in planes.iter().zip(out.iter_mut().zip(fill)) {
+                let found = gather::<1>(plane, &offsets);
+                let mut values = [0; BLOCK];
                 for index in 0..BLOCK {
-                    values[index] = u32::from_le_bytes(found[index]);
+                    values[index] = if is_inside[index] { found[index][0] } else { fill };
                 }
-            } else {
-                *values = [0; BLOCK];
-                for (channel, plane) in from.planes().into_iter().enumerate() {
-                    let found = gather::<1>(plane, offsets);
-                    for index in 0..BLOCK {
-                        values[index] |= u32::from(found[index][0]) << (8 * channel);
-                    }
-                }
+                out[first..first + count].copy_from_slice(&values[..count]);
             }
         }
-        let fill = u32::from_le_bytes(fill);
-        for (number, Block { inside, values, .. }) in blocks.iter_mut().enumerate() {
-            for index in 0..BLOCK {
-                values[index] = values[index] & inside[index] | fill & !inside[index];
-            }
-            for (channel, plane) in out.iter_mut().enumerate() {
-                let plane = &mut plane[number * BLOCK..];
-                match plane.first_chunk_mut::<BLOCK>() {
-                    Some(plane) => separate(values, channel, plane),
-                    None => {
-                        let mut block = [0; BLOCK];
-                        separate(values, channel, &mut block);
-                        plane.copy_from_slice(&block[..plane.len()]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The bytes of a channel of pixels.
-#[inline(always)]
-fn separate(pixels: &[u32; BLOCK], channel: usize, bytes: &mut [u8; BLOCK]) {
-    for index in 0..BLOCK {
-        bytes[index] = (pixels[index] >> (8 * channel)) as u8;
     }
 }
 
@@ -170,14 +90,13 @@ fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'
         .collect();
     let span = span(&columns[..warp.size.0 as usize]);
     let mut row = a5 + a4 * 0.5;
-    let mut source = Source::new(cpu);
     Box::new(move |from, _, out| {
         let (y, columns) = (whole(row), &columns);
         match span {
             Some(first) => copy(from, out, warp.fill, (i64::from(first), y)),
             None => {
                 let position = |x: usize| (columns[x], y);
-                source.put(from, (out, warp.fill), position);
+                run(cpu, Put { from, out, fill: warp.fill, position });
             }
         }
         row += a4;
@@ -218,14 +137,13 @@ fn fixed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter
     let fix = |value: f64| (value * f64::from(1 << FRACTION_BITS) + 0.5).floor() as i32;
     let mut begin = (fix(a2 + a0 * 0.5 + a1 * 0.5), fix(a5 + a3 * 0.5 + a4 * 0.5));
     let (across, down) = ((fix(a0), fix(a3)), (fix(a1), fix(a4)));
-    let mut source = Source::new(cpu);
     Box::new(move |from, _, out| {
         // The sum of a given number of steps, modulo 2^32.
         let sum = |begin: i32, step: i32, x: usize| {
             begin.wrapping_add(step.wrapping_mul(x as i32)) >> FRACTION_BITS
         };
         let position = |x| (sum(begin.0, across.0, x), sum(begin.1, across.1, x));
-        source.put(from, (out, warp.fill), position);
+        run(cpu, Put { from, out, fill: warp.fill, position });
         begin = (begin.0.wrapping_add(down.0), begin.1.wrapping_add(down.1));
     })
 }
@@ -233,7 +151,6 @@ fn fixed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter
 /// Float64, for positions that do not fit into fixed point.
 fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let mut begin = (a2 + a1 * 0.5 + a0 * 0.5, a5 + a4 * 0.5 + a3 * 0.5);
-    let mut source = Source::new(cpu);
     Box::new(move |from, _, out| {
         let (mut column, mut row) = begin;
         let position = |_| {
@@ -241,14 +158,13 @@ fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWrite
             (column, row) = (column + a0, row + a3);
             position
         };
-        source.put(from, (out, warp.fill), position);
+        run(cpu, Put { from, out, fill: warp.fill, position });
         begin = (begin.0 + a1, begin.1 + a4);
     })
 }
 
 /// A perspective. A position that is NaN is outside.
 pub(super) fn perspective(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
-    let mut source = Source::new(cpu);
     let outside = |position: f64| if position.is_nan() { -1 } else { whole(position) };
     Box::new(move |from, y, out| {
         let map = RowOfMap::new(warp.map, y);
@@ -256,6 +172,6 @@ pub(super) fn perspective(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
             let (column, row) = map.at(x);
             (outside(column), outside(row))
         };
-        source.put(from, (out, warp.fill), position);
+        run(cpu, Put { from, out, fill: warp.fill, position });
     })
 }
