@@ -3,8 +3,8 @@
 //! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
-//! picture between two stages), `wide` (pictures with alpha, of 16 bits, of floats), `frame`
-//! (pixels around a picture), `warp` (positions of any kind), `points` (what moves with pixels),
+//! picture between two stages), `wide` (pictures with alpha, of 16 bits, of floats),
+//! `elements` (their numbers), `frame` (pixels around a picture), `warp` (positions of any kind), `points` (what moves with pixels),
 //! `targets` (masks, boxes and keypoints), `colour` (changes of its colours), `random` (random
 //! parameters and noise), `finished` (a whole tensor), `vector` (one source for all instruction
 //! sets), `series` (values over time) with `audio` and `signal`, `text`

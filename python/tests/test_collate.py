@@ -132,7 +132,7 @@ def test_each_view_is_padded_to_its_own_largest_picture(varied: str) -> None:
         batches = list(loader)
     assert list(batches[0]) == ["large", "small", "large_size", "small_size", "label"]
     for at, batch in enumerate(batches):
-        numbers = range(4 * at, 4 * at + len(batch["label"]))
+        numbers = range(4 * at, 4 * at + len(batch["large_size"]))
         sizes = [size(it) for it in numbers]
         numpy.testing.assert_array_equal(batch["large_size"], sizes)
         for position, number in enumerate(numbers):

@@ -1,5 +1,5 @@
-//! Changes of the colours of pictures whose elements have 16 bits or are floats, with the arithmetic
-//! of torchvision's functions on tensors, in float32 without fused operations.
+//! Changes of the colours of pictures whose elements have 16 bits or are floats, with the
+//! arithmetic of torchvision's functions on tensors, in float32 without fused operations.
 
 use super::Change;
 use super::gaussian::{mirrored, weights};
