@@ -1,12 +1,10 @@
 //! Masks in files, views, soft labels and cached samples where pictures have different sizes.
 
 use crate::support::*;
-use arrow_array::Array;
 use meetpoint_format::column::{Collate, ColumnError, List};
 use meetpoint_kernels::{Cpu, SampleId, Tensor};
 use meetpoint_prepare::cache::{CacheSettings, CacheSlot};
 use meetpoint_prepare::{Action, Error, Job, OnError, OnePreparer, Preparer};
-use sha2::Digest;
 
 #[test]
 fn a_file_for_each_object_moves_with_pictures_of_any_size() {

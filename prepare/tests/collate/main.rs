@@ -5,7 +5,6 @@
 mod further;
 mod support;
 
-use arrow_array::Array;
 use meetpoint_diagnose::Diagnose;
 use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::column::{Collate, ColumnError, List, Pad};
@@ -13,7 +12,6 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_kernels::{Cpu, Error as PictureError, SampleId, TargetProblem, Tensor};
 use meetpoint_prepare::{Action, BatchMemory, Error, Job, MemoryKind, OnError, Preparer};
-use sha2::Digest;
 
 use support::*;
 
