@@ -1,8 +1,8 @@
 //! A loader that adapts its workers and batches ahead, beside loaders where they are fixed.
 //!
 //! All loaders of a case are open at the same time and take turns, an epoch each; medians count. A
-//! tuned loader keeps what it found for its next epoch, so the first epochs, in which it tries, have
-//! a row of their own: the goal of at most 2 % more than fixed numbers holds for them as well.
+//! tuned loader keeps what it found for its next epoch. The first epochs, in which it tries, count
+//! in the row of all epochs, whose goal is at most 2 % more than with fixed numbers.
 
 use anyhow::Context;
 use meetpoint_benches::{Options, Report, Row, Target, median, pictures};

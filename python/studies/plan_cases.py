@@ -1,6 +1,6 @@
 """Three cases of plans, as real runs of this machine.
 
-    python3 python/studies/plan_cases.py meetpoint PHOTOS.set WORK [--epochs N]
+    python3 python/studies/plan_cases.py meetpoint PHOTOS.set WORK [--epochs N] [--case 1|2|3 …]
 
 1. A plan beside the same recipe with nothing and with everything prepared offline: seconds of
    preparing and of all epochs, measured.
@@ -126,10 +126,10 @@ def beats_both(cases: Cases) -> None:
 
 
 def nothing_for_the_device(cases: Cases) -> None:
-    words = ("--pin=cache=0", "--pin=stored=packed", "--device=emulated,cpu_ratio=0.005")
-    chosen = cases.plan("with-device", *words, epochs=5)
-    forced = cases.plan("forced-device", *words, "--pin=strategy=mte", epochs=5)
-    print("\nA device of a two-hundredth of a core, medians of the later epochs, measured\n")
+    words = ("--pin=cache=0", "--pin=stored=packed", "--device=emulated,cpu_ratio=0.001")
+    chosen = cases.plan("with-device", *words, epochs=3)
+    forced = cases.plan("forced-device", *words, "--pin=strategy=mte", epochs=2)
+    print("\nA device of a thousandth of a core, medians of the later epochs, measured\n")
     print("| plan | strategy | s per epoch | batches of the device |\n|---|---|---|---|")
     for name, plan in (("as planned", chosen), ("device pinned", forced)):
         run = cases.run(plan)
@@ -161,14 +161,15 @@ def main() -> None:
     parser.add_argument("dataset", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--case", type=int, choices=[1, 2, 3], action="append")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     cases = Cases(arguments.program, arguments.dataset, arguments.work, arguments.epochs)
     print(f"load before: {os.getloadavg()[0]:.1f}")
     cases.measure()
-    beats_both(cases)
-    nothing_for_the_device(cases)
-    prediction_off(cases)
+    for number, case in enumerate((beats_both, nothing_for_the_device, prediction_off), 1):
+        if arguments.case is None or number in arguments.case:
+            case(cases)
     print(f"\nload after: {os.getloadavg()[0]:.1f}")
 
 

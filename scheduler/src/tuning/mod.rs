@@ -73,7 +73,7 @@ impl Move {
     }
 }
 
-/// What becomes of a move.
+/// The result of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
@@ -102,7 +102,7 @@ pub struct Tuned {
     /// What was tried.
     #[serde(rename = "move")]
     pub tried: Move,
-    /// What becomes of it.
+    /// The result of it.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// The numbers before the move.

@@ -1,8 +1,8 @@
 //! Hill climbing with rollback on the mean time of a batch.
 //!
 //! A move is tried when the consumer waits for batches, measured, and kept only if a batch then
-//! takes measurably less time. Time lost in trials is bounded by [`LOSS_SHARE_MAX`] of the time that
-//! has passed, so that a loader where nothing helps is hardly slower than an untuned one.
+//! takes measurably less time. Time lost in trials is bounded by [`LOSS_SHARE_MAX`] of the time
+//! that has passed, so that a loader where nothing helps is hardly slower than an untuned one.
 
 use super::window::{WINDOW_MIN, Window};
 use super::{Budget, Effort, Interval, Move, Tuned, Verdict};
