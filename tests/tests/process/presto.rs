@@ -48,7 +48,9 @@ fn check(folder: &Path, recipe: &str, cuts: &[&str]) {
         assert_eq!(report["job"]["columns"][0]["dtype"], "float32", "{recipe}: {cut}");
     }
     let prepare = ["prepare", recipe, "small.set", "cut2.set", "--cut", "random_crop"];
-    run(folder, &prepare).refused(&["random_crop"]);
+    let refused = run(folder, &prepare);
+    assert_eq!(refused.code(), Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("random_crop"), "{refused:?}");
 }
 
 #[test]
