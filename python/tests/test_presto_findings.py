@@ -76,6 +76,12 @@ def test_compression_pays_where_it_saves_most() -> None:
     assert "CV2-PNG 3-normalize zstd: saves 93 %, 2.13 times as fast" in found.figures
 
 
+def test_a_gain_without_fewer_bytes_is_called_noise() -> None:
+    rows = [*PAPER["CV"][:3], ("2-resize", 2, 347.3, 1000, 1808, 1745, 0.0)]
+    found = findings.compression({"CV": strategies(rows)})
+    assert found.verdict == findings.NOISY
+
+
 def test_tuning_gains_more_than_three_times_everywhere() -> None:
     assert findings.tuning(PIPELINES).verdict == findings.HOLDS
 

@@ -212,7 +212,7 @@ impl Machine {
     }
 
     fn work(&self, batch: BatchIndex, begun: f64) -> Work {
-        let is_straggler = self.straggler_every > 0 && batch.0 % self.straggler_every == 0;
+        let is_straggler = self.straggler_every > 0 && batch.0.is_multiple_of(self.straggler_every);
         let extra = if is_straggler { self.straggler_ns } else { 0 };
         Work {
             batch,
