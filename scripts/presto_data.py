@@ -77,7 +77,8 @@ def window(path: pathlib.Path, generator: np.random.Generator) -> None:
 def vocabulary() -> np.ndarray:
     """Words of random syllables, the frequent ones first."""
     generator = np.random.default_rng(0)
-    syllables = [a + b for a in "bcdfghjklmnprstvw" for b in ("a", "e", "i", "o", "en", "ing", "st")]
+    ends = ("a", "e", "i", "o", "en", "ing", "st")
+    syllables = [a + b for a in "bcdfghjklmnprstvw" for b in ends]
     counts = generator.integers(1, 5, 20_000)
     return np.array(["".join(generator.choice(syllables, count)) for count in counts])
 

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Measures sound and signals beside librosa, torchaudio and NumPy.
+"""Measures sound, signals and text beside librosa, torchaudio, NumPy, tokenizers, Beautiful Soup.
 
     cargo build --release -p meetpoint-jpeg-benches --bin operation-times
-    pip install librosa==0.11.0 soundfile numpy torch torchaudio
-    python domains.py [--server PATH] [--markdown FILE]
+    pip install librosa==0.11.0 soundfile numpy torch torchaudio tokenizers beautifulsoup4 lxml
+    python domains.py [--server PATH] [--markdown FILE] [--only text]
 
 Every library uses one thread. The task is from the bytes of a file in memory to the array of the
 recipe; `soundfile` (libsndfile) decodes for librosa and torchaudio, as it does in both. Times are
-CPU time of the thread, the least of many turns; ratios are the time of a peer over ours. A peer that is
-not there is left out.
+CPU time of the thread, the least of many turns; ratios are the time of a peer over ours. A peer
+that is not there is left out.
+
+Text is a file of 16 documents for us, and a batch of the same 16 for the peers, which return lists
+of numbers. Both have seen their words before.
 """
 
 import argparse
 import io
+import itertools
 import os
 import pathlib
 import subprocess
@@ -21,6 +25,7 @@ import time
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[name] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np
 
@@ -111,6 +116,89 @@ def numpy_task(file):
     return run
 
 
+def documents():
+    """Sixteen texts of words by Zipf's law, with numbers and punctuation, 56 kB in all."""
+    generator = np.random.default_rng(5)
+    ends = ("a", "e", "i", "o", "en", "ing", "st")
+    syllables = [a + b for a in "bcdfghjklmnprstvw" for b in ends]
+    counts = generator.integers(1, 5, 20_000)
+    words = np.array(["".join(generator.choice(syllables, count)) for count in counts])
+
+    def one():
+        picked = words[np.minimum(generator.zipf(1.2, 600) - 1, len(words) - 1)].tolist()
+        for at in range(0, 600, 11):
+            picked[at] = picked[at].capitalize() if at % 22 else str(generator.integers(10_000))
+            picked[at - 1] += "." if at % 33 else ", don't"
+        return " ".join(picked) + "\n"
+
+    return [one() for _ in range(16)]
+
+
+def trained_tokenizer(texts, path):
+    """A byte-level BPE vocabulary like that of GPT-2."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=8000,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.save(path)
+
+
+def tokenizers_task(texts, path):
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+
+    def run():
+        encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [it.ids for it in encoded]
+
+    return run
+
+
+def soup_task(pages, path):
+    from bs4 import BeautifulSoup
+
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+
+    def run():
+        texts = [BeautifulSoup(page, "lxml").get_text("\n", strip=True) for page in pages]
+        return [it.ids for it in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    return run
+
+
+def text_tasks(folder):
+    """The same of text; the tokenizer goes to a folder."""
+    texts, path = documents(), f"{folder}/tokenizer.json"
+    try:
+        trained_tokenizer(texts, path)
+    except ImportError as error:
+        print(f"text is left out: {error}")
+        return
+    decode, after = operation("decode_text"), operation("pad_sequence", length=65_536)
+    tokenize = operation("tokenize", tokenizer=path)
+    recipe = decode + tokenize + after
+    yield "BPE", "".join(texts).encode(), recipe, {"tokenizers": (tokenizers_task, (texts, path))}
+    pages = [
+        "<html><head><title>t</title><style>p{margin:0}</style></head><body>"
+        + "".join(f'<p class="c{at}">{line}</p>' for at, line in enumerate(text.split(". ")))
+        + "</body></html>"
+        for text in texts
+    ]
+    recipe = decode + operation("html_to_text") + tokenize + after
+    peers = {"Beautiful Soup (lxml) and tokenizers": (soup_task, (pages, path))}
+    yield "HTML to BPE", "".join(pages).encode(), recipe, peers
+
+
 def tasks():
     """Name, file, recipe, peers."""
     keys = {"n_fft": 320, "hop_length": 160}
@@ -158,10 +246,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--server", type=pathlib.Path, default=SERVER)
     parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--only", choices=["text", "series"])
     arguments = parser.parse_args()
+    folder = tempfile.TemporaryDirectory()
+    of_series = () if arguments.only == "text" else tasks()
+    of_text = () if arguments.only == "series" else text_tasks(folder.name)
     header = "| task | ours, ms | samples per core-second | peer, ms | ratio |"
     rows = [header, "|---|---|---|---|---|"]
-    for name, file, recipe, peers in tasks():
+    for name, file, recipe, peers in itertools.chain(of_series, of_text):
         mine = ours(arguments.server, file, recipe)
         measured, ratios = [], []
         for peer, (make, values) in peers.items():

@@ -1,5 +1,6 @@
 //! Errors between a batch index and its tensor.
 
+use crate::recipe_files_error::RecipeFilesError;
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{CollateError, ColumnError};
 use meetpoint_format::dataset::{DatasetError, PreparedError};
@@ -41,7 +42,7 @@ pub enum Error {
     },
     /// A file that the recipe needs.
     #[error(transparent)]
-    RecipeFile(Box<crate::RecipeFilesError>),
+    RecipeFile(Box<RecipeFilesError>),
     /// No folder was named.
     #[error("no dataset is named")]
     NoDataset,
@@ -430,6 +431,12 @@ pub enum Error {
         /// What does not fit.
         problem: String,
     },
+}
+
+impl From<RecipeFilesError> for Error {
+    fn from(error: RecipeFilesError) -> Self {
+        Self::RecipeFile(Box::new(error))
+    }
 }
 
 impl Error {

@@ -1,9 +1,8 @@
 //! The files that a recipe needs, such as a tokenizer: read, identified and checked.
 
-use crate::Error;
-use meetpoint_diagnose::{Diagnose, Remedy};
+use crate::{Error, RecipeFilesError};
 use meetpoint_format::recipe::{FileContent, NamedFile, Recipe};
-use meetpoint_kernels::{FileMisfit, check_files};
+use meetpoint_kernels::check_files;
 use meetpoint_storage::files::read_regular;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
@@ -11,68 +10,6 @@ use std::path::{Path, PathBuf};
 
 /// Longest file of a recipe: a table of half a million vectors of 2048 float32.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-
-/// A file of a recipe that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum RecipeFilesError {
-    /// It cannot be read.
-    #[error("failed to read {}, which `{operation}` needs: {source}", path.display())]
-    NotRead {
-        /// The operation.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It is another one than the recipe says.
-    #[error(
-        "{}, which `{operation}` needs, has the SHA-256 {found}, but the recipe says {expected}",
-        path.display()
-    )]
-    Changed {
-        /// The operation.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// SHA-256 of the recipe.
-        expected: String,
-        /// SHA-256 of the file.
-        found: String,
-    },
-    /// It is not what its operation needs.
-    #[error(transparent)]
-    Misfit(#[from] FileMisfit),
-}
-
-impl Diagnose for RecipeFilesError {
-    fn cause(&self) -> &'static str {
-        match self {
-            Self::NotRead { .. } => "recipe_file_not_read",
-            Self::Changed { .. } => "recipe_file_changed",
-            Self::Misfit(source) => source.cause(),
-        }
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        match self {
-            Self::NotRead { operation, .. } => Some(
-                Remedy::advice(format!("correct the path in `{operation}` of the recipe"))
-                    .or("copy the file to there"),
-            ),
-            Self::Changed { .. } => Some(
-                Remedy::advice("restore the file").or("remove `sha256` from the recipe to use it"),
-            ),
-            Self::Misfit(source) => source.remedy(),
-        }
-    }
-}
-
-impl From<RecipeFilesError> for Error {
-    fn from(error: RecipeFilesError) -> Self {
-        Self::RecipeFile(Box::new(error))
-    }
-}
 
 /// The recipe with the paths of its files begun at a folder, where they are relative.
 pub fn begin_files_at(recipe: Recipe, folder: &Path) -> Recipe {
@@ -131,8 +68,8 @@ fn read_file(operation: &'static str, file: &NamedFile) -> Result<NamedFile, Rec
 
 #[cfg(test)]
 mod tests {
-    use super::{RecipeFilesError, begin_files_at, read_recipe_files};
-    use crate::Error;
+    use super::{begin_files_at, read_recipe_files};
+    use crate::{Error, RecipeFilesError};
     use meetpoint_format::recipe::Recipe;
     use std::path::Path;
 

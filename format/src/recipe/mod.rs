@@ -1,5 +1,5 @@
-//! A recipe: the ordered operations that turn an encoded image, sound, signal or text into a tensor,
-//! as data.
+//! A recipe: the ordered operations that turn an encoded image, sound, signal or text into a
+//! tensor, as data.
 //!
 //! Names and semantics of operations on images follow torchvision.transforms.v2, those on sound
 //! librosa and torchaudio. Every [`Recipe`] is valid: it is checked when it is created, and every
@@ -32,10 +32,11 @@
 //!
 //! In reading order: `vocabulary` and `value` (the values of keys), `declaration` (declarations of
 //! operations), `named_file` (files that operations need), `sample_type` (the type of a sample
-//! between two operations), `sizes` (which sizes pictures can have), `operations` (the registry, one file for each operation), `targets` (masks,
-//! boxes and points), `views` (several pictures of one sample), `keys` and `parse` (from TOML),
-//! `validate` (possible orders), `cut` (where a recipe can be divided), `canonical` (the hashed
-//! form), `schema` (the declarations for others), `shipped` (recipes that come with the program).
+//! between two operations), `sizes` (which sizes pictures can have), `operations` (the registry, one
+//! file for each operation), `targets` (masks, boxes and points), `views` (several pictures of one
+//! sample), `keys` and `parse` (from TOML), `validate` (possible orders), `cut` (where a recipe can
+//! be divided), `canonical` (the hashed form), `schema` (the declarations for others), `shipped`
+//! (recipes that come with the program).
 
 mod canonical;
 mod cut;

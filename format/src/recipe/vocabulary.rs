@@ -40,7 +40,11 @@ named!(Encoding {
     Latin1 = "latin-1",
 });
 named!(DecodingErrors { Strict = "strict", Replace = "replace" });
-named!(Planes { Ids = "ids", IdsMask = "ids_mask", IdsSegmentsPositions = "ids_segments_positions" });
+named!(Planes {
+    Ids = "ids",
+    IdsMask = "ids_mask",
+    IdsSegmentsPositions = "ids_segments_positions",
+});
 named!(Packing { FirstFit = "first_fit", Concatenate = "concatenate" });
 named!(PadMode { Constant = "constant", Reflect = "reflect" });
 named!(MelScale { Slaney = "slaney", Htk = "htk" });

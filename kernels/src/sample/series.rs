@@ -1,4 +1,5 @@
-//! Samples that are no pictures: sound, signals and text, from the file or from the middle of a recipe.
+//! Samples that are no pictures: sound, signals and text, from the file or from the middle of a
+//! recipe.
 
 use super::series_preparer::{SeriesPreparer, convert, finish_tensor, shape_of};
 use super::text::TextPreparer;

@@ -1,6 +1,6 @@
 //! Text against Python, html5lib and tokenizers; `text.py` wrote the files.
 
-use super::tests::{attach, prepare, recipe, text_of, tokens_of};
+use super::tests::{attach, file, prepare, recipe, text_of, tokens_of};
 use crate::{Cpu, Error, SampleId, SamplePreparer};
 use half::f16;
 use meetpoint_format::npy;
@@ -8,11 +8,6 @@ use meetpoint_format::recipe::Recipe;
 use serde_json::Value;
 
 const ID: SampleId = SampleId { seed: 1, epoch: 0, sample: 0 };
-
-pub(super) fn file(name: &str) -> Vec<u8> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/text");
-    std::fs::read(format!("{folder}/{name}")).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
 
 fn expected(part: &str) -> Vec<Value> {
     let all: Value = serde_json::from_slice(&file("expected.json")).unwrap();

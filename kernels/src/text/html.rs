@@ -1,4 +1,4 @@
-//! The visible text of an HTML document. `docs/recipes-text.md` has the rules.
+//! The visible text of an HTML document. `docs/formats.md` has the rules.
 
 use super::Document;
 use crate::Error;

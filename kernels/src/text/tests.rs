@@ -1,6 +1,5 @@
 //! Recipes of text: lengths, planes, resuming, and files that do not fit.
 
-use super::golden_tests::file;
 use super::{TOKENIZED_BYTES_MAX, check_files};
 use crate::{
     BatchId, BatchMixer, BatchTensors, Cpu, Error, Interrupt, SampleId, SamplePreparer, Tensor,
@@ -9,6 +8,12 @@ use meetpoint_format::recipe::{FileContent, NamedFile, Recipe};
 use std::convert::Infallible;
 
 const ID: SampleId = SampleId { seed: 1, epoch: 0, sample: 0 };
+
+/// A golden file.
+pub(super) fn file(name: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/text");
+    std::fs::read(format!("{folder}/{name}")).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
 
 /// Operations with their keys in TOML.
 pub(super) fn recipe(operations: &[(&str, &str)]) -> Recipe {
@@ -204,7 +209,7 @@ fn npy_of(shape: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn headers_of_safetensors_files_that_lie_are_refused() {
+fn headers_of_safetensors_files_with_false_lengths_are_refused() {
     let sound = file("table.safetensors");
     let table = |bytes: &[u8]| super::table::Table::of(&FileContent::new(bytes)).map(|_| ());
     assert_eq!(table(&sound), Ok(()));

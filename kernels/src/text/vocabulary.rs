@@ -16,7 +16,7 @@ pub(super) fn tokenizer_of(content: &FileContent) -> Result<Arc<Tokenizer>, Stri
             Ok(_) => Ok(tokenizer),
             Err(_) => {
                 let largest = tokenizer.largest();
-                Err(format!("its largest token is {largest}, which is no int32"))
+                Err(format!("its largest token is {largest}, which int32 does not hold"))
             }
         }
     })

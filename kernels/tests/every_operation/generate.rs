@@ -201,8 +201,8 @@ pub(crate) enum Content {
     Text,
 }
 
-/// The operations before one that takes sound, a spectrogram, a signal, text or tokens, and what they decode;
-/// those before a decoder are none.
+/// The operations before one that takes sound, a spectrogram, a signal, text or tokens, and what
+/// they decode; those before a decoder are none.
 fn before_series(declaration: &Declaration, takes: ValueKind) -> Option<(&'static str, Content)> {
     let sound = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n";
     let spectrogram = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n\

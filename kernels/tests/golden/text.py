@@ -9,11 +9,13 @@ kernels/src/text/golden_tests.rs compares every case exactly.
 import json
 import pathlib
 import random
+from collections import Counter
 
 import numpy as np
 from bs4 import BeautifulSoup, CData, Comment, Doctype, NavigableString
 from safetensors.numpy import save_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import trainers
 
 FOLDER = pathlib.Path(__file__).parent / "text"
 
@@ -119,11 +121,13 @@ def documents() -> list[str]:
     words += ["für", "naïve", "日本", "語", "Привет", "مرحبا", "😀", "x2", "e=mc²", "½", "Ⅷ", "don't"]
     weights = [1 / (index + 1) for index in range(len(words))]
 
+    gaps = [" "] * 8 + ["\n", "  ", ", ", ".\n\n", "\t", "'s ", " - "]
+
     def one() -> str:
         pieces = []
         for index, word in enumerate(chance.choices(words, weights, k=chance.randint(5, 60))):
             pieces.append(str(chance.randint(0, 99999)) if index % 11 == 7 else word)
-            pieces.append(chance.choice([" "] * 8 + ["\n", "  ", ", ", ".\n\n", "\t", "'s ", " - "]))
+            pieces.append(chance.choice(gaps))
         return "".join(pieces)
 
     return [one() for _ in range(400)]
@@ -172,13 +176,15 @@ def tokenizers(texts: list[str]) -> None:
     prefixed.enable_padding(length=9)
     prefixed.save(str(FOLDER / "prefixed.json"))
 
-    pieces = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    # Its trainer gives another vocabulary each time.
+    words = Counter(word for text in texts for word in text.lower().split() if word.isalpha())
+    letters = sorted(set("".join(words)))
+    tokens = ["[PAD]", "[UNK]", "[CLS]", *letters, *(f"##{letter}" for letter in letters)]
+    tokens += [word for word, _ in words.most_common(150) if len(word) > 1]
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
+    pieces = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     pieces.normalizer = normalizers.BertNormalizer()
     pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=300, special_tokens=["[PAD]", "[UNK]", "[CLS]"], show_progress=False
-    )
-    pieces.train_from_iterator(texts, trainer)
     pieces.save(str(FOLDER / "word_piece.json"))
 
 

@@ -26,5 +26,6 @@ mod series;
 mod simulate;
 mod strategies;
 mod support;
+mod text;
 mod unpack;
 mod views;

@@ -7,17 +7,10 @@ use crate::recipe::value::{Value, Values};
 /// The text of an HTML document, with a line for each block.
 ///
 /// The document is split into tags and text as the HTML standard says (WHATWG, 13.2.5), character
-/// references included. Comments are dropped, and these elements with all that they contain:
-/// audio, canvas, iframe, math, noembed, noframes, noscript, object, script, select, style, svg,
-/// template, textarea, title, video. The beginning and the end of these elements begin a line:
-/// address, article, aside, blockquote, body, caption, center, dd, details, dialog, dir, div, dl,
-/// dt, fieldset, figcaption, figure, footer, form, h1 to h6, header, hgroup, hr, html, legend, li,
-/// main, menu, nav, ol, optgroup, option, p, pre, search, section, summary, table, tbody, tfoot,
-/// thead, tr, ul; and so does br. td and th begin and end with a space.
-///
-/// Each run of white space (space, tab, line feed, form feed, carriage return) becomes one space,
-/// but for line feeds in pre; spaces at both ends of a line and empty lines are left out. Lines are
-/// joined by line feeds.
+/// references included. Comments and some elements, such as script and style, are dropped with all
+/// that they contain; others, such as p and li, begin and end a line. Each run of white space
+/// becomes one space, but for line feeds in pre; spaces at both ends of a line and empty lines are
+/// left out. Lines are joined by line feeds. `docs/formats.md` lists the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HtmlToText;
 

@@ -8,7 +8,7 @@
 //! best one.
 
 use anyhow::Context;
-use meetpoint_format::recipe::Recipe;
+use meetpoint_format::recipe::{FileContent, NamedFile, Recipe};
 use meetpoint_jpeg_benches::thread_ns;
 use meetpoint_kernels::{BatchId, BatchMixer, BatchTensors, Cpu, SampleId, SamplePreparer};
 use std::hint::black_box;
@@ -38,6 +38,10 @@ impl Measured {
     fn new(path: String, picture: &[u8], cpu: Cpu) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
         let recipe = Recipe::from_toml(&text).with_context(|| path.clone())?;
+        let recipe = recipe.with_files(|_, file| {
+            let content = Some(FileContent::new(std::fs::read(&file.path)?));
+            anyhow::Ok(NamedFile { content, ..file.clone() })
+        })?;
         let mut preparer = SamplePreparer::new(&recipe, cpu);
         let id = SampleId { seed: 7, epoch: 0, sample: 0 };
         let spec = preparer.prepare_tensor(picture.into(), id).with_context(|| path.clone())?.spec;
