@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets by hand, each for some seconds, beginning with the files of the tests.
 #
-#     scripts/fuzz.sh [SECONDS, 600] [TARGET ... | pictures | containers]
+#     scripts/fuzz.sh [SECONDS, 600] [TARGET ... | pictures | containers | series]
 #
 # With cargo-fuzz and a nightly toolchain (cargo install cargo-fuzz; rustup toolchain install
 # nightly) it is libFuzzer with its address sanitizer; without, or with FUZZ_BY=loop, a plain loop
@@ -17,8 +17,10 @@ seconds="${1:-600}"
 targets=("$@")
 pictures=(jpeg_decode jpeg_region jpeg_lenient any_decode entry_points rewrite form form_bytes skeleton_bytes)
 containers=(tar zip cifar idx table parquet arrow tfrecord mds datadings ffcv dataset key_index tar_to_folder zip_to_folder)
+series=(audio signal pnm text html recipe_file)
 case "${targets[*]}" in
-    "") targets=("${pictures[@]}" "${containers[@]}") ;;
+    "") targets=("${pictures[@]}" "${containers[@]}" "${series[@]}") ;;
+    series) targets=("${series[@]}") ;;
     pictures) targets=("${pictures[@]}") ;;
     containers) targets=("${containers[@]}") ;;
 esac
@@ -44,6 +46,7 @@ for target in "${targets[@]}"; do
     # Of these a target takes what it can begin with.
     seeds=../jpeg/tests/golden/jpeg
     [[ " ${containers[*]} " == *" $target "* ]] && seeds=../datasets/tests/golden
+    [[ " ${series[*]} " == *" $target "* ]] && seeds=../kernels/tests/golden
     if [ "$by" = libfuzzer ]; then
         mkdir -p "corpus/$target"
         mutate --write "seeds/$target" "$target" "$seeds"

@@ -3,8 +3,9 @@
 //! [`TARGETS`] lists them. `fuzz_targets/` has a file for each, for cargo-fuzz; the program
 //! `mutate` runs them by a plain loop on any compiler. In reading order: [`pixels`] (decoding),
 //! [`lossless`] (a file rewritten or in another form), [`stored`] (bytes that a dataset holds),
-//! [`containers`] (files that datasets come in), [`seeds`], [`container_seeds`] and [`mutation`]
-//! (where inputs come from), [`memory`] and [`tally`] (what is watched).
+//! [`containers`] (files that datasets come in), [`series`] (recordings, measurements, texts),
+//! [`seeds`], [`container_seeds`], [`series_seeds`] and [`mutation`] (where inputs come
+//! from), [`memory`] and [`tally`] (what is watched).
 
 pub mod container_seeds;
 pub mod containers;
@@ -15,6 +16,8 @@ pub mod mutation;
 mod oracle;
 pub mod pixels;
 pub mod seeds;
+pub mod series;
+pub mod series_seeds;
 pub mod stored;
 pub mod tally;
 
@@ -63,6 +66,12 @@ pub const TARGETS: &[Target] = &[
     target("key_index", containers::key_index, container_seeds::key_index, 0),
     target("tar_to_folder", containers::tar_to_folder, container_seeds::tar, 0),
     target("zip_to_folder", containers::zip_to_folder, container_seeds::zip, 0),
+    target("audio", series::audio, series_seeds::audio, 0),
+    target("signal", series::signal, series_seeds::signal, 0),
+    target("pnm", series::pnm, series_seeds::pnm, 0),
+    target("text", series::text, series_seeds::documents, 0),
+    target("html", series::html, series_seeds::documents, 0),
+    target("recipe_file", series::recipe_file, series_seeds::recipe_file, 0),
 ];
 
 const fn target(
