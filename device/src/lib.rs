@@ -2,11 +2,11 @@
 //! makes it as slow as a real one.
 //!
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
-//! `listener` and `link` (who may connect), `reporting` (what is said of those who may not),
+//! `listener` and `link` (who may connect), `reporting` (what is logged of those who may not),
 //! `roots` (what may be served), `agent` (the service), `session` (the checks of a job), `queue`
 //! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
-//! time), `spool` (the destination of batches), `pieces` (slots as messages), `governor` and `waits`
-//! (the emulation of a slow core), `fault` (which faults occur when), [`probe()`].
+//! time), `spool` (the destination of batches), `pieces` (slots as messages), `governor` and
+//! `waits` (the emulation of a slow core), `fault` (which faults occur when), [`probe()`].
 
 mod agent;
 mod clock;
@@ -24,6 +24,7 @@ mod pieces;
 mod probe;
 mod queue;
 mod reporting;
+mod root;
 mod roots;
 mod serve;
 mod session;
@@ -37,5 +38,5 @@ mod worker;
 pub use error::Error;
 pub use options::{Listen, Ready, ServeOptions, ServeSummary};
 pub use probe::probe;
-pub use roots::Root;
+pub use root::Root;
 pub use serve::serve;

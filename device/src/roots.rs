@@ -3,52 +3,18 @@
 //! A host on this machine names paths. One on another machine names a root and the checksum of a
 //! `dataset.json`: no path of a message is ever opened.
 
-use crate::Error;
+use crate::{Error, Root};
 use meetpoint_format::dataset::{MANIFEST_BYTES_MAX, MANIFEST_NAME};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Most folders of a root that are searched for a dataset.
 const FOLDERS_MAX: usize = 4096;
-
-/// A folder whose datasets may be served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
-    /// The name by which hosts of other machines know it.
-    pub name: Option<String>,
-    /// Folder.
-    pub folder: PathBuf,
-}
-
-impl From<PathBuf> for Root {
-    fn from(folder: PathBuf) -> Self {
-        Self { name: None, folder }
-    }
-}
-
-impl Root {
-    /// Reads `NAME=FOLDER`, or `FOLDER` where nothing before an equals sign is a name: letters,
-    /// digits, `-`, `_` and `.`.
-    pub fn parse(text: &OsStr) -> Self {
-        let bytes = text.as_bytes();
-        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-        let split = bytes.iter().position(|byte| *byte == b'=');
-        match split.map(|at| (&bytes[..at], &bytes[at + 1..])) {
-            Some((name, folder)) if !name.is_empty() && name.iter().all(is_plain) => Self {
-                name: Some(String::from_utf8(name.to_vec()).expect("it is ASCII")),
-                folder: OsStr::from_bytes(folder).into(),
-            },
-            _ => Self { name: None, folder: text.into() },
-        }
-    }
-}
 
 /// Checksum of a `dataset.json`, while the file has this length and time.
 type Known = (u64, SystemTime, [u8; 32]);
@@ -140,8 +106,8 @@ impl Roots {
 
 #[cfg(test)]
 mod tests {
-    use super::{Root, Roots};
-    use crate::Error;
+    use super::Roots;
+    use crate::{Error, Root};
     use sha2::{Digest, Sha256};
     use std::path::{Path, PathBuf};
 
@@ -153,15 +119,6 @@ mod tests {
 
     fn named(name: &str, folder: PathBuf) -> Root {
         Root { name: Some(name.to_owned()), folder }
-    }
-
-    #[test]
-    fn a_name_is_what_stands_before_the_first_equals_sign() {
-        let parse = |text: &str| Root::parse(text.as_ref());
-        assert_eq!(parse("photos-1=/data/a=b"), named("photos-1", "/data/a=b".into()));
-        for path in ["/data/a=b", "./a=b", "=b", "data"] {
-            assert_eq!(parse(path), Root { name: None, folder: path.into() });
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a host is told about a device on another machine.
+//! What a host needs to know about a device on another machine.
 
 use crate::TcpAddress;
 use crate::tls::TlsFiles;

@@ -1,8 +1,9 @@
 //! How the program meets its user: what it prints, how it fails, how it is stopped.
 //!
 //! In reading order: [`output`] (standard output), [`failure`] (errors and exit codes),
-//! [`remote`] (options of running devices), [`stop`] (signals), [`limits`] (of the system), [`progress`] (bars on a terminal), [`units`]
-//! (quantities as people write them), [`choice`] (values by name).
+//! [`remote`] (options of running devices), [`stop`] (signals), [`limits`] (of the system),
+//! [`progress`] (bars on a terminal), [`units`] (quantities as people write them), [`choice`]
+//! (values by name).
 
 pub(crate) mod chart_files;
 pub(crate) mod choice;

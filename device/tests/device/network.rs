@@ -425,7 +425,7 @@ fn nothing_of_the_file_system_can_be_asked_for() {
             let said = status.message();
             assert!(status.code() == code && said.contains(what), "{what}: {status}");
             let own = device.folder.path().display().to_string();
-            assert!(!said.contains(&own), "no path of the device is told: {said}");
+            assert!(!said.contains(&own), "no path of the device is named: {said}");
             assert!(said.len() < 2000, "{}", said.len());
         }
         let mut host = open(&device).await;

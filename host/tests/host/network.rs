@@ -18,6 +18,9 @@ use std::time::Duration;
 
 const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending });
 
+/// What is done to the pieces of a slot before they are sent.
+type Change = fn(&mut Vec<SlotData>);
+
 fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;
@@ -60,7 +63,7 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
     for strategy in [
         AnyStrategy::DeviceOnly(DeviceOnly),
         MTE,
-        AnyStrategy::MteFeedback(MteFeedback::default()),
+        AnyStrategy::MteFeedback(MteFeedback),
         AnyStrategy::Windowed(Windowed::default()),
         AnyStrategy::Wrr(Wrr),
         AnyStrategy::Auto(Auto::default()),
@@ -94,7 +97,7 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
 
 #[test]
 fn a_batch_that_arrives_damaged_or_in_part_is_prepared_by_the_host() {
-    let cuts: [fn(&mut Vec<SlotData>); 4] = [
+    let cuts: [Change; 4] = [
         // Half of the payload.
         |pieces| {
             let half = pieces[0].data.len() / 2;
@@ -123,7 +126,7 @@ fn a_batch_that_arrives_damaged_or_in_part_is_prepared_by_the_host() {
 
 #[test]
 fn a_device_that_sends_what_it_may_not_loses_its_link_and_costs_no_batch() {
-    let changes: [(fn(&mut Vec<SlotData>), &str); 9] = [
+    let changes: [(Change, &str); 9] = [
         // The payload again, after it was complete.
         (
             |pieces| {

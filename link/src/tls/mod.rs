@@ -93,7 +93,7 @@ impl CertificateFault {
         }
     }
 
-    /// The fault as the other end told it.
+    /// The fault as the other end reported it.
     fn as_answer(&self) -> String {
         match self {
             Self::Missing => "it got none".to_owned(),

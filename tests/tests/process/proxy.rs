@@ -11,7 +11,8 @@ use std::time::Duration;
 pub(crate) enum Trouble {
     /// Both connections end.
     Cut,
-    /// Nothing passes any more, in neither direction, and neither end notices: a half-open connection.
+    /// Nothing passes any more in either direction, and no end learns of it: a half-open
+    /// connection.
     Silence,
     /// One bit in a thousand bytes is flipped.
     Garble,

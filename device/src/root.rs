@@ -1,0 +1,54 @@
+//! A folder whose datasets are served, as an option gives it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// A folder whose datasets may be served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// The name by which hosts of other machines know it.
+    pub name: Option<String>,
+    /// Folder.
+    pub folder: PathBuf,
+}
+
+impl From<PathBuf> for Root {
+    fn from(folder: PathBuf) -> Self {
+        Self { name: None, folder }
+    }
+}
+
+impl Root {
+    /// Reads `NAME=FOLDER`, or `FOLDER` where nothing before an equals sign is a name: letters,
+    /// digits, `-`, `_` and `.`.
+    pub fn parse(text: &OsStr) -> Self {
+        let bytes = text.as_bytes();
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        let split = bytes.iter().position(|byte| *byte == b'=');
+        match split.map(|at| (&bytes[..at], &bytes[at + 1..])) {
+            Some((name, folder)) if !name.is_empty() && name.iter().all(is_plain) => Self {
+                name: Some(String::from_utf8(name.to_vec()).expect("it is ASCII")),
+                folder: OsStr::from_bytes(folder).into(),
+            },
+            _ => Self { name: None, folder: text.into() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Root;
+
+    #[test]
+    fn a_name_is_what_stands_before_the_first_equals_sign() {
+        let parse = |text: &str| Root::parse(text.as_ref());
+        assert_eq!(
+            parse("photos-1=/data/a=b"),
+            Root { name: Some("photos-1".to_owned()), folder: "/data/a=b".into() }
+        );
+        for path in ["/data/a=b", "./a=b", "=b", "data"] {
+            assert_eq!(parse(path), Root { name: None, folder: path.into() });
+        }
+    }
+}
