@@ -32,6 +32,11 @@ impl Pieces {
         self.0.extend(begins.zip(chunks));
     }
 
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, data)| data.len() as u64).sum()
+    }
+
     /// Sends all of them and forgets them, whatever the result: `false` if `go_on` cancelled it or
     /// the host has disconnected.
     pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {

@@ -76,7 +76,15 @@ impl Spool {
     pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {
         match &mut self.body {
             Body::Memory { .. } | Body::File { .. } => true,
-            Body::Stream { pieces, .. } => pieces.send(slot, to, go_on),
+            Body::Stream { pieces, throttle } => {
+                // The time of sending is part of what the bandwidth allows for it.
+                let begun = throttle.as_mut().map(|throttle| (throttle.begin(), throttle));
+                let bytes = pieces.bytes();
+                pieces.send(slot, to, go_on)
+                    && begun.is_none_or(|(begun, throttle)| {
+                        throttle.finish(begun, Direction::Write, bytes, go_on)
+                    })
+            }
         }
     }
 
@@ -154,12 +162,9 @@ impl Spool {
                 write_file(engine.as_mut(), *file, *patience, offset, buffer, bytes, go_on)?;
                 true
             }
-            Body::Stream { pieces, throttle } => {
-                let begun = throttle.as_mut().map(|throttle| (throttle.begin(), throttle));
+            Body::Stream { pieces, .. } => {
                 pieces.add(offset % self.slot_bytes, &buffer.as_slice()[..bytes]);
-                begun.is_none_or(|(begun, throttle)| {
-                    throttle.finish(begun, Direction::Write, bytes as u64, go_on)
-                })
+                true
             }
         };
         self.bytes_written += bytes as u64;
