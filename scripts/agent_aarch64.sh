@@ -45,7 +45,7 @@ cat >job.toml <<'JOB'
 dataset = "made/photos.set"
 batch_size = 8
 seed = 7
-strategy = "device-only"
+strategy = "host-only"
 workers = 1
 stall_timeout = "60s"
 
