@@ -154,8 +154,8 @@ pub struct Tensor {
 /// rows go through a resizer as they come, and each row of the result is written straight into the
 /// tensor. A recipe with several resizes runs as several such streams with pictures between them;
 /// operations on whole pictures change such a picture, in place or by another. In steady state only
-/// the decoders allocate, and blurs, warps, noise, erasing and mixtures. Besides what they take, the
-/// memory is that of the resizer ([`crate::resize`] says how much), a few rows, and two such
+/// the decoders allocate, and blurs, warps, noise, erasing and mixtures. Besides what they take,
+/// the memory is that of the resizer ([`crate::resize`] says how much), a few rows, and two such
 /// pictures at most.
 #[derive(Debug)]
 pub struct SamplePreparer {
