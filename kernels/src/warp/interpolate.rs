@@ -76,8 +76,8 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// The location of a position, column and row, in a picture of a width and height. One outside is
-    /// the middle of the first pixel.
+    /// The location of a position, column and row, in a picture of a width and height. One outside
+    /// is the middle of the first pixel.
     #[inline(always)]
     pub(super) fn of((column, row): (f64, f64), (width, height): (f64, f64)) -> Self {
         // NaN is not inside.

@@ -23,8 +23,8 @@ pub(super) struct Packed {
     stride: usize,
 }
 
-/// Most bytes that a warp of a picture of columns and rows takes for its packed form. One that takes
-/// the nearest pixels needs none.
+/// Most bytes that a warp of a picture of columns and rows takes for its packed form. One that
+/// takes the nearest pixels needs none.
 pub(crate) fn packed_bytes((width, height): (u32, u32)) -> u64 {
     let margins = 2 * MARGIN as u64;
     let pixels = u64::from(width) * u64::from(height);
