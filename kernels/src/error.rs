@@ -93,9 +93,9 @@ pub enum Error {
         /// The operation.
         operation: &'static str,
         /// Path of its file.
-        path: String,
+        path: Box<str>,
         /// What is wrong.
-        problem: String,
+        problem: Box<str>,
     },
     /// A recording with another number of channels than the recipe requires.
     #[error("it has {found} channels, the recipe asks for {wanted}")]

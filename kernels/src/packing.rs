@@ -162,8 +162,8 @@ mod tests {
             let mut found: Vec<Vec<i32>> = Vec::new();
             for row in rows.chunks(3) {
                 let mut last = 0;
-                for at in 0..9 {
-                    let (token, segment, position) = (row[0][at], row[1][at], row[2][at]);
+                let [tokens, segments, positions] = [0, 1, 2].map(|plane| &row[plane]);
+                for ((&token, &segment), &position) in tokens.iter().zip(segments).zip(positions) {
                     if segment == 0 {
                         prop_assert_eq!((token, position), (-7, 0));
                         last = i32::MAX;

@@ -212,7 +212,7 @@ fn items(text: &str) -> impl Iterator<Item = (bool, &str)> {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).filter_map(|line| {
         let keyword = |word: &&str| ["struct", "enum", "trait", "type", "fn", "mod"].contains(word);
         let words: Vec<&str> = line.split_whitespace().collect();
-        let at = words.iter().position(|word| keyword(word))?;
+        let at = words.iter().position(keyword)?;
         let is_head = words[..at].iter().all(|word| {
             word.starts_with("pub") || word.ends_with(')') || ["const", "unsafe"].contains(word)
         });

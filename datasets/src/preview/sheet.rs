@@ -95,7 +95,7 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
-    use super::{BACKGROUND, GAP, GAP_OF_SEVERAL, PreviewError, Sheet, scale};
+    use super::{BACKGROUND, GAP, GAP_OF_SEVERAL, Sheet, scale};
     use image::{Rgb, RgbImage};
 
     #[test]

@@ -180,7 +180,9 @@ fn changes_to_the_end((steps, chosen): (&[Step], &[usize]), id: Streams) -> Opti
             Step::Geometry(_) | Step::Picture(_) => return None,
             Step::Decode(_)
             | Step::DecodeSeries(_)
+            | Step::DecodeText(_)
             | Step::Series(_)
+            | Step::Text(_)
             | Step::Elements(_)
             | Step::Tensor(_)
             | Step::Batch(_) => (),

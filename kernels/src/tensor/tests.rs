@@ -111,7 +111,7 @@ fn ordered(picture: &Picture, mirrored: bool, layout: Layout) -> Vec<u8> {
                 match layout {
                     Layout::Nchw | Layout::Nct => elements.push(at(y, x, plane)),
                     Layout::Nhwc | Layout::Nt | Layout::Ntc => {
-                        elements.extend([0, 1, 2].map(|c| at(y, x, c)))
+                        elements.extend([0, 1, 2].map(|c| at(y, x, c)));
                     }
                 }
             }

@@ -7,12 +7,14 @@
 
 mod decode;
 mod files;
-#[cfg(all(test, feature = "text"))]
+#[cfg(test)]
+#[cfg(feature = "text")]
 mod golden_tests;
 mod html;
 mod safetensors;
 mod table;
-#[cfg(all(test, feature = "text"))]
+#[cfg(test)]
+#[cfg(feature = "text")]
 mod tests;
 #[cfg_attr(not(feature = "text"), path = "no_tokenizer.rs")]
 mod tokenizer;

@@ -11,8 +11,7 @@ pub(super) enum Tokenizer {}
 impl Tokenizer {
     /// Says how to get them.
     pub(super) fn parse(_bytes: &[u8]) -> Result<Self, String> {
-        Err("this program was built without tokenizers: build it with the feature `text`"
-            .to_owned())
+        Err("this program was built without tokenizers: build it with `--features text`".to_owned())
     }
 
     pub(super) fn largest(&self) -> u32 {

@@ -149,7 +149,7 @@ impl ByteLevel {
     /// Whether the words of a text are all that there is to encode.
     fn is_plain(&self, text: &str, special_tokens: bool) -> bool {
         let has_added = || self.added.iter().any(|token| text.contains(&**token));
-        !(special_tokens && self.has_special_tokens) && !has_added()
+        !(special_tokens && self.has_special_tokens || has_added())
     }
 }
 

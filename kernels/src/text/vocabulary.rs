@@ -67,5 +67,8 @@ pub(super) fn read<T>(
     let path = || file.path.clone();
     let content = file.content.as_ref();
     let content = content.ok_or_else(|| Error::FileNotRead { operation, path: path() })?;
-    parse(content).map_err(|problem| Error::File { operation, path: path(), problem })
+    parse(content).map_err(|problem| {
+        let (path, problem) = (path().into(), problem.into());
+        Error::File { operation, path, problem }
+    })
 }

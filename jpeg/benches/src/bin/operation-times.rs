@@ -90,7 +90,8 @@ impl Measured {
             self.preparer.prepare(picture.into(), id, out, &mut || ())?;
         }
         if let Some(mixer) = &mut self.mixer {
-            let mut labels = vec![0; 4 * mixer.labels().classes as usize * TENSORS];
+            let classes = mixer.labels().map_or(0, |labels| labels.classes as usize);
+            let mut labels = vec![0; 4 * classes * TENSORS];
             let tensors = BatchTensors { samples: TENSORS, images, labels: &mut labels };
             mixer.mix(BatchId { seed: 7, epoch, batch: 0 }, tensors, &mut || ())?;
         }
