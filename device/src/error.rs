@@ -74,7 +74,7 @@ pub enum Error {
         endpoint: Endpoint,
         /// Its own words, or why the connection failed.
         reason: String,
-        /// What helps.
+        /// The remedy.
         remedy: Option<Remedy>,
     },
     /// The only core would be shared with the host, which makes measurements meaningless.

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_document_lies_in_the_first_row_with_room() {
+    fn each_document_is_in_the_first_row_with_room() {
         let documents = [vec![1, 2, 3], vec![4, 5, 6], vec![7], vec![], vec![8, 9]];
         let rows = packed(Packing::FirstFit, &documents, 4);
         assert_eq!(rows[..3], [vec![1, 2, 3, 7], vec![1, 1, 1, 2], vec![0, 1, 2, 0]]);

@@ -74,7 +74,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What helps, for the errors of connections over a network.
+    /// The remedy for the errors of connections over a network.
     pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
             Self::NotASocket { .. }

@@ -46,7 +46,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// What helps.
+    /// The remedy.
     pub const REMEDY: &'static str = "write a token, at least 16 printable characters without \
                                       spaces in one line: `openssl rand -hex 32 > token`";
 }

@@ -189,7 +189,7 @@ def test_a_dataset_is_written_sample_by_sample(tmp_path: Path, pictures: Path) -
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(meetpoint.PackError, match='key "a" is there already'):
+    with pytest.raises(meetpoint.PackError, match='key "a" already exists'):
         with meetpoint.Writer(tmp_path / "own.set", labels=["x"]) as writer:
             writer.add("a", b"1", "x")
             writer.add("a", b"2", "x")

@@ -59,7 +59,13 @@ def secured(place: Path) -> Iterator[str]:
 def epochs(dataset: str, device: Any, strategy: str = "device-only") -> List[numpy.ndarray]:
     """The images of two epochs, in order."""
     loader = meetpoint.Loader(
-        dataset, RECIPE, batch_size=4, shuffle=True, seed=3, strategy=strategy, device=device
+        dataset,
+        recipe=RECIPE,
+        batch_size=4,
+        shuffle=True,
+        seed=3,
+        strategy=strategy,
+        device=device,
     )
     with loader:
         return [batch[0].copy() for _ in range(2) for batch in loader]

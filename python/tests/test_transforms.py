@@ -549,9 +549,13 @@ def test_a_class_made_from_the_declaration_is_as_good_as_a_written_one(name: str
         "encoded": [],
         "audio": [T.DecodeAudio(sample_rate=16_000)],
         "signal": [T.DecodeSignal(num_channels=2)],
+        "text": [T.DecodeText()],
+        "tokens": [T.DecodeText(), T.Tokenize("tokenizer.json")],
     }
     before = list(decoders.get(SCHEMA[name]["takes"][0]["kind"], [T.Decode()]))
     before += [T.ToDtype("float32")] if name == "normalize" else []
+    if name == "pack_sequences":
+        before += [T.PadSequence(8, planes="ids_segments_positions")]
     made = _registry.of_declaration(SCHEMA[name])
     assert made.__name__ == class_of(name).__name__
     targets = {"boxes": T.Boxes("xyxy")} if name == "random_iou_crop" else None

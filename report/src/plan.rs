@@ -230,7 +230,7 @@ pub fn compare(
 }
 
 impl PlanComparison {
-    /// What was predicted beside what an epoch with so many devices used.
+    /// The predicted resources beside those that an epoch with these devices used.
     fn of(predicted: &Predicted, achieved: Used, devices: usize, is_first_epoch: bool) -> Self {
         let (epoch_seconds, cache_hit_share) = match is_first_epoch {
             true => (predicted.first_epoch_seconds, 0.0),

@@ -319,7 +319,7 @@ mod tests {
         let text = look(&item("a", None), bytes("é".as_bytes()), ContentKind::Text);
         assert!(matches!(text, Verdict::Sound(converted, 2) if converted.stored == "é".as_bytes()));
         let latin = look(&item("a", None), bytes(b"caf\xe9"), ContentKind::Text);
-        assert!(refused(&latin, "not UTF-8 from byte 3"));
+        assert!(refused(&latin, "invalid UTF-8 from byte 3"));
         let none = look(&item("a", None), bytes(b""), ContentKind::None);
         assert!(matches!(none, Verdict::Sound(_, 0)));
         assert!(refused(&look(&item("a", None), bytes(b"x"), ContentKind::None), "content"));

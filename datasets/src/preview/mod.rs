@@ -293,7 +293,7 @@ fn spread(samples: u64, count: u64) -> Vec<u64> {
         .collect()
 }
 
-/// A preparer whose batches are these samples, so many at once.
+/// A preparer of these samples, in batches of a given size.
 fn preparer(
     dataset: &Arc<Dataset>,
     recipe: &Arc<Recipe>,

@@ -205,7 +205,7 @@ fn what_is_content_label_and_column_can_be_said() {
             }
             Entry::Unreadable(left_out) => {
                 unreadable += 1;
-                assert!(left_out.reason.to_string().contains("32 bits"), "{left_out:?}");
+                assert!(left_out.reason.to_string().contains("32-bit"), "{left_out:?}");
             }
             other => panic!("{other:?}"),
         }

@@ -38,7 +38,7 @@ fn force_does_not_replace_what_is_no_dataset() {
     std::fs::create_dir(bench.to()).unwrap();
     std::fs::write(bench.to().join("thesis.tex"), "years of work").unwrap();
     let error = bench.pack_with(&force()).unwrap_err().in_full(Surface::CommandLine);
-    assert!(error.contains("it holds thesis.tex"), "{error}");
+    assert!(error.contains("it contains thesis.tex"), "{error}");
     assert!(bench.to().join("thesis.tex").exists());
     std::fs::remove_dir_all(bench.to()).unwrap();
     std::fs::write(bench.to(), "a file").unwrap();

@@ -62,7 +62,7 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
         (|load| load.ranks = 0, Code::InvalidArgument, "rank 0 of 0"),
         (|load| load.devices = 0, Code::InvalidArgument, "0 devices"),
         (|load| load.device = 1, Code::InvalidArgument, "out of range 0..1"),
-        (|load| load.part_holders = vec![0, 0], Code::InvalidArgument, "names 2 parts"),
+        (|load| load.part_holders = vec![0, 0], Code::InvalidArgument, "has 2 entries"),
         (|load| load.part_holders = vec![1], Code::InvalidArgument, "part 0: device index"),
         (
             |load| load.columns[1] = "labell".into(),

@@ -170,7 +170,7 @@ fn one_host_too_many_learns_whom_the_device_works_for() {
         let status = third.load(&device, &spool, |_| ()).await.unwrap_err();
         assert_eq!(status.code(), Code::ResourceExhausted);
         let own = std::process::id();
-        let expected = format!("works for 2 hosts (process id {own}, process id {own})");
+        let expected = format!("serves 2 hosts (process id {own}, process id {own})");
         assert!(status.message().contains(&expected), "{status}");
         let remedy = meetpoint_link::refusal::remedy(&status).unwrap();
         let more = Remedy::set(Setting::DeviceHosts, Change::Raise).steps()[0].clone();

@@ -41,7 +41,7 @@ impl SlotPieces {
         Self { slot_bytes, next: vec![0; slots as usize] }
     }
 
-    /// Checks a piece of so many bytes at `offset` of a slot.
+    /// Checks a piece of a given length at `offset` of a slot.
     pub(crate) fn accept(
         &mut self,
         slot: u32,

@@ -54,7 +54,7 @@ impl Tuning {
         self.tuner.effort()
     }
 
-    /// An epoch, or the rest of one, of so many batches begins.
+    /// An epoch, or the rest of one, begins with this number of batches.
     pub(super) fn epoch_began(&mut self, batches: u32) {
         self.tuner.epoch_began();
         (self.consumed, self.batches) = (0, batches);
@@ -155,7 +155,7 @@ mod tests {
     };
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Makes so many preparers, and refuses more.
+    /// Makes a number of preparers, and refuses more.
     #[derive(Debug)]
     struct Few(AtomicU32);
 

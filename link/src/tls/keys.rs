@@ -63,7 +63,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// From now on, for so many days.
+    /// From now on, for a number of days.
     pub fn days(days: u32) -> Self {
         let now = SystemTime::now();
         Self { begin: now - EARLIER, end: now + DAY * days }
@@ -117,7 +117,7 @@ pub enum KeysError {
 }
 
 impl KeysError {
-    /// What helps.
+    /// The remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Exists { .. } => "add --force to replace it",

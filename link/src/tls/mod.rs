@@ -183,7 +183,7 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// What helps.
+    /// The remedy.
     pub fn remedy(&self) -> Remedy {
         let issue = |side: Side| {
             format!("issue it with `meetpoint device keys FOLDER {} --force`", side.option())

@@ -76,7 +76,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Whether so many bytes can be stored; those of a command that is resumed are stored already.
+/// Whether this number of bytes can be stored; those of a resumed command are stored already.
 fn fits(needed: u64, free: u64, retained: u64) -> bool {
     needed.saturating_sub(retained) <= free
 }

@@ -204,7 +204,7 @@ impl Collated {
         }
     }
 
-    /// The shape of a value of so many bytes at a position.
+    /// The shape of the value at a position, from its number of bytes.
     pub(super) fn shape(
         &self,
         column: (usize, &Column),
@@ -242,7 +242,7 @@ impl Collated {
         }
     }
 
-    /// Bytes of a padded value, or of several pictures' or objects', that has so many bytes of its
+    /// Bytes of a padded value, or of several pictures' or objects', of which this number is its
     /// own.
     pub(super) fn padded_bytes(
         &self,

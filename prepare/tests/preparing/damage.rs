@@ -218,5 +218,5 @@ fn a_dataset_without_a_sound_sample_ends_with_the_error_of_the_first() {
     let mut out = vec![0; preparer.spec().bytes() * 6];
     let error = preparer.prepare(0, 0, &mut out, &mut |_| true).unwrap_err();
     assert!(matches!(error, Error::NoReplacement { tried: 256, .. }), "{error}");
-    assert!(error.to_string().contains("none of 256 other samples"), "{error}");
+    assert!(error.to_string().contains("none of 256 candidates"), "{error}");
 }

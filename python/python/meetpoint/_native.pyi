@@ -32,8 +32,8 @@ class Described(TypedDict):
     """A recipe that was checked."""
 
     toml: str
-    canonical: str
-    """JSON, with all defaults written out."""
+    form: str
+    """JSON, with all defaults written out and the paths of files."""
     hash: str
     is_deterministic: bool
     outputs: Dict[str, Optional[Output]]

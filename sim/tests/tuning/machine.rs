@@ -24,7 +24,7 @@ pub(crate) struct Machine {
     pub(crate) contention: f64,
     /// Times of a batch vary by this share to both sides.
     pub(crate) jitter: f64,
-    /// Every so many batches, one takes `straggler_ns` more processor time; 0: none.
+    /// Interval, in batches, of those that take `straggler_ns` more processor time; 0: none.
     pub(crate) straggler_every: u32,
     pub(crate) straggler_ns: u64,
     pub(crate) seed: u64,

@@ -1,4 +1,4 @@
-//! The tuner on modelled machines, in virtual time: it finds what helps, undoes what does not, and
+//! The tuner on modelled machines, in virtual time: it finds useful changes, undoes others, and
 //! costs next to nothing where nothing helps.
 
 mod machine;

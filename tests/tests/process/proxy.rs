@@ -32,7 +32,7 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Passes connections on to a port; the trouble begins in the first connection that carries a
-    /// job, after so many bytes of the device, and is over with it.
+    /// job, after a number of bytes of the device, and ends with it.
     pub(crate) fn start(to: u16, trouble: Trouble, after: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it listens").port();

@@ -9,7 +9,7 @@ use meetpoint_report::svg::Picture;
 const MIB: f64 = (1u64 << 20) as f64;
 /// Stored forms with a name beside them; more would cover each other.
 const NAMED_MAX: usize = 5;
-/// A form is named if it is so many times as fast as the last one with a name.
+/// A form is named if it is faster than the previously named form by this factor.
 const NAMED_GAIN: f64 = 1.1;
 /// Place of the colours of the best and of the others in the palette.
 const BEST: usize = 1;
