@@ -4,12 +4,12 @@
 //! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
 //! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
 //! picture between two stages), `wide` (pictures with alpha, of 16 bits, of floats),
-//! `elements` (their numbers), `frame` (pixels around a picture), `warp` (positions of any kind), `points` (what moves with pixels),
-//! `targets` (masks, boxes and keypoints), `colour` (changes of its colours), `random` (random
-//! parameters and noise), `finished` (a whole tensor), `vector` (one source for all instruction
-//! sets), `series` (values over time) with `audio` and `signal`, `text`
-//! (characters, tokens and their vectors) with `packing`, `operations` (the execution of
-//! each operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend`
+//! `elements` (their numbers), `frame` (pixels around a picture), `warp` (positions of any kind),
+//! `points` (what moves with pixels), `targets` (masks, boxes and keypoints), `colour` (changes of
+//! its colours), `random` (random parameters and noise), `finished` (a whole tensor), `vector` (one
+//! source for all instruction sets), `series` (values over time) with `audio` and `signal`, `text`
+//! (characters, tokens and their vectors) with `packing`, `operations` (the execution of each
+//! operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend`
 //! (samples of a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
 
 mod audio;

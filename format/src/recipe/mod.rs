@@ -32,7 +32,7 @@
 //!
 //! In reading order: `vocabulary` and `value` (the values of keys), `declaration` (declarations of
 //! operations), `named_file` (files that operations need), `sample_type` (the type of a sample
-//! between two operations), `sizes` (which sizes pictures can have), `operations` (the registry, one
+//! between two operations), `sizes` (sizes that pictures can have), `operations` (the registry, one
 //! file for each operation), `targets` (masks, boxes and points), `views` (several pictures of one
 //! sample), `keys` and `parse` (from TOML), `validate` (possible orders), `cut` (where a recipe can
 //! be divided), `canonical` (the hashed form), `schema` (the declarations for others), `shipped`

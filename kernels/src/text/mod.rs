@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`Document`] (a text, or its tokens), [`TextOperation`] (what operations
 //! implement), `decode` (characters), `html` (the text of an HTML document), `vocabulary`
-//! (tokens) with `tokenizer` and `words`, `table` (vectors of tokens), `files` (whether the files of
-//! a recipe fit). `sample` applies a recipe of them.
+//! (tokens) with `tokenizer` and `words`, `table` (vectors of tokens), `files` (checks of the files
+//! of a recipe). `sample` applies a recipe of them.
 
 mod decode;
 mod files;

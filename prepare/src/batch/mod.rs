@@ -288,6 +288,8 @@ impl CpuPreparer {
         let started = Instant::now();
         let (images, others) = hand.memory.bytes_mut().split_at_mut(self.pictures.end(samples));
         let label = self.table.columns().position_of(ColumnSource::Label);
+        // Labels that the operations leave unchanged are indices, not rows of numbers.
+        let label = label.filter(|_| mixer.labels().is_some());
         let labels = label.map_or(0..0, |index| {
             let extent = layout.extent(index);
             let start = usize::try_from(extent.offset).expect("inside the memory") - images.len();

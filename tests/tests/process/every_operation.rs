@@ -161,8 +161,8 @@ fn recipes(folder: &Path) -> Vec<(Vec<String>, String)> {
             format!("{SIGNAL}{own}{LENGTH}"),
             format!("{TEXT}{own}{TOKENIZE}{PAD}"),
             format!("{TEXT}{own}{PAD}"),
-            format!("{TEXT}{TOKENIZE}{own}"),
             format!("{TEXT}{TOKENIZE}{PAD}{own}"),
+            format!("{TEXT}{TOKENIZE}{own}"),
             format!("{TEXT}{TOKENIZE}{PAD}{PLANES}{own}"),
         ];
         let accepted = alone.into_iter().find(|recipe| is_accepted(folder, recipe));

@@ -116,18 +116,19 @@ fn a_file_that_is_missing_or_has_changed_is_named() {
 }
 
 #[test]
-fn rows_of_a_table_are_texts_and_one_that_is_not_utf_8_is_named() {
+fn a_table_names_texts_and_a_text_that_is_not_utf_8_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     with_files(folder);
     std::fs::write(folder.join("packed.toml"), PACKED).expect("a recipe");
     let mut rows = String::new();
     for seed in 0..SAMPLES {
-        let page = String::from_utf8(html(seed)).expect("UTF-8");
-        writeln!(rows, "{}", json!({ "text": page, "label": seed % 3 })).expect("a string");
+        let name = format!("{seed}.html");
+        std::fs::write(folder.join(&name), html(seed)).expect("a file");
+        writeln!(rows, "{}", json!({ "file_name": name, "label": seed % 3 })).expect("a string");
     }
     std::fs::write(folder.join("rows.jsonl"), rows).expect("a file");
-    run(folder, &["pack", "rows.jsonl", "small.set", "--content", "text"]).success();
+    run(folder, &["pack", "rows.jsonl", "small.set", "--kind", "text"]).success();
     std::fs::write(folder.join("job.toml"), job_of("packed.toml", "device-only")).expect("a job");
     run(folder, &["run", "job.toml"]).success();
 
@@ -135,7 +136,7 @@ fn rows_of_a_table_are_texts_and_one_that_is_not_utf_8_is_named() {
     std::fs::write(folder.join("files/a.txt"), b"gr\xfcn").expect("a file");
     std::fs::write(folder.join("files/b.txt"), b"ok").expect("a file");
     let pack = ["pack", "files", "latin.set"];
-    run(folder, &pack).refused(&["a.txt", "not UTF-8 from byte 2"]);
+    run(folder, &pack).refused(&["a.txt", "invalid UTF-8 from byte 2"]);
     run(folder, &[&pack[..], &["--kind", "bytes"]].concat()).success();
     let latin = PACKED.replace("decode_text\"", "decode_text\"\nencoding = \"latin-1\"");
     for (recipe, is_read) in [(PACKED, false), (&latin, true)] {

@@ -46,4 +46,8 @@ impl Data for PackSequences {
     fn values(&self) -> Vec<Value> {
         vec![Value::Word(self.method.name())]
     }
+
+    fn mixes_tensors(&self) -> bool {
+        true
+    }
 }
