@@ -60,7 +60,7 @@ pub enum Move {
 }
 
 impl Move {
-    /// Every move, in the order of [`Move::number`].
+    /// Every move, in the order of `Move::number`.
     pub const ALL: [Self; 3] = [Self::AddWorkers, Self::RemoveWorkers, Self::RaiseAhead];
 
     /// Its index in [`Move::ALL`].
