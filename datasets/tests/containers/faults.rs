@@ -315,7 +315,7 @@ fn cifar_and_idx_files_that_are_none_say_why() {
     let cases = [
         ([head(0x0d, 1), vec![0; 8]].concat(), "floats of 32 bits"),
         ([head(8, 2), vec![0; 3]].concat(), "its header says 2"),
-        ([head(8, 1), vec![0; 3]].concat(), "goes on"),
+        ([head(8, 1), vec![0; 3]].concat(), "continues"),
         ([vec![0, 0, 8, 3], vec![0xff; 12], vec![0; 9]].concat(), "pictures of"),
         (vec![0, 0, 8], "header"),
         (b"\x89PNG".to_vec(), "does not begin"),
