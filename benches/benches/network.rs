@@ -69,7 +69,7 @@ impl Device {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
                 let tell = move |it: &meetpoint_device::Ready| {
-                    // The receiver waits below; should it be gone, nobody needs to know.
+                    // The receiver waits below; if it has ended, the result is not needed.
                     let _ = ready.send(it.endpoint.clone());
                 };
                 serve(options, tell, stop)

@@ -66,7 +66,7 @@ fn measure(path: &Path, folder: &Path, case: &Case, epochs: u32) -> anyhow::Resu
             serve(
                 served,
                 move |_| {
-                    // The receiver waits below; should it be gone, nobody needs to know.
+                    // The receiver waits below; if it has ended, the result is not needed.
                     let _ = ready.send(());
                 },
                 stop,

@@ -189,7 +189,7 @@ impl Gate {
     }
 }
 
-/// A connection that nobody has looked at.
+/// A connection whose first bytes have not been read.
 enum Arrival {
     Socket(UnixStream),
     Tcp(TcpStream, SocketAddr, Option<Arc<Acceptor>>),

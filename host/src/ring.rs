@@ -39,7 +39,7 @@ struct Memory {
 
 #[derive(Debug)]
 struct Lent {
-    /// Free slots; the last is lent next.
+    /// Free slots; the last one is taken next.
     free: Vec<usize>,
     /// Whether a slot was ever lent.
     is_faulted: Vec<bool>,
@@ -154,7 +154,7 @@ impl RingSlot {
     pub fn into_buffer(self) -> AlignedBuffer {
         let (start, bytes) = (self.start(), self.memory.ring_slot_bytes);
         // SAFETY: the slot owns these bytes, aligned to a huge page and mapped (so initialised),
-        // wherever it moves to, and the boxed slot lends them to nobody.
+        // wherever it moves to, and the boxed slot gives no one else access.
         unsafe { AlignedBuffer::from_owner(start, bytes, Box::new(self)) }
     }
 }

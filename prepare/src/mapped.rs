@@ -2,7 +2,7 @@
 //!
 //! A part is written once, synced and renamed, and no command of this program shortens one. If
 //! another program shortens a mapped part, the next access beyond its new end raises SIGBUS, which
-//! ends the process: map only files that nobody writes to, and use
+//! ends the process: map only files that no process writes to, and use
 //! [`SampleReader`](crate::SampleReader) for the rest.
 
 use crate::{Dataset, Error};

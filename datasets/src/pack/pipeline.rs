@@ -234,7 +234,7 @@ fn drain(shared: &Shared, source: &mut dyn Source, passed: u64) {
     }
 }
 
-/// Waits for room for a given number of bytes at a place; `false` when nobody wants them any more.
+/// Waits for room for a given number of bytes at a place; `false` if they are no longer needed.
 fn wait_for_room(shared: &Shared, place: usize, bytes: u64) -> bool {
     let mut state = shared.lock();
     loop {

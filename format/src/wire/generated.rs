@@ -272,7 +272,7 @@ pub mod device_message {
 }
 /// A piece of a slot of a stream. The slot must be the device's. First come the pieces of the
 /// payload, in order and without gaps, the first of them at 4096; then the header, which is one
-/// piece at 0; then Published. A piece at 4096 begins a slot anew.
+/// piece at 0; then Published. A piece at 4096 restarts a slot.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SlotData {
     #[prost(uint32, tag = "1")]

@@ -146,7 +146,7 @@ impl ByteLevel {
         Some(Self { add_prefix_space, added, has_special_tokens, characters: characters() })
     }
 
-    /// Whether the words of a text are all that there is to encode.
+    /// Whether a text is encoded from its words alone, without special or added tokens.
     fn is_plain(&self, text: &str, special_tokens: bool) -> bool {
         let has_added = || self.added.iter().any(|token| text.contains(&**token));
         !(special_tokens && self.has_special_tokens || has_added())

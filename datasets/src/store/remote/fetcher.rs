@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 /// Objects behind an opened one that may be fetched ahead.
 const AHEAD_OBJECTS: usize = 64;
-/// Time that transfers have to end when nobody wants them any more.
+/// Time limit for transfers to end once their results are no longer needed.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Fetches the objects of a listing.
