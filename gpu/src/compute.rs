@@ -1,0 +1,154 @@
+//! The interface to what runs kernels: memory, copies and launches, in one order.
+
+use crate::{Error, KernelName};
+use std::any::Any;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+/// Runs kernels, one after another in the order of the calls, copies and fills included.
+///
+/// Calls return before the work is done; [`Compute::wait`] waits for it.
+pub trait Compute: Send {
+    /// What it runs on, such as the name of the GPU.
+    fn name(&self) -> &str;
+
+    /// Allocates memory, aligned to 256 bytes. Its content is arbitrary.
+    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, Error>;
+
+    /// Allocates memory of the host that copies read and write fastest: page-locked. It is zeroed.
+    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, Error>;
+
+    /// Copies to the device. `from` must not be written to before the copy is done.
+    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error>;
+
+    /// Copies from the device, after everything before it; returns when it is done.
+    fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error>;
+
+    /// Sets bytes to a value.
+    fn fill(
+        &mut self,
+        memory: &DeviceMemory,
+        offset: usize,
+        bytes: usize,
+        value: u8,
+    ) -> Result<(), Error>;
+
+    /// Starts a kernel. A launch without a block does nothing.
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Error>;
+
+    /// Waits until everything is done, at most for a time: then it is [`Error::Hung`].
+    fn wait(&mut self, limit: Duration) -> Result<(), Error>;
+}
+
+/// A kernel, and how it is started.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// Which kernel.
+    pub kernel: KernelName,
+    /// Blocks along each axis.
+    pub grid: [u32; 3],
+    /// Threads of a block along each axis.
+    pub block: [u32; 3],
+    /// Bytes of shared memory whose size the kernel does not declare.
+    pub shared_bytes: u32,
+    /// Its arguments, in their order.
+    pub arguments: &'a [Argument],
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Argument {
+    /// A pointer: [`DeviceMemory::address`], or a byte behind it.
+    Address(u64),
+    /// A `u32`, or the bits of an `i32` or `float`.
+    Word(u32),
+}
+
+impl From<&DeviceMemory> for Argument {
+    fn from(memory: &DeviceMemory) -> Self {
+        Self::Address(memory.address)
+    }
+}
+
+impl From<u32> for Argument {
+    fn from(word: u32) -> Self {
+        Self::Word(word)
+    }
+}
+
+/// Memory of the device, freed when it is dropped.
+pub struct DeviceMemory {
+    address: u64,
+    bytes: usize,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for DeviceMemory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "DeviceMemory({:#x}, {} bytes)", self.address, self.bytes)
+    }
+}
+
+impl DeviceMemory {
+    /// Memory that `owner` frees when it is dropped.
+    #[cfg(any(feature = "cuda", feature = "shim"))]
+    pub(crate) fn new(address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self { address, bytes, _owner: owner }
+    }
+
+    /// Of its first byte, as kernels see it.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Memory of the host for copies to and from a device.
+pub struct HostMemory(Box<dyn HostBytes>);
+
+/// Bytes of the host, whoever allocated them.
+pub(crate) trait HostBytes: Send + Sync {
+    fn bytes(&self) -> &[u8];
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+impl HostBytes for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl HostMemory {
+    #[cfg(any(feature = "cuda", feature = "shim"))]
+    pub(crate) fn new(bytes: impl HostBytes + 'static) -> Self {
+        Self(Box::new(bytes))
+    }
+}
+
+impl std::fmt::Debug for HostMemory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "HostMemory({} bytes)", self.len())
+    }
+}
+
+impl Deref for HostMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl DerefMut for HostMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+}
