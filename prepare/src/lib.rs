@@ -5,7 +5,8 @@
 //! [`KeyLookup`] (how it finds keys), [`SampleReader`] (samples as they are stored, in any order),
 //! [`MappedDataset`] (the same without a copy), [`original`] (the original file of a stored
 //! sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of batches),
-//! [`CpuPreparer`] (prepares with the CPU), [`PreparerFactory`] (makes the preparers of a loader or
+//! [`CpuPreparer`] (prepares with the CPU), [`Offload`] (lets a GPU prepare some of the pictures),
+//! [`PreparerFactory`] (makes the preparers of a loader or
 //! a device), [`DecodeMemory`] (memory for large images, shared by preparers), [`Start`] (a recipe
 //! on samples that its first operations have prepared already), [`OnePreparer`] (single samples),
 //! [`collated_shape`] and [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`]
@@ -34,6 +35,7 @@ mod keys;
 mod mapped;
 mod member;
 mod memory;
+mod offload;
 mod paths;
 mod picture_sizes;
 mod preparer;
@@ -60,6 +62,7 @@ pub use keys::KeyLookup;
 pub use mapped::MappedDataset;
 pub use member::OpenFile;
 pub use memory::{BatchMemory, MemoryKind};
+pub use offload::{Offload, OffloadCounts, Tensors};
 pub use paths::DatasetPaths;
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 pub use recipe_file::{RecipeFileError, find_recipe, read_recipe};

@@ -2,11 +2,13 @@
 //!
 //! In reading order: this file (reading ahead, decoding), `pictures` (the positions of the images
 //! of a sample), `cached` (samples in memory), `table` (the columns other than images), `collated`
-//! (pictures of different sizes), `damaged` (damaged samples).
+//! (pictures of different sizes), `offloaded` (pictures that a GPU prepares), `damaged` (damaged
+//! samples).
 
 mod cached;
 mod collated;
 mod damaged;
+mod offloaded;
 mod pictures;
 mod table;
 
@@ -33,6 +35,7 @@ use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error as StorageError, FileId, Request,
     RequestKind,
 };
+use offloaded::Offloading;
 use pictures::Pictures;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -108,6 +111,8 @@ pub struct CpuPreparer {
     cached: Option<CachedSamples>,
     /// Where the recipe has operations on batches.
     mixer: Option<BatchMixer>,
+    /// Where some of the pictures are prepared elsewhere.
+    offload: Option<Offloading>,
     interrupt: Interrupt,
     cpu: Cpu,
     memory: Option<Arc<DecodeMemory>>,
@@ -178,6 +183,7 @@ impl CpuPreparer {
             resumer,
             cached: None,
             mixer: BatchMixer::new(&job.recipe, spec),
+            offload: None,
             interrupt: Interrupt::default(),
             cpu,
             memory: None,
@@ -261,7 +267,7 @@ impl CpuPreparer {
             self.decode(completion, hand)?;
             quiet_since = Instant::now();
         }
-        Ok(())
+        self.finish_offload(hand)
     }
 
     /// Closes a batch up whose samples are all prepared, writes its further columns, and mixes what
@@ -479,6 +485,10 @@ impl CpuPreparer {
         self.table.take(position, (sample, location), &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
+        if self.offload_sample(position, (sample, location), (stored, id), hand)? {
+            hand.stats.compute_ns += nanoseconds(started.elapsed());
+            return Ok(());
+        }
         let of = use_of(&self.job.batching, (hand.epoch, hand.batch), (sample, position));
         // A replacement is not where the order has it.
         let is_in_order = self.samples[position].0 == sample;
@@ -548,6 +558,7 @@ impl CpuPreparer {
         hand.stats.filled_in += u32::from(is_filled_in);
         hand.stats.bytes_read += stored.len() as u64;
         hand.stats.compute_ns += nanoseconds(started.elapsed());
+        self.note_own(started.elapsed());
         Ok(())
     }
 
@@ -630,6 +641,9 @@ impl Preparer for CpuPreparer {
         if let Some(mixer) = &mut self.mixer {
             mixer.set_interrupt(interrupt.clone());
         }
+        if let Some(offload) = &mut self.offload {
+            offload.set_interrupt(interrupt.clone());
+        }
         self.interrupt = interrupt;
     }
 
@@ -650,6 +664,7 @@ impl Preparer for CpuPreparer {
         self.table.begin(self.samples.len());
         self.call = self.call.wrapping_add(1);
         self.replacements.clear();
+        self.begin_offload()?;
         let mut hand = InHand {
             epoch,
             batch,

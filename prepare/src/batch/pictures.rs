@@ -1,6 +1,7 @@
 //! The positions of the pictures of a sample in the memory of a batch: one column, or one for each
 //! view.
 
+use crate::Tensors;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,6 +58,17 @@ impl Pictures {
     /// Where the last of them ends in a batch of a given number of samples.
     pub(super) fn end(&self, samples: usize) -> usize {
         self.places(samples).last().map_or(0, |(start, bytes)| start + samples * bytes)
+    }
+
+    /// Whether there is one column.
+    pub(super) fn is_one(&self) -> bool {
+        self.held.len() == 1
+    }
+
+    /// The memory of all samples of a batch, where there is one column.
+    pub(super) fn tensors<'a>(&self, samples: usize, out: &'a mut [u8]) -> Tensors<'a> {
+        let (start, each) = self.places(samples).next().expect("there is one column");
+        Tensors { bytes: &mut out[start..start + samples * each], each }
     }
 
     /// The memory of the sample at a position of a batch of a given number, for each column.

@@ -113,6 +113,11 @@ impl Table {
         self.columns.pictures().next().is_some()
     }
 
+    /// Whether batches have targets that move with the image.
+    pub(super) fn has_targets(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
     /// Begins a batch with a given number of positions.
     pub(super) fn begin(&mut self, positions: usize) {
         self.held_at.clear();

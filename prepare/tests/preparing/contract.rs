@@ -2,6 +2,7 @@
 
 use crate::caching::caching;
 use crate::faulty::FaultyPreparer;
+use crate::offloaded::Elsewhere;
 use crate::support::{NoRoom, damage, expected, job, shuffled, write};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::recipe::Recipe;
@@ -25,7 +26,7 @@ fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [Make; 6] = [
+pub(crate) const SUBJECTS: [Make; 7] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {
@@ -38,6 +39,14 @@ pub(crate) const SUBJECTS: [Make; 6] = [
     },
     |job| caching(job, 4 << 20),
     |job| caching(job, 40 << 10),
+    |job| {
+        let engine = shuffled(&job.dataset, 5, 4);
+        let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
+        if preparer.can_offload() {
+            preparer.set_offload(Box::new(Elsewhere::new(job)));
+        }
+        Box::new(preparer)
+    },
 ];
 
 /// Memory that is said to be of a kind, longer than a batch, and filled with sevens.

@@ -9,5 +9,6 @@ mod damage;
 mod faulty;
 mod limits;
 mod mixing;
+mod offloaded;
 mod support;
 mod views;

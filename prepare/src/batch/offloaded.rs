@@ -1,0 +1,113 @@
+//! One thread's use of what prepares pictures elsewhere.
+
+use super::{CpuPreparer, InHand, nanoseconds};
+use crate::{Error, Offload, OffloadCounts};
+use meetpoint_format::dataset::SampleLocation;
+use meetpoint_kernels::{Encoded, Interrupt, SampleId};
+use std::time::{Duration, Instant};
+
+/// What prepares pictures elsewhere, and what the batch in hand has there.
+#[derive(Debug)]
+pub(super) struct Offloading {
+    offload: Box<dyn Offload>,
+    /// Whether samples are offered: not while those that were given back are prepared.
+    offers: bool,
+    /// Samples of the batch that were taken.
+    taken: u32,
+    /// Time that this thread spent on the other samples of the batch.
+    own: Duration,
+}
+
+impl Offloading {
+    pub(super) fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.offload.set_interrupt(interrupt);
+    }
+}
+
+impl CpuPreparer {
+    /// Lets something else prepare some of the pictures, where each sample is one picture of a
+    /// fixed size that is stored as an encoded file: [`CpuPreparer::can_offload`].
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot.
+    pub fn set_offload(&mut self, mut offload: Box<dyn Offload>) {
+        assert!(self.can_offload(), "pictures of this job can be prepared elsewhere");
+        offload.set_interrupt(self.interrupt.clone());
+        self.offload =
+            Some(Offloading { offload, offers: true, taken: 0, own: Duration::default() });
+    }
+
+    /// Whether pictures can be prepared elsewhere: one of a fixed size for each sample, with no
+    /// target that moves with it, all of whose operations are executed here.
+    pub fn can_offload(&self) -> bool {
+        self.table.has_images()
+            && self.pictures.is_one()
+            && !self.table.has_targets()
+            && self.resumer.is_none()
+            && self.cached.is_none()
+    }
+
+    /// What was prepared elsewhere so far.
+    pub fn offload_counts(&self) -> OffloadCounts {
+        self.offload.as_ref().map_or_else(OffloadCounts::default, |it| it.offload.counts())
+    }
+
+    pub(super) fn begin_offload(&mut self) -> Result<(), Error> {
+        let Some(offloading) = &mut self.offload else { return Ok(()) };
+        (offloading.offers, offloading.taken, offloading.own) = (true, 0, Duration::default());
+        offloading.offload.begin(self.samples.len())
+    }
+
+    /// Offers a sample, whose other columns are taken already; `true`: it is done here.
+    pub(super) fn offload_sample(
+        &mut self,
+        position: usize,
+        (sample, location): (u64, &SampleLocation),
+        (stored, id): (&[u8], SampleId),
+        hand: &mut InHand<'_>,
+    ) -> Result<bool, Error> {
+        // A replacement is prepared at once: whether it is sound decides which sample it is.
+        let is_in_order = self.samples[position].0 == sample;
+        let Some(offloading) = self.offload.as_mut().filter(|it| it.offers && is_in_order) else {
+            return Ok(false);
+        };
+        let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
+        let encoded = Encoded { bytes: stored, entry_points, crc32c: Some(location.crc32c) };
+        if !offloading.offload.take(position, encoded, id)? {
+            return Ok(false);
+        }
+        offloading.taken += 1;
+        hand.stats.samples += 1;
+        hand.stats.bytes_read += stored.len() as u64;
+        Ok(true)
+    }
+
+    /// Counts time that was spent on a sample here.
+    pub(super) fn note_own(&mut self, spent: Duration) {
+        if let Some(offloading) = &mut self.offload {
+            offloading.own += spent;
+        }
+    }
+
+    /// Takes over what was prepared elsewhere, and prepares what was given back.
+    pub(super) fn finish_offload(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+        let Some(offloading) = self.offload.as_mut().filter(|it| it.taken > 0) else {
+            return Ok(());
+        };
+        let started = Instant::now();
+        let tensors = self.pictures.tensors(self.samples.len(), hand.memory.bytes_mut());
+        let own_ns = nanoseconds(offloading.own);
+        let given_back = offloading.offload.finish(tensors, own_ns)?;
+        hand.stats.compute_ns += nanoseconds(started.elapsed());
+        offloading.offers = false;
+        for position in given_back {
+            hand.stats.samples -= 1;
+            hand.ask()?;
+            let (sample, location) = self.samples[position].clone();
+            let outcome = self.read_and_decode_into(position, (sample, &location), hand);
+            outcome.or_else(|error| self.replace_damaged(position, error, hand))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! Pictures that something other than the preparer prepares.
+
+use meetpoint_kernels::{Cpu, Encoded, Error as KernelError, Interrupt, SampleId, SamplePreparer};
+use meetpoint_prepare::{Error, Job, Offload, OffloadCounts, Tensors};
+
+/// Takes two of three samples, and gives every second one of those back.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    preparer: SamplePreparer,
+    bytes: usize,
+    taken: Vec<(usize, Option<Vec<u8>>)>,
+    counts: OffloadCounts,
+}
+
+impl Elsewhere {
+    pub(crate) fn new(job: &Job) -> Self {
+        Self {
+            preparer: SamplePreparer::new(&job.recipe, Cpu::Portable),
+            bytes: job.recipe.output().unwrap().bytes(),
+            taken: Vec::new(),
+            counts: OffloadCounts::default(),
+        }
+    }
+}
+
+impl Offload for Elsewhere {
+    fn name(&self) -> &str {
+        "elsewhere"
+    }
+
+    fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.preparer.set_interrupt(interrupt);
+    }
+
+    fn begin(&mut self, _samples: usize) -> Result<(), Error> {
+        self.taken.clear();
+        Ok(())
+    }
+
+    fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error> {
+        if position % 3 == 2 {
+            self.counts.not_taken += 1;
+            return Ok(false);
+        }
+        let mut tensor = vec![0; self.bytes];
+        let prepared = self.preparer.prepare(encoded, id, &mut tensor, &mut || ());
+        if matches!(prepared, Err(KernelError::Interrupted)) {
+            return Err(Error::Interrupted);
+        }
+        // A damaged sample is found out later, as on a GPU.
+        let prepared = prepared.is_ok() && self.taken.len().is_multiple_of(2);
+        self.taken.push((position, prepared.then_some(tensor)));
+        Ok(true)
+    }
+
+    fn finish(&mut self, tensors: Tensors<'_>, _own_ns: u64) -> Result<Vec<usize>, Error> {
+        assert_eq!(tensors.each, self.bytes);
+        let mut given_back = Vec::new();
+        for (position, tensor) in self.taken.drain(..) {
+            match tensor {
+                Some(tensor) => {
+                    tensors.bytes[position * self.bytes..][..self.bytes].copy_from_slice(&tensor);
+                    self.counts.prepared += 1;
+                }
+                None => given_back.push(position),
+            }
+        }
+        given_back.sort_unstable();
+        self.counts.given_back += given_back.len() as u64;
+        Ok(given_back)
+    }
+
+    fn counts(&self) -> OffloadCounts {
+        self.counts
+    }
+}
