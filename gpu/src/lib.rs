@@ -5,7 +5,8 @@
 //! kernels (feature `shim`). Nothing here opens a dataset or knows a recipe.
 //!
 //! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
-//! `cuda` (an NVIDIA GPU), `shim` (the CPU).
+//! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject`
+//! (which of them tests use).
 
 mod compute;
 #[cfg(feature = "cuda")]
@@ -15,9 +16,13 @@ mod error;
 mod module;
 #[cfg(feature = "shim")]
 mod shim;
+#[cfg(feature = "shim")]
+mod subject;
 
 pub use compute::{Argument, Compute, DeviceMemory, HostMemory, Launch};
 pub use error::Error;
 pub use module::{KernelName, MODULES, Module};
 #[cfg(feature = "shim")]
 pub use shim::Shim;
+#[cfg(feature = "shim")]
+pub use subject::{TEST_GPU, subject};

@@ -1,11 +1,11 @@
-//! Kernels run on the CPU as on a GPU.
+//! A kernel runs on the CPU, or on a GPU.
 #![cfg(feature = "shim")]
 
-use meetpoint_gpu::{Argument, Compute, KernelName, Launch, Shim};
+use meetpoint_gpu::{Argument, KernelName, Launch, subject};
 
 #[test]
-fn a_kernel_runs_on_the_cpu() {
-    let mut shim = Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+fn a_kernel_runs() {
+    let mut shim = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
     let (pixels, elements) = (shim.allocate(300).unwrap(), shim.allocate(1200).unwrap());
     let table = shim.allocate(3 * 256 * 4).unwrap();
     let bytes: Vec<u8> = (0..300_u32).map(|at| (at * 7) as u8).collect();
