@@ -14,6 +14,7 @@
 // One block runs at a time, so its shared memory is static.
 #define __shared__ static
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 #define __restrict__
 // Shared memory whose size the launch gives.

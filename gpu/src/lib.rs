@@ -5,15 +5,17 @@
 //! kernels (feature `shim`). Nothing here opens a dataset or knows a recipe.
 //!
 //! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
-//! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject`
-//! (which of them tests use).
+//! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
+//! [`PictureDescriptor`] (a decoded picture), [`jpeg`].
 
 mod compute;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod diagnose;
 mod error;
+pub mod jpeg;
 mod module;
+mod picture;
 #[cfg(feature = "shim")]
 mod shim;
 #[cfg(feature = "shim")]
@@ -22,6 +24,7 @@ mod subject;
 pub use compute::{Argument, Compute, DeviceMemory, HostMemory, Launch};
 pub use error::Error;
 pub use module::{KernelName, MODULES, Module};
+pub use picture::PictureDescriptor;
 #[cfg(feature = "shim")]
 pub use shim::Shim;
 #[cfg(feature = "shim")]

@@ -25,6 +25,22 @@ pub struct Module {
 pub const MODULES: &[Module] = &[
     Module { name: "probe", source: include_str!("../cuda/probe.cu") },
     Module { name: "tensor", source: include_str!("../cuda/tensor.cu") },
+    Module {
+        name: "jpeg_entropy",
+        source: concat!(include_str!("../cuda/jpeg.cuh"), include_str!("../cuda/jpeg_entropy.cu")),
+    },
+    Module {
+        name: "jpeg_samples",
+        source: concat!(include_str!("../cuda/jpeg.cuh"), include_str!("../cuda/jpeg_samples.cu")),
+    },
+    Module {
+        name: "jpeg_pixels",
+        source: concat!(
+            include_str!("../cuda/picture.cuh"),
+            include_str!("../cuda/jpeg.cuh"),
+            include_str!("../cuda/jpeg_pixels.cu")
+        ),
+    },
 ];
 
 impl Module {

@@ -1,0 +1,78 @@
+// Descriptions of the pictures of a batch, as gpu/src/jpeg/layout.rs writes them.
+#ifndef MEETPOINT_JPEG
+#define MEETPOINT_JPEG
+
+// Bits of a lookup of a Huffman code.
+#define JPEG_PEEK_BITS 10
+// Three components have at most six tables and ten blocks in an MCU (T.81 B.2.3).
+#define JPEG_TABLES_MAX 6
+#define JPEG_UNITS_MAX 10
+// Blocks of coefficients that are transformed together.
+#define JPEG_GROUP_BLOCKS 32
+
+// Reasons why a picture must be decoded by the CPU, as bits of its status.
+#define JPEG_NO_CODE 1u
+#define JPEG_TOO_MANY 2u
+#define JPEG_OVERRUN 4u
+#define JPEG_WRONG_END 8u
+
+struct JpegTable {
+    // By the next bits: length of the code and symbol, length << 8 | symbol; 0 for longer codes and
+    // for invalid bits.
+    u16 looks[1 << JPEG_PEEK_BITS];
+    // By length: the first code after those of that length, moved to the top of 16 bits.
+    u32 ends[18];
+    // By length: index of the symbol less the code.
+    i32 offsets[18];
+    u8 symbols[256];
+};
+#define JPEG_TABLE_QUADS (sizeof(JpegTable) / 16)
+
+struct JpegPicture {
+    // Its data in the uploaded area; a multiple of 16.
+    u32 data_offset, data_bytes;
+    u32 first_component, component_count;
+    u32 mcus_wide;
+    u32 table_count, tables[JPEG_TABLES_MAX];
+    // Component, column and row in the MCU, DC table, AC table: 4 bits each from the lowest on.
+    u32 unit_count, units[JPEG_UNITS_MAX];
+    // 0: grey, 1: YCbCr to RGB, 2: RGB, 3: RGB to grey.
+    u32 colours;
+    // The region in pixels of the picture.
+    u32 x, y, width, height;
+    // The first block of threads that makes its pixels.
+    u32 first_pixel_group;
+};
+
+struct JpegComponent {
+    // The first block of threads that transforms it.
+    u32 first_group;
+    // Its first block among the coefficients; its samples begin at 64 times as many bytes.
+    u32 first_block;
+    // The needed blocks. Their samples have rows of 8 * wide bytes.
+    u32 left, top, wide, high;
+    // Sampling factors.
+    u32 h, v;
+    // Samples that are not padding.
+    u32 width, height;
+    // 0: none, 1: FancyH2V1, 2: FancyH1V2, 3: FancyH2V2, 4: Replicate, by these factors.
+    u32 upsampling, across, down;
+    u32 reserved[3];
+    i16 steps[64];
+};
+
+struct JpegSegment {
+    // Position in the data of the picture.
+    u32 byte, bits;
+    u32 mcu, mcu_end;
+    // 0: anything follows, 1: an entry point, 2: a restart marker, at this position.
+    u32 end, end_byte, end_bits;
+    i16 dc[3], end_dc[3];
+};
+
+// Segments of one picture that a block of threads decodes.
+struct JpegGroup {
+    u32 picture, first_segment, count;
+};
+
+#endif

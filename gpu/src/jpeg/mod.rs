@@ -1,0 +1,22 @@
+//! JPEGs decoded on a GPU, to the bits of `meetpoint_jpeg`: a batch of them, of whatever sizes,
+//! with a fixed number of copies and launches.
+//!
+//! ```text
+//! plans and files --add--> staging area --one copy--> device
+//!   jpeg_decode_segments   Huffman codes to coefficients, a thread for each segment
+//!   jpeg_transform         coefficients to samples
+//!   jpeg_make_pixels       samples to three planes of pixels
+//! ```
+//!
+//! Whatever is wrong with the data of a picture is a bit of its [`PictureStatus`]: the CPU then
+//! decodes it again and determines the error.
+//!
+//! In reading order: [`JpegBatch`], `layout` (descriptions that kernels read), `tables` (Huffman
+//! tables), `area` (the staging area).
+
+mod area;
+mod batch;
+mod layout;
+mod tables;
+
+pub use batch::{BatchBytes, JpegBatch, JpegError, JpegLimits, PictureStatus};

@@ -1,0 +1,181 @@
+//! Pictures, and the comparison of the kernels with the CPU's decoder.
+
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use meetpoint_gpu::jpeg::{JpegBatch, JpegLimits, PictureStatus};
+use meetpoint_gpu::{Compute, Shim};
+use meetpoint_jpeg::{
+    DecodeOptions, DecodePlan, Decoder, Encoded, HuffmanTables, Picture, PlanError, Planner,
+    Process, Region, Rewrite, Spacing, entry_points, rewrite,
+};
+use std::time::Duration;
+
+pub const SAMPLINGS: [SamplingFactor; 5] = [
+    SamplingFactor::F_1_1,
+    SamplingFactor::F_2_1,
+    SamplingFactor::F_1_2,
+    SamplingFactor::F_2_2,
+    SamplingFactor::F_4_1,
+];
+
+/// A picture to decode.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub file: Vec<u8>,
+    pub entry_points: Vec<u8>,
+    pub region: Option<Region>,
+    pub options: DecodeOptions,
+}
+
+impl Case {
+    pub fn whole(file: Vec<u8>) -> Self {
+        Self { file, entry_points: Vec::new(), region: None, options: DecodeOptions::default() }
+    }
+
+    pub fn with_entry_points(file: Vec<u8>, spacing: Spacing) -> Self {
+        let entry_points = entry_points(&file, spacing).unwrap().unwrap();
+        Self { entry_points, ..Self::whole(file) }
+    }
+
+    pub fn of(self, region: Region) -> Self {
+        Self { region: Some(region), ..self }
+    }
+
+    fn encoded(&self) -> Encoded<'_> {
+        Encoded { entry_points: &self.entry_points, ..Encoded::from(&self.file) }
+    }
+
+    /// The pixels that the CPU decodes.
+    pub fn pixels(&self) -> Result<Picture, meetpoint_jpeg::Error> {
+        let mut picture = Picture::default();
+        let (encoded, region) = (self.encoded(), self.region);
+        Decoder::new().decode_into(encoded, region, &self.options, &mut picture)?;
+        Ok(picture)
+    }
+
+    pub fn plan(&self, planner: &mut Planner, plan: &mut DecodePlan) -> Result<(), PlanError> {
+        let (width, height) = planner.open(self.encoded(), self.options.on_damage)?;
+        let region = self.region.unwrap_or(Region { x: 0, y: 0, width, height });
+        planner.plan_opened(self.encoded(), region, &self.options, plan)
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Pictures with the pixels of the CPU.
+    pub sound: usize,
+    /// Pictures that the CPU decodes although the kernels reported a problem.
+    pub flagged_needlessly: usize,
+    /// Pictures that both refuse.
+    pub refused: usize,
+    /// Pictures for which there is no plan.
+    pub unplanned: usize,
+    pub statuses: Vec<PictureStatus>,
+}
+
+/// The kernels on the CPU, and a batch whose memory is reused.
+pub struct Setup {
+    pub shim: Shim,
+    pub batch: JpegBatch,
+    planner: Planner,
+    plan: DecodePlan,
+}
+
+impl Setup {
+    pub fn start() -> Self {
+        let shim = Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+        let batch = JpegBatch::new(JpegLimits::default());
+        Self { shim, batch, planner: Planner::default(), plan: DecodePlan::default() }
+    }
+
+    /// Decodes all in one batch. Panics where the kernels accept what the CPU refuses, or where
+    /// pixels differ.
+    pub fn check(&mut self, cases: &[Case]) -> Outcome {
+        self.batch.clear();
+        let (mut outcome, mut added) = (Outcome::default(), Vec::new());
+        for (number, case) in cases.iter().enumerate() {
+            match case.plan(&mut self.planner, &mut self.plan) {
+                Ok(()) => {
+                    self.batch.add(&mut self.shim, &self.plan, &case.file).unwrap();
+                    added.push(number);
+                }
+                Err(PlanError::Refused(error)) => {
+                    assert_eq!(case.pixels().unwrap_err(), error, "case {number}");
+                    outcome.refused += 1;
+                }
+                Err(_) => outcome.unplanned += 1,
+            }
+        }
+        self.batch.run(&mut self.shim).unwrap();
+        self.shim.wait(Duration::from_secs(60)).unwrap();
+        outcome.statuses = self.batch.status(&mut self.shim).unwrap().to_vec();
+        let mut pixels = Vec::new();
+        for (index, (number, status)) in added.iter().zip(&outcome.statuses).enumerate() {
+            let expected = cases[*number].pixels();
+            match (status.is_sound(), expected) {
+                (true, Ok(expected)) => {
+                    self.batch.download(&mut self.shim, index, &mut pixels).unwrap();
+                    let differs = expected.pixels.iter().zip(&pixels).position(|(a, b)| a != b);
+                    assert_eq!(expected.pixels.len(), pixels.len());
+                    assert_eq!(differs, None, "case {number}, {:?}", cases[*number].region);
+                    outcome.sound += 1;
+                }
+                (true, Err(error)) => panic!("case {number} should be refused: {error}"),
+                (false, Ok(_)) => outcome.flagged_needlessly += 1,
+                (false, Err(_)) => outcome.refused += 1,
+            }
+        }
+        outcome
+    }
+}
+
+/// Noise over a gradient, so that blocks have few and many coefficients.
+pub fn encode(
+    sampling: SamplingFactor,
+    seed: u32,
+    width: u16,
+    height: u16,
+    quality: u8,
+) -> Vec<u8> {
+    let pixels = noise(seed, usize::from(width), usize::from(height));
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(&mut file, quality);
+    encoder.set_sampling_factor(sampling);
+    encoder.set_optimized_huffman_tables(seed % 2 == 1);
+    encoder.encode(&pixels, width, height, ColorType::Rgb).unwrap();
+    // In one scan, which the encoder does not write for every sampling.
+    let (tables, process) = (HuffmanTables::Keep, Process::Baseline);
+    rewrite(&file, &Rewrite { tables, process, ..Rewrite::default() })
+        .or_else(|_| rewrite(&file, &Rewrite { process, ..Rewrite::default() }))
+        .unwrap()
+}
+
+fn noise(seed: u32, width: usize, height: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..width * height * 3)
+        .map(|at| {
+            let (x, y, channel) = (at / 3 % width, at / 3 / width, at % 3);
+            let gradient = (x * (2 + channel) + y * 3) as u8;
+            if x / 8 % 2 == 0 { next() } else { gradient }
+        })
+        .collect()
+}
+
+/// The files with expected pixels in the tests of the decoder, and damaged ones.
+pub fn golden() -> Vec<(String, Vec<u8>)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../jpeg/tests/golden/jpeg");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jpg"))
+        .collect();
+    files.sort();
+    let read = |path: std::path::PathBuf| {
+        (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap())
+    };
+    files.into_iter().map(read).collect()
+}
