@@ -3,7 +3,8 @@
 
 mod support;
 
-use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
+use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits, PictureStatus};
+use meetpoint_jpeg::entry_points::{decode, encode as encode_entries};
 use meetpoint_jpeg::{
     DecodeOptions, DecodePlan, OutputColour, Planner, Region, Restarts, Rewrite, Spacing, rewrite,
 };
@@ -62,4 +63,139 @@ fn regions_at_all_edges_have_the_pixels_of_the_whole_picture() {
     }
     let outcome = setup.check(&cases);
     assert_eq!(outcome.sound, cases.len(), "{outcome:?}");
+}
+
+/// Where decoding can begin in the file of a case.
+#[derive(Debug, Clone, Copy)]
+enum Starts {
+    Nowhere,
+    Entries(u16),
+    Markers(u16),
+    Both(u16),
+}
+
+fn any_case() -> impl Strategy<Value = Case> {
+    let starts = prop_oneof![
+        Just(Starts::Nowhere),
+        (0..4_u16).prop_map(Starts::Entries),
+        (1..6_u16).prop_map(Starts::Markers),
+        (1..6_u16).prop_map(Starts::Both),
+    ];
+    let size = (1..50_u16, 1..50_u16);
+    let region = [any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>()];
+    let how = (0..SAMPLINGS.len(), any::<u32>(), 1..=100_u8, any::<bool>());
+    (size, region, how, starts).prop_map(|((w, h), [x, y, wide, high], how, starts)| {
+        let (sampling, seed, quality, is_grey) = how;
+        let mut file = encode(SAMPLINGS[sampling], seed, w, h, quality);
+        if let Starts::Markers(every) | Starts::Both(every) = starts {
+            file = restarts(&file, Restarts::EveryMcus(every));
+        }
+        let mut case = match starts {
+            Starts::Nowhere | Starts::Markers(_) => Case::whole(file),
+            Starts::Entries(0) => Case::with_entry_points(file, Spacing::McuRow),
+            Starts::Entries(every) | Starts::Both(every) => {
+                Case::with_entry_points(file, Spacing::Mcus(every))
+            }
+        };
+        if is_grey {
+            case.options.colour = OutputColour::Grey;
+        }
+        let (w, h) = (u32::from(w), u32::from(h));
+        let (x, y) = (x % w, y % h);
+        let (width, height) = (1 + wide % (w - x), 1 + high % (h - y));
+        case.of(Region { x, y, width, height })
+    })
+}
+
+/// A case, and what is wrong with its file or its entry points.
+fn any_damaged_case() -> impl Strategy<Value = Case> {
+    let flips = prop::collection::vec(any::<(u16, u8)>(), 1..4);
+    (any_case(), flips, 0..6_u8, any::<u16>()).prop_map(|(case, flips, damage, at)| {
+        let mut file = case.file.clone();
+        let header = file.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap() + 14;
+        let length = file.len();
+        let place = |at: u16| header + usize::from(at) % (length - header).max(1);
+        match damage {
+            0 => file.truncate(place(at)),
+            1 => drop(file.drain(place(at)..(place(at) + 3).min(length))),
+            2 => file[place(at).min(length - 1)] = 0xff,
+            3 => return with_moved_entries(case, &flips),
+            4 => flips.iter().for_each(|(at, bit)| {
+                file[usize::from(*at) % length] ^= 1 << (bit & 7);
+            }),
+            _ => flips.iter().for_each(|(at, bit)| {
+                file[place(*at).min(length - 1)] ^= 1 << (bit & 7);
+            }),
+        }
+        case.changed_to(file)
+    })
+}
+
+/// Changes entry points, and computes their checksum again.
+fn with_moved_entries(case: Case, changes: &[(u16, u8)]) -> Case {
+    let mut entries = Vec::new();
+    let Ok(head) = decode(&case.entry_points, &mut entries) else { return case };
+    for (at, change) in changes {
+        let count = entries.len().max(1);
+        let Some(entry) = entries.get_mut(usize::from(*at) % count) else { continue };
+        match change % 3 {
+            0 => entry.dc[usize::from(change / 3 % 3)] ^= 1 << (change / 9 % 16),
+            1 => entry.bits ^= 1,
+            _ => entry.offset = entry.offset.saturating_add(u32::from(change / 3) % 8),
+        }
+    }
+    entries.sort_by_key(|entry| (entry.offset, entry.bits));
+    Case { entry_points: encode_entries(head, &entries), ..case }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_batch_has_the_pixels_of_the_cpu(cases in prop::collection::vec(any_case(), 1..8)) {
+        let outcome = Setup::start().check(&cases);
+        prop_assert_eq!(outcome.sound, cases.len());
+    }
+
+    #[test]
+    fn damaged_files_are_reported_or_have_the_pixels_of_the_cpu(
+        cases in prop::collection::vec(any_damaged_case(), 1..8),
+    ) {
+        let outcome = Setup::start().check(&cases);
+        let all = outcome.sound + outcome.refused + outcome.unplanned + outcome.flagged_needlessly;
+        prop_assert_eq!(all, cases.len());
+    }
+}
+
+#[test]
+fn limits_of_a_batch_are_errors_with_the_limit() {
+    let mut setup = Setup::start();
+    let case = Case::whole(encode(SAMPLINGS[3], 1, 33, 33, 90));
+    let (mut planner, mut plan) = (Planner::default(), DecodePlan::default());
+    case.plan(&mut planner, &mut plan).unwrap();
+    let mut refused = |limits: JpegLimits| {
+        let mut batch = JpegBatch::new(limits);
+        let error = batch.add(&mut setup.compute, &plan, &case.file).unwrap_err();
+        assert!(batch.is_empty());
+        error
+    };
+    let defaults = JpegLimits::default();
+    let error = refused(JpegLimits { segment_bytes_max: 100, ..defaults });
+    assert!(matches!(error, JpegError::LongSegment { limit: 100, .. }));
+    let error = refused(JpegLimits { staging_bytes_max: 500, ..defaults });
+    assert!(matches!(error, JpegError::Staging { limit: 500 }));
+    let error = refused(JpegLimits { device_bytes_max: 500, ..defaults });
+    assert!(matches!(error, JpegError::DeviceBytes { limit: 500 }));
+}
+
+#[test]
+fn a_second_batch_allocates_nothing() {
+    let mut setup = Setup::start();
+    let file = |seed| encode(SAMPLINGS[3], seed, 33, 33, 80);
+    setup.check(&[Case::whole(file(2)), Case::whole(file(4))]);
+    let bytes = setup.batch.bytes();
+    assert!(bytes.host > 0 && bytes.device > 0);
+    let outcome = setup.check(&[Case::whole(file(4)), Case::whole(file(2))]);
+    assert_eq!(outcome.statuses, [PictureStatus::default(); 2]);
+    assert_eq!(setup.batch.bytes(), bytes);
 }

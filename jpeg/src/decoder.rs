@@ -322,7 +322,12 @@ fn picture_of(form: &form::Frame, output: OutputColour) -> Conversion {
     Conversion { frame, quant, colours, output }
 }
 
-fn check_region(frame: &Frame, region: Region, options: &DecodeOptions) -> Result<(), Error> {
+/// Refuses a region that is not inside the picture at the options' scale.
+pub(super) fn check_region(
+    frame: &Frame,
+    region: Region,
+    options: &DecodeOptions,
+) -> Result<(), Error> {
     let [width, height] = [frame.width, frame.height].map(|side| options.scale.scaled(side));
     match region.is_inside(width, height) {
         true => Ok(()),

@@ -2,11 +2,11 @@
 
 /// A Huffman table as specified in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HuffmanSpec {
+pub struct HuffmanSpec {
     /// Number of codes of each length from 1 to 16.
-    pub(crate) counts: [u8; 16],
+    pub counts: [u8; 16],
     /// Symbols in order of their codes; those after the sum of `counts` are 0.
-    pub(crate) symbols: [u8; 256],
+    pub symbols: [u8; 256],
 }
 
 impl HuffmanSpec {

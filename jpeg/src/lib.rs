@@ -82,7 +82,8 @@
 //!
 //! The parts, in reading order: [`Decoder`], [`DecodeOptions`], [`mod@entry_points`], [`form`],
 //! [`rewrite()`] (other tables, restart markers or scans, the same coefficients), [`Skeleton`]
-//! (the parts of a file other than coefficients), [`Cpu`].
+//! (the parts of a file other than coefficients), [`Planner`] (what decoders on other processors
+//! need), [`Cpu`].
 
 #[cfg(test)]
 mod backend_tests;
@@ -93,6 +94,7 @@ mod coefficients;
 mod colour;
 mod colours;
 mod cpu;
+mod decode_plan;
 mod decoder;
 pub mod entry_points;
 mod error;
@@ -139,6 +141,10 @@ mod window;
 pub use coefficient_reader::read_coefficients;
 pub use coefficients::{Block, CoefficientPlane, Coefficients, QuantTable};
 pub use cpu::{Cpu, Evidence, Unavailable};
+pub use decode_plan::{
+    DecodePlan, PlanColours, PlanError, PlannedComponent, Planner, Segment, SegmentEnd, Unit,
+    UpsamplingKind,
+};
 pub use decoder::{Decoder, decode};
 pub use entry_points::{Spacing, entry_points, entry_points_until};
 pub use error::Error;
@@ -146,6 +152,7 @@ pub use form::{Form, FormError};
 pub use form_codec::{
     form_of, from_form, from_form_until, is_progressive, orientation, size, to_form, to_form_until,
 };
+pub use huffman_spec::HuffmanSpec;
 pub use interrupt::Interrupt;
 pub use limits::PIXELS_MAX;
 pub use memory::decode_bytes;

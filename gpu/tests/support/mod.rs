@@ -2,14 +2,14 @@
 
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegLimits, PictureStatus};
-use meetpoint_gpu::{Compute, Shim};
+use meetpoint_gpu::{Compute, subject};
 use meetpoint_jpeg::{
     DecodeOptions, DecodePlan, Decoder, Encoded, HuffmanTables, Picture, PlanError, Planner,
     Process, Region, Rewrite, Spacing, entry_points, rewrite,
 };
 use std::time::Duration;
 
-pub const SAMPLINGS: [SamplingFactor; 5] = [
+pub(crate) const SAMPLINGS: [SamplingFactor; 5] = [
     SamplingFactor::F_1_1,
     SamplingFactor::F_2_1,
     SamplingFactor::F_1_2,
@@ -19,40 +19,61 @@ pub const SAMPLINGS: [SamplingFactor; 5] = [
 
 /// A picture to decode.
 #[derive(Debug, Clone)]
-pub struct Case {
-    pub file: Vec<u8>,
-    pub entry_points: Vec<u8>,
-    pub region: Option<Region>,
-    pub options: DecodeOptions,
+pub(crate) struct Case {
+    pub(crate) file: Vec<u8>,
+    pub(crate) entry_points: Vec<u8>,
+    /// Of the file, where it is not to be computed.
+    pub(crate) crc32c: Option<u32>,
+    pub(crate) region: Option<Region>,
+    pub(crate) options: DecodeOptions,
 }
 
 impl Case {
-    pub fn whole(file: Vec<u8>) -> Self {
-        Self { file, entry_points: Vec::new(), region: None, options: DecodeOptions::default() }
+    pub(crate) fn whole(file: Vec<u8>) -> Self {
+        Self {
+            file,
+            entry_points: Vec::new(),
+            crc32c: None,
+            region: None,
+            options: DecodeOptions::default(),
+        }
     }
 
-    pub fn with_entry_points(file: Vec<u8>, spacing: Spacing) -> Self {
+    pub(crate) fn with_entry_points(file: Vec<u8>, spacing: Spacing) -> Self {
         let entry_points = entry_points(&file, spacing).unwrap().unwrap();
         Self { entry_points, ..Self::whole(file) }
     }
 
-    pub fn of(self, region: Region) -> Self {
+    /// The case with other bytes, for which the entry points count as made all the same.
+    pub(crate) fn changed_to(self, file: Vec<u8>) -> Self {
+        let crc32c = self
+            .entry_points
+            .get(4..8)
+            .map(|sum| u32::from_le_bytes(sum.try_into().expect("four bytes")));
+        Self { file, crc32c, ..self }
+    }
+
+    pub(crate) fn of(self, region: Region) -> Self {
         Self { region: Some(region), ..self }
     }
 
     fn encoded(&self) -> Encoded<'_> {
-        Encoded { entry_points: &self.entry_points, ..Encoded::from(&self.file) }
+        Encoded { bytes: &self.file, entry_points: &self.entry_points, crc32c: self.crc32c }
     }
 
     /// The pixels that the CPU decodes.
-    pub fn pixels(&self) -> Result<Picture, meetpoint_jpeg::Error> {
+    pub(crate) fn pixels(&self) -> Result<Picture, meetpoint_jpeg::Error> {
         let mut picture = Picture::default();
         let (encoded, region) = (self.encoded(), self.region);
         Decoder::new().decode_into(encoded, region, &self.options, &mut picture)?;
         Ok(picture)
     }
 
-    pub fn plan(&self, planner: &mut Planner, plan: &mut DecodePlan) -> Result<(), PlanError> {
+    pub(crate) fn plan(
+        &self,
+        planner: &mut Planner,
+        plan: &mut DecodePlan,
+    ) -> Result<(), PlanError> {
         let (width, height) = planner.open(self.encoded(), self.options.on_damage)?;
         let region = self.region.unwrap_or(Region { x: 0, y: 0, width, height });
         planner.plan_opened(self.encoded(), region, &self.options, plan)
@@ -61,42 +82,42 @@ impl Case {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Pictures with the pixels of the CPU.
-    pub sound: usize,
+    pub(crate) sound: usize,
     /// Pictures that the CPU decodes although the kernels reported a problem.
-    pub flagged_needlessly: usize,
+    pub(crate) flagged_needlessly: usize,
     /// Pictures that both refuse.
-    pub refused: usize,
+    pub(crate) refused: usize,
     /// Pictures for which there is no plan.
-    pub unplanned: usize,
-    pub statuses: Vec<PictureStatus>,
+    pub(crate) unplanned: usize,
+    pub(crate) statuses: Vec<PictureStatus>,
 }
 
 /// The kernels on the CPU, and a batch whose memory is reused.
-pub struct Setup {
-    pub shim: Shim,
-    pub batch: JpegBatch,
+pub(crate) struct Setup {
+    pub(crate) compute: Box<dyn Compute>,
+    pub(crate) batch: JpegBatch,
     planner: Planner,
     plan: DecodePlan,
 }
 
 impl Setup {
-    pub fn start() -> Self {
-        let shim = Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+    pub(crate) fn start() -> Self {
+        let compute = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
         let batch = JpegBatch::new(JpegLimits::default());
-        Self { shim, batch, planner: Planner::default(), plan: DecodePlan::default() }
+        Self { compute, batch, planner: Planner::default(), plan: DecodePlan::default() }
     }
 
     /// Decodes all in one batch. Panics where the kernels accept what the CPU refuses, or where
     /// pixels differ.
-    pub fn check(&mut self, cases: &[Case]) -> Outcome {
+    pub(crate) fn check(&mut self, cases: &[Case]) -> Outcome {
         self.batch.clear();
         let (mut outcome, mut added) = (Outcome::default(), Vec::new());
         for (number, case) in cases.iter().enumerate() {
             match case.plan(&mut self.planner, &mut self.plan) {
                 Ok(()) => {
-                    self.batch.add(&mut self.shim, &self.plan, &case.file).unwrap();
+                    self.batch.add(&mut *self.compute, &self.plan, &case.file).unwrap();
                     added.push(number);
                 }
                 Err(PlanError::Refused(error)) => {
@@ -106,15 +127,15 @@ impl Setup {
                 Err(_) => outcome.unplanned += 1,
             }
         }
-        self.batch.run(&mut self.shim).unwrap();
-        self.shim.wait(Duration::from_secs(60)).unwrap();
-        outcome.statuses = self.batch.status(&mut self.shim).unwrap().to_vec();
+        self.batch.run(&mut *self.compute).unwrap();
+        self.compute.wait(Duration::from_secs(60)).unwrap();
+        outcome.statuses = self.batch.status(&mut *self.compute).unwrap().to_vec();
         let mut pixels = Vec::new();
         for (index, (number, status)) in added.iter().zip(&outcome.statuses).enumerate() {
             let expected = cases[*number].pixels();
             match (status.is_sound(), expected) {
                 (true, Ok(expected)) => {
-                    self.batch.download(&mut self.shim, index, &mut pixels).unwrap();
+                    self.batch.download(&mut *self.compute, index, &mut pixels).unwrap();
                     let differs = expected.pixels.iter().zip(&pixels).position(|(a, b)| a != b);
                     assert_eq!(expected.pixels.len(), pixels.len());
                     assert_eq!(differs, None, "case {number}, {:?}", cases[*number].region);
@@ -130,7 +151,7 @@ impl Setup {
 }
 
 /// Noise over a gradient, so that blocks have few and many coefficients.
-pub fn encode(
+pub(crate) fn encode(
     sampling: SamplingFactor,
     seed: u32,
     width: u16,
@@ -166,7 +187,7 @@ fn noise(seed: u32, width: usize, height: usize) -> Vec<u8> {
 }
 
 /// The files with expected pixels in the tests of the decoder, and damaged ones.
-pub fn golden() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn golden() -> Vec<(String, Vec<u8>)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../jpeg/tests/golden/jpeg");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()

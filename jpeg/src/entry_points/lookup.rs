@@ -23,6 +23,13 @@ pub(crate) struct EntryAt {
     pub(crate) dc: [i16; COMPONENTS_MAX],
 }
 
+impl EntryAt {
+    fn new(entry: &Entry, mcu: u32) -> Self {
+        let position = BitPosition { offset: entry.offset as usize, bits: u32::from(entry.bits) };
+        Self { position, mcu, dc: entry.dc }
+    }
+}
+
 impl<'a> EntryPoints<'a> {
     /// Reads entry points into `entries` and checks that they belong to this file.
     ///
@@ -59,10 +66,16 @@ impl<'a> EntryPoints<'a> {
         let in_row = self.mcus_wide.div_ceil(self.step);
         let index = row * in_row + column / self.step;
         let entry = self.entries[(index as usize).checked_sub(1)?];
-        Some(EntryAt {
-            position: BitPosition { offset: entry.offset as usize, bits: u32::from(entry.bits) },
-            mcu: row * self.mcus_wide + column / self.step * self.step,
-            dc: entry.dc,
-        })
+        Some(EntryAt::new(&entry, row * self.mcus_wide + column / self.step * self.step))
+    }
+
+    /// The first entry point after an MCU.
+    pub(crate) fn after(&self, mcu: u32) -> Option<EntryAt> {
+        let (row, column) = (mcu / self.mcus_wide, mcu % self.mcus_wide);
+        let in_row = self.mcus_wide.div_ceil(self.step);
+        let index = row * in_row + column / self.step;
+        let entry = self.entries.get(index as usize)?;
+        let next = (column / self.step + 1).saturating_mul(self.step).min(self.mcus_wide);
+        Some(EntryAt::new(entry, row * self.mcus_wide + next))
     }
 }

@@ -10,4 +10,4 @@ mod lookup;
 
 pub use find::{Spacing, entry_points, entry_points_until};
 pub use layout::{ENTRIES_MAX, Entry, EntryPointsError, EntryPointsHead, decode, encode};
-pub(crate) use lookup::EntryPoints;
+pub(crate) use lookup::{EntryAt, EntryPoints};

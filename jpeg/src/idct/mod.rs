@@ -37,6 +37,11 @@ impl Dequantiser {
     pub(crate) fn new(table: &QuantTable) -> Self {
         Self { steps: table.0.map(|value| value as i16) }
     }
+
+    /// The factors of the coefficients, in natural order.
+    pub(crate) fn steps(&self) -> &[i16; 64] {
+        &self.steps
+    }
 }
 
 /// Checks that a run of blocks and its output fit together: `side` rows, `stride` bytes apart, of

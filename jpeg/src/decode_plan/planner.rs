@@ -1,0 +1,167 @@
+//! Makes plans. What the decoder refuses before it reads entropy-coded data is refused here too.
+
+use super::plan::{DecodePlan, PlanColours, PlanError, PlannedComponent, Unit, UpsamplingKind};
+use super::segments::{Boundaries, DataLayout};
+use crate::colours::Colours;
+use crate::decoder::check_region;
+use crate::entry_points::{Entry, EntryPoints};
+use crate::form_codec::form_of;
+use crate::geometry::Need;
+use crate::huffman_spec::HuffmanSpec;
+use crate::idct::Dequantiser;
+use crate::limits::check_pixels;
+use crate::markers::{Coding, Header, ScanComponent};
+use crate::sequential::restart_offsets;
+use crate::{DecodeOptions, DecodeScale, Encoded, OnDamage, OutputColour, QuantTable, Region};
+
+/// Makes plans one after another, reusing its memory.
+#[derive(Debug, Default)]
+pub struct Planner {
+    header: Header,
+    entries: Vec<Entry>,
+    restarts: Vec<u32>,
+    /// Bytes of the file that is open.
+    opened: Option<usize>,
+}
+
+impl Planner {
+    /// Reads the headers of a file, which [`Planner::plan_opened`] then makes a plan of; returns its
+    /// columns and rows of pixels.
+    pub fn open(
+        &mut self,
+        encoded: Encoded<'_>,
+        on_damage: OnDamage,
+    ) -> Result<(u32, u32), PlanError> {
+        if form_of(encoded.bytes).is_some() {
+            return Err(PlanError::CoefficientForm);
+        }
+        self.opened = None;
+        let header = &mut self.header;
+        let parsed = match (encoded.entry_points, on_damage) {
+            ([_, ..], OnDamage::Fail) => header.parse_known(encoded.bytes),
+            _ => header.parse(encoded.bytes),
+        };
+        if header.frame.count > 0 {
+            check_pixels(header.frame.size())?;
+        }
+        parsed?;
+        self.opened = Some(encoded.bytes.len());
+        Ok(header.frame.size())
+    }
+
+    /// Exif orientation of the file that was opened last, 1..=8.
+    pub fn orientation(&self) -> u8 {
+        self.header.orientation.unwrap_or(1)
+    }
+
+    /// Makes the plan of a region of the file that was opened last. After an error the content of
+    /// `plan` is unspecified.
+    pub fn plan_opened(
+        &mut self,
+        encoded: Encoded<'_>,
+        region: Region,
+        options: &DecodeOptions,
+        plan: &mut DecodePlan,
+    ) -> Result<(), PlanError> {
+        if options.scale != DecodeScale::Eight {
+            return Err(PlanError::Scaled);
+        }
+        let header = &self.header;
+        if self.opened != Some(encoded.bytes.len()) {
+            return Err(PlanError::NotOpen);
+        }
+        header.check_data()?;
+        header.check_progress()?;
+        check_region(&header.frame, region, options)?;
+        let colours = Colours::of(header);
+        let need = Need::of(&header.frame, region, options, colours)?;
+        if header.frame.coding == Coding::Progressive {
+            return Err(PlanError::Progressive);
+        }
+        if !header.has_one_sequential_scan() {
+            return Err(PlanError::SeveralScans);
+        }
+        let colours = match (colours, options.colour) {
+            (Colours::Grey, _) | (Colours::YCbCr, OutputColour::Grey) => PlanColours::Grey,
+            (Colours::YCbCr, OutputColour::Rgb) => PlanColours::YCbCrToRgb,
+            (Colours::Rgb, OutputColour::Rgb) => PlanColours::Rgb,
+            (Colours::Rgb, OutputColour::Grey) => PlanColours::RgbToGrey,
+            (Colours::Inks(_), _) => return Err(PlanError::FourComponents),
+        };
+        restart_offsets(encoded.bytes, header, &mut self.restarts)?;
+        let entry_points = match encoded.entry_points {
+            [] => None,
+            bytes => Some(EntryPoints::open(
+                bytes,
+                &mut self.entries,
+                encoded.bytes,
+                encoded.crc32c,
+                header,
+            )?),
+        };
+        plan.size = header.frame.size();
+        plan.origin = (region.x, region.y);
+        plan.region = (region.width, region.height);
+        plan.colours = colours;
+        plan.mcus = (header.frame.mcus_wide, header.frame.mcus_high);
+        plan.mcu_columns = need.mcu_columns.clone();
+        plan.mcu_rows = need.mcu_rows.clone();
+        components(header, &need, &mut plan.components);
+        units(header, plan);
+        let scan = &header.scans[0];
+        let layout = DataLayout {
+            data: scan.data.clone(),
+            mcus_wide: header.frame.mcus_wide,
+            columns: need.mcu_columns,
+            rows: need.mcu_rows,
+        };
+        let restarts = (scan.restart_interval, &self.restarts[..]);
+        let boundaries = Boundaries { layout: &layout, restarts, entry_points };
+        plan.is_unsegmented = entry_points.is_none() && self.restarts.is_empty();
+        plan.data = boundaries.segments(&mut plan.segments);
+        Ok(())
+    }
+}
+
+fn components(header: &Header, need: &Need, planned: &mut Vec<PlannedComponent>) {
+    planned.clear();
+    for (index, component) in header.frame.components().iter().enumerate() {
+        let table = header.quant[index].unwrap_or(QuantTable([1; 64]));
+        let need = need.component(index);
+        planned.push(PlannedComponent {
+            h: component.h,
+            v: component.v,
+            width: component.width,
+            height: component.height,
+            blocks_wide: component.blocks_wide,
+            blocks_high: component.blocks_high,
+            steps: *Dequantiser::new(&table).steps(),
+            upsampling: need.map_or(UpsamplingKind::None, |need| need.upsampling.into()),
+            columns: need.map_or(0..0, |need| need.columns.clone()),
+            rows: need.map_or(0..0, |need| need.rows.clone()),
+        });
+    }
+}
+
+/// The blocks of an MCU, and the tables that they use, each once.
+fn units(header: &Header, plan: &mut DecodePlan) {
+    plan.units.clear();
+    plan.huffman.clear();
+    let mut table = |index: Option<usize>| {
+        let spec = &header.huffman[index.expect("a sequential scan has both tables")];
+        let known = plan.huffman.iter().position(|known: &HuffmanSpec| known == spec);
+        known.unwrap_or_else(|| {
+            plan.huffman.push(*spec);
+            plan.huffman.len() - 1
+        }) as u8
+    };
+    for &ScanComponent { component, dc, ac } in header.scans[0].components() {
+        let (dc, ac) = (table(dc), table(ac));
+        let frame = &header.frame.components()[component];
+        for row in 0..frame.v as u8 {
+            for column in 0..frame.h as u8 {
+                plan.units.push(Unit { component: component as u8, column, row, dc, ac });
+            }
+        }
+    }
+}

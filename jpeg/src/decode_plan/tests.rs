@@ -1,0 +1,115 @@
+//! Plans name the parts of files that the decoder reads.
+
+use super::{DecodePlan, PlanError, Planner, SegmentEnd};
+use crate::{DecodeOptions, DecodeScale, Encoded, Error, Region, Restarts, Rewrite, Spacing};
+use crate::{entry_points, rewrite, to_form};
+
+fn plan(encoded: Encoded<'_>, region: Option<Region>) -> Result<DecodePlan, PlanError> {
+    let (mut planner, mut plan) = (Planner::default(), DecodePlan::default());
+    let options = DecodeOptions::default();
+    let (width, height) = planner.open(encoded, options.on_damage)?;
+    let region = region.unwrap_or(Region { x: 0, y: 0, width, height });
+    planner.plan_opened(encoded, region, &options, &mut plan)?;
+    Ok(plan)
+}
+
+/// 33x47 pixels, 4:2:0: 3 MCUs in each of 3 rows.
+fn file() -> &'static [u8] {
+    include_bytes!("../../tests/golden/jpeg/420-33x47.jpg")
+}
+
+#[test]
+fn a_file_without_entry_points_is_one_segment() {
+    let plan = plan(file().into(), None).unwrap();
+    assert_eq!((plan.size, plan.region, plan.mcus), ((33, 47), (33, 47), (3, 3)));
+    assert!(plan.is_unsegmented);
+    assert_eq!(plan.segments.len(), 1);
+    let segment = plan.segments[0];
+    assert_eq!((segment.mcu, segment.mcu_end, segment.end), (0, 9, SegmentEnd::Any));
+    assert_eq!(plan.data, segment.offset..segment.offset_end);
+}
+
+#[test]
+fn only_segments_with_needed_mcus_are_planned() {
+    let points = entry_points(file(), Spacing::Mcus(1)).unwrap().unwrap();
+    let encoded = Encoded { entry_points: &points, ..file().into() };
+    let region = Region { x: 4, y: 20, width: 8, height: 4 };
+    let middle = plan(encoded, Some(region)).unwrap();
+    assert_eq!((middle.mcu_columns.clone(), middle.mcu_rows.clone()), (0..1, 1..2));
+    let mcus: Vec<_> = middle.segments.iter().map(|it| it.mcu..it.mcu_end).collect();
+    assert_eq!(mcus, [3..4]);
+    let whole = plan(encoded, None).unwrap();
+    assert_eq!(whole.segments.len(), 9);
+    assert!(whole.data.start < middle.data.start && middle.data.end < whole.data.end);
+    // The end of each is the beginning of the next one.
+    for pair in whole.segments.windows(2) {
+        let (offset, bits, dc) = (pair[1].offset, pair[1].bits, pair[1].dc);
+        assert_eq!(pair[0].end, SegmentEnd::EntryPoint { offset, bits, dc });
+    }
+    assert_eq!(whole.segments[8].end, SegmentEnd::Any);
+}
+
+#[test]
+fn a_segment_that_ends_in_the_middle_of_a_row_has_no_expected_end() {
+    let points = entry_points(file(), Spacing::McuRow).unwrap().unwrap();
+    let encoded = Encoded { entry_points: &points, ..file().into() };
+    let region = Region { x: 0, y: 0, width: 8, height: 47 };
+    let plan = plan(encoded, Some(region)).unwrap();
+    let parts: Vec<_> = plan.segments.iter().map(|it| (it.mcu, it.mcu_end, it.end)).collect();
+    let expected = [0, 3, 6].map(|mcu| (mcu, mcu + 1, SegmentEnd::Any));
+    assert_eq!(parts, expected);
+}
+
+#[test]
+fn restart_markers_divide_the_data_and_come_before_entry_points() {
+    let restarts = Restarts::EveryMcus(2);
+    let file = rewrite(file(), &Rewrite { restarts, ..Rewrite::default() }).unwrap();
+    let without = plan((&file).into(), None).unwrap();
+    assert!(!without.is_unsegmented);
+    let mcus = |plan: &DecodePlan| -> Vec<_> { plan.segments.iter().map(|it| it.mcu).collect() };
+    assert_eq!(mcus(&without), [0, 2, 4, 6, 8]);
+    for pair in without.segments.windows(2) {
+        let offset = pair[1].offset - 2;
+        assert_eq!(pair[0].end, SegmentEnd::RestartMarker { offset });
+        assert_eq!((file[offset], pair[1].dc), (0xff, [0; 3]));
+    }
+    let points = entry_points(&file, Spacing::McuRow).unwrap().unwrap();
+    let both = plan(Encoded { entry_points: &points, ..(&file).into() }, None).unwrap();
+    assert_eq!(mcus(&both), [0, 2, 3, 4, 6, 8]);
+    assert!(matches!(both.segments[3].end, SegmentEnd::RestartMarker { .. }));
+}
+
+#[test]
+fn files_of_other_kinds_are_refused_with_the_reason() {
+    let golden = |name: &str| {
+        let path = format!("{}/tests/golden/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(path).unwrap()
+    };
+    let refused = |file: &[u8]| plan(file.into(), None).unwrap_err();
+    assert_eq!(refused(&golden("progressive-420")), PlanError::Progressive);
+    assert_eq!(refused(&golden("scans-three")), PlanError::SeveralScans);
+    assert_eq!(refused(&golden("cmyk-420")), PlanError::FourComponents);
+    let form = to_form(file(), crate::Form::Compact).unwrap();
+    assert_eq!(refused(&form), PlanError::CoefficientForm);
+    let cut = &file()[..file().len() / 2];
+    assert!(matches!(refused(cut), PlanError::Refused(Error::Damaged { .. })));
+    let outside = Region { x: 30, y: 0, width: 8, height: 8 };
+    let error = plan(file().into(), Some(outside)).unwrap_err();
+    assert!(matches!(error, PlanError::Refused(Error::Region { .. })));
+    let (mut planner, mut plan) = (Planner::default(), DecodePlan::default());
+    let options = DecodeOptions { scale: DecodeScale::Four, ..DecodeOptions::default() };
+    let region = Region { x: 0, y: 0, width: 4, height: 4 };
+    let not_open = planner.plan_opened(file().into(), region, &DecodeOptions::default(), &mut plan);
+    assert_eq!(not_open, Err(PlanError::NotOpen));
+    planner.open(file().into(), options.on_damage).unwrap();
+    let scaled = planner.plan_opened(file().into(), region, &options, &mut plan);
+    assert_eq!(scaled, Err(PlanError::Scaled));
+}
+
+#[test]
+fn entry_points_of_another_file_are_refused() {
+    let other = include_bytes!("../../tests/golden/jpeg/444-17x33.jpg").as_slice();
+    let points = entry_points(other, Spacing::McuRow).unwrap().unwrap();
+    let error = plan(Encoded { entry_points: &points, ..file().into() }, None).unwrap_err();
+    assert!(matches!(error, PlanError::Refused(Error::EntryPoints { .. })));
+}
