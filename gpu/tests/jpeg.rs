@@ -175,7 +175,7 @@ fn limits_of_a_batch_are_errors_with_the_limit() {
     case.plan(&mut planner, &mut plan).unwrap();
     let mut refused = |limits: JpegLimits| {
         let mut batch = JpegBatch::new(limits);
-        let error = batch.add(&mut setup.compute, &plan, &case.file).unwrap_err();
+        let error = batch.add(&mut *setup.compute, &plan, &case.file).unwrap_err();
         assert!(batch.is_empty());
         error
     };
