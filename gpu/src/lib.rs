@@ -7,6 +7,8 @@
 //! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
 //! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
 //! [`PictureDescriptor`] (a decoded picture), [`jpeg`].
+//! `cuda` (an NVIDIA GPU), `shim` (the CPU), [`PictureDescriptor`] (a picture on a device),
+//! [`pictures`] (recipes executed on pictures).
 
 mod compute;
 #[cfg(feature = "cuda")]
@@ -16,6 +18,7 @@ mod error;
 pub mod jpeg;
 mod module;
 mod picture;
+pub mod pictures;
 #[cfg(feature = "shim")]
 mod shim;
 #[cfg(feature = "shim")]

@@ -1,6 +1,7 @@
 //! Pixels around a picture: which pixel of the picture each is, or none.
 
 use crate::Error;
+use crate::picture_program::{OUTSIDE, PictureChange};
 use crate::pixels::Pixels;
 use crate::points::Points;
 use meetpoint_format::recipe::{Padding, PaddingMode};
@@ -51,6 +52,14 @@ impl Frame {
         let columns = axis(self.at.0, self.padding.left, self.size.0, width);
         let rows = axis(self.at.1, self.padding.top, self.size.1, height);
         let fill = pixels.fill(self.fill);
+        if let Some(recording) = pixels.recording() {
+            let word = |at: &Option<usize>| at.map_or(OUTSIDE, |at| at as i32);
+            let columns = recording.add_words(columns.iter().map(word));
+            let rows = recording.add_words(rows.iter().map(word));
+            let change = PictureChange::Frame { size: self.size, columns, rows, fill };
+            recording.push_resized(change, self.size);
+            return Ok(());
+        }
         pixels.replace(self.size, |from, y, out| {
             let planes = from.planes().into_iter().zip(out).zip(fill);
             for ((plane, out), fill) in planes {

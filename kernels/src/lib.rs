@@ -9,7 +9,8 @@
 //! its colours), `random` (random parameters and noise), `finished` (a whole tensor), `vector` (one
 //! source for all instruction sets), `series` (values over time) with `audio` and `signal`, `text`
 //! (characters, tokens and their vectors) with `packing`, `operations` (the execution of each
-//! operation), [`SamplePreparer`] (a recipe applied to a sample), `mixing` with `blend`
+//! operation), [`SamplePreparer`] (a recipe applied to a sample), [`PictureProgram`] (the same as
+//! data) with `recording`, `mixing` with `blend`
 //! (samples of a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
 
 mod audio;
@@ -36,10 +37,12 @@ mod interrupt_tests;
 mod mixing;
 mod operations;
 mod packing;
+mod picture_program;
 mod pixels;
 mod planes;
 mod points;
 mod random;
+mod recording;
 pub mod resize;
 mod sample;
 mod series;
@@ -61,6 +64,10 @@ pub use error::{DoesNotFit, Error, Misfit};
 pub use meetpoint_jpeg as jpeg;
 pub use meetpoint_jpeg::{Cpu, Interrupt};
 pub use operations::numbers_of;
+pub use picture_program::{
+    AxisProgram, NotExported, OUTSIDE, PictureChange, PictureProgram, StageProgram, TensorProgram,
+    WEIGHT_BITS,
+};
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor};
 pub use targets::{TargetProblem, TargetSpec, element_bytes};

@@ -2,6 +2,7 @@
 
 use crate::elements::Elements;
 use crate::planes::Planes;
+use crate::recording::Recording;
 use crate::wide::Layers;
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::{DecodeMode, Dtype};
@@ -23,6 +24,8 @@ pub(crate) struct Pixels<'a> {
     style: Style,
     /// The layers and the mode of a picture of elements, which is in no planes.
     elements: Option<(&'a mut Layers, DecodeMode)>,
+    /// Where changes are recorded: then there is no picture.
+    recording: Option<Recording<'a>>,
 }
 
 /// What the pixels of a picture are, which decides how they move.
@@ -95,8 +98,18 @@ impl<'a> Pixels<'a> {
         interrupt: &'a Interrupt,
         pause: &'a mut dyn FnMut(),
     ) -> Self {
-        let (is_grey, style, elements) = (false, Style::Picture, None);
-        Self { picture, next, cpu, interrupt, pause, is_grey, style, elements }
+        let (is_grey, style, elements, recording) = (false, Style::Picture, None, None);
+        Self { picture, next, cpu, interrupt, pause, is_grey, style, elements, recording }
+    }
+
+    /// Records what operations do; the planes are not used.
+    pub(crate) fn recorded(self, recording: Recording<'a>) -> Self {
+        Self { recording: Some(recording), ..self }
+    }
+
+    /// The recording, where changes are recorded.
+    pub(crate) fn recording(&mut self) -> Option<&mut Recording<'a>> {
+        self.recording.as_mut()
     }
 
     /// A picture of elements, which only changes of the colours take; the planes are not used.
@@ -159,6 +172,9 @@ impl<'a> Pixels<'a> {
 
     /// Columns and rows.
     pub(crate) fn size(&self) -> (u32, u32) {
+        if let Some(recording) = &self.recording {
+            return recording.size();
+        }
         let (width, height) = match &self.elements {
             Some((layers, _)) => layers.size(),
             None => self.picture.size(),
@@ -175,6 +191,10 @@ impl<'a> Pixels<'a> {
     /// Passes each row to a function, from top to bottom: red, green and blue, equally long. Fails
     /// when the sample is interrupted.
     pub(crate) fn each_row(&mut self, mut change: impl FnMut([&mut [u8]; 3])) -> Result<(), Error> {
+        if let Some(recording) = &mut self.recording {
+            recording.refuse();
+            return Ok(());
+        }
         let (_, height) = self.picture.size();
         for y in 0..height {
             if y % ROWS == 0 {
@@ -194,6 +214,10 @@ impl<'a> Pixels<'a> {
         (width, height): (u32, u32),
         mut fill: impl FnMut(&Planes, usize, [&mut [u8]; 3]),
     ) -> Result<(), Error> {
+        if let Some(recording) = &mut self.recording {
+            recording.refuse();
+            return Ok(());
+        }
         self.next.set_size(width as usize, height as usize);
         for y in 0..height as usize {
             self.interrupt.check()?;

@@ -320,6 +320,11 @@ impl Stage {
         self.resize.is_some()
     }
 
+    /// Columns and rows that the resizer gives.
+    pub(crate) fn window_size(&self) -> (u32, u32) {
+        (self.window.width, self.window.height)
+    }
+
     /// Rows that the resizer gives.
     pub(crate) fn window_height(&self) -> u32 {
         self.window.height

@@ -32,6 +32,11 @@ impl Saturate {
     pub(super) fn by(factor: f64) -> Self {
         Self { factor: factor as f32 }
     }
+
+    /// The factor.
+    pub(super) fn factor(self) -> f32 {
+        self.factor
+    }
 }
 
 impl Change for Saturate {

@@ -19,6 +19,11 @@ impl Turn {
         // Towards zero, then modulo 256.
         Self { shift: (factor * 255.0) as i32 as u8 }
     }
+
+    /// What is added.
+    pub(super) fn shift(self) -> u8 {
+        self.shift
+    }
 }
 
 impl Change for Turn {

@@ -3,7 +3,7 @@
 //! `docs/formats.md` has each definition. In reading order: [`Change`], `blend` (brightness,
 //! contrast, saturation, sharpness) with `between`, [`luma`] and `smooth`, `hue`, `tables` (each
 //! value by itself) with `look_up`, `box_blur` (Pillow's) and `gaussian` (torchvision's blur),
-//! `spaces` (OpenCV's), `elements` (of 16 bits and floats).
+//! `spaces` (OpenCV's), `elements` (of 16 bits and floats), `record` (changes as data).
 
 mod between;
 mod blend;
@@ -13,6 +13,7 @@ mod gaussian;
 mod hue;
 mod look_up;
 pub(crate) mod luma;
+mod record;
 mod smooth;
 mod spaces;
 mod tables;
@@ -21,6 +22,7 @@ pub(crate) use gaussian::buffer_bytes as blur_buffer_bytes;
 pub(crate) use spaces::Converter;
 
 use crate::pixels::Pixels;
+use crate::recording::Recording;
 use crate::vector::{Change as PixelChange, Changed, run};
 use crate::{Cpu, Error};
 
@@ -92,6 +94,10 @@ impl Change {
     /// Changes a picture.
     pub(crate) fn apply(self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         if pixels.is_alpha() && !self.changes_alpha() {
+            return Ok(());
+        }
+        if let Some(recording) = pixels.recording() {
+            self.record(recording);
             return Ok(());
         }
         if let Some(mut elements) = pixels.elements() {
@@ -188,6 +194,11 @@ impl RowChanges {
         self.changes[self.count] = Some(change);
         self.count += 1;
         true
+    }
+
+    /// Records them.
+    pub(crate) fn record(&self, recording: &mut Recording<'_>) {
+        self.changes.iter().flatten().for_each(|change| change.record(recording));
     }
 
     /// Makes them ready to be applied.

@@ -7,7 +7,7 @@ use meetpoint_format::recipe::Interpolation;
 use std::ops::Range;
 
 /// Fraction bits of a weight: 32 less 8 for the value and 2 for overshoot, as in Pillow.
-pub(super) const PRECISION_BITS: u32 = 32 - 8 - 2;
+pub(crate) const PRECISION_BITS: u32 = 32 - 8 - 2;
 
 /// A filter: its shape, and whether it widens when shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! In reading order: [`Resize`] (the request), `coefficients` and `axis` (the weights of each
 //! axis),
 //! [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the arithmetic),
-//! `exact` (the same for numbers that a byte does not hold), and `avx2`, which machines with
+//! `exact` (the same for numbers that a byte does not hold), `export` (the passes as data), and `avx2`, which machines with
 //! AVX-512 take as well; on AArch64 the compiler makes vectors of the portable loops.
 //!
 //! Memory that a resizer keeps: for each wanted row and column its weights, and a ring of as many
@@ -23,6 +23,7 @@ mod avx2;
 mod axis;
 mod coefficients;
 mod exact;
+mod export;
 mod feed;
 mod line;
 mod passes;
@@ -32,6 +33,7 @@ mod ring;
 mod tests;
 
 pub use coefficients::Filter;
+pub(crate) use coefficients::PRECISION_BITS;
 pub(crate) use exact::{Rounding, resize_numbers};
 
 use crate::planes::{Row, Stripe};
@@ -171,22 +173,27 @@ impl Resizer {
 
     /// Prepares for a picture. Returns the region of it that must be fed.
     pub fn begin(&mut self, resize: &Resize) -> Region {
+        self.plan(resize);
+        if self.across.kind == Kind::Weigh {
+            self.passes.pack(&self.across.coefficients);
+        }
+        self.take_memory();
+        (self.fed, self.given, self.batched) = (0, 0, 0);
+        self.is_interrupted = false;
+        self.needed
+    }
+
+    /// Finds the passes and the region that they need.
+    fn plan(&mut self, resize: &Resize) {
         let [across, down] = resize.spans();
         self.across.prepare(self.passes.cpu, resize.filter, &across);
         self.down.prepare(self.passes.cpu, resize.filter, &down);
         self.down_first = vertical_first(resize)
             && self.across.kind == Kind::Weigh
             && self.down.kind == Kind::Weigh;
-        if self.across.kind == Kind::Weigh {
-            self.passes.pack(&self.across.coefficients);
-        }
         let (columns, rows) = (self.across.needed.clone(), self.down.needed.clone());
         let (width, height) = (columns.end - columns.start, rows.end - rows.start);
         self.needed = Region { x: columns.start, y: rows.start, width, height };
-        self.take_memory();
-        (self.fed, self.given, self.batched) = (0, 0, 0);
-        self.is_interrupted = false;
-        self.needed
     }
 
     /// The region that [`Resizer::begin`] returned.

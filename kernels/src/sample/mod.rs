@@ -5,6 +5,7 @@
 //! moves with the picture), `views` (several pictures of one sample), `series` with
 //! `series_preparer` (sound and signals), `text` (text and tokens).
 
+mod export;
 #[cfg(test)]
 mod mode_tests;
 mod plan;

@@ -26,6 +26,7 @@ mod table;
 mod tests;
 
 use crate::Cpu;
+use crate::picture_program::TensorProgram;
 use crate::planes::Row;
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout};
@@ -138,6 +139,20 @@ impl TensorWriter {
             Elements::Float16(_) => Dtype::Float16,
             Elements::Float32(..) => Dtype::Float32,
         }
+    }
+
+    /// What it writes, as data.
+    pub(crate) fn export(&self) -> TensorProgram {
+        fn bytes<const N: usize>(tables: &Tables<N>, channels: usize) -> Vec<u8> {
+            tables[..channels].as_flattened().as_flattened().to_vec()
+        }
+        let elements = match &self.elements {
+            Elements::Uint8 => (0..self.channels).flat_map(|_| 0..=255).collect(),
+            Elements::Float16(tables) => bytes(tables, self.channels),
+            Elements::Float32(tables, _) => bytes(tables, self.channels),
+        };
+        let channels = self.channels as u32;
+        TensorProgram { dtype: self.dtype(), layout: self.layout, channels, elements }
     }
 
     /// Writes a row into `out`, which must have exactly the tensor's bytes.

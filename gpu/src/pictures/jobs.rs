@@ -1,0 +1,264 @@
+//! Jobs as kernels read them: the structs of the modules, byte by byte.
+
+/// An address that is known when a batch starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Address {
+    /// None.
+    Null,
+    /// Of memory that the caller has.
+    Absolute(u64),
+    /// In what is uploaded with the jobs: a byte behind the jobs.
+    Uploaded(usize),
+    /// In the memory for results between two steps.
+    Between(usize),
+    /// In the memory of counts, which begin with 0.
+    Counts(usize),
+}
+
+/// Where the memory lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bases {
+    pub(super) uploaded: u64,
+    pub(super) between: u64,
+    pub(super) counts: u64,
+}
+
+impl Address {
+    fn at(self, bases: Bases) -> u64 {
+        match self {
+            Self::Null => 0,
+            Self::Absolute(address) => address,
+            Self::Uploaded(offset) => bases.uploaded + offset as u64,
+            Self::Between(offset) => bases.between + offset as u64,
+            Self::Counts(offset) => bases.counts + offset as u64,
+        }
+    }
+}
+
+/// A picture that a step reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Planes {
+    pub(super) address: Address,
+    pub(super) row_bytes: u32,
+    pub(super) plane_bytes: u32,
+}
+
+/// What an axis does, as a pass reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AxisJob {
+    Shift,
+    Pick(Address),
+    Weigh(Address),
+}
+
+impl AxisJob {
+    fn number(self) -> u32 {
+        match self {
+            Self::Shift => 0,
+            Self::Pick(_) => 1,
+            Self::Weigh(_) => 2,
+        }
+    }
+
+    fn words(self) -> Address {
+        match self {
+            Self::Shift => Address::Null,
+            Self::Pick(words) | Self::Weigh(words) => words,
+        }
+    }
+}
+
+/// Bytes of a [`Pass`].
+pub(super) const PASS_BYTES: usize = 112;
+
+/// `Pass` of `stages.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass {
+    pub(super) source: Planes,
+    /// Bytes from the source's address to its first pixel, and to the next column.
+    pub(super) first: u64,
+    pub(super) column_step: i32,
+    pub(super) target: Planes,
+    pub(super) across: AxisJob,
+    pub(super) down: AxisJob,
+    pub(super) size: (u32, u32),
+    pub(super) canvas: (u32, u32),
+    pub(super) at: (u32, u32),
+    pub(super) fill: [u8; 3],
+    pub(super) outside: [u8; 3],
+    pub(super) mirrored: bool,
+    pub(super) flipped: bool,
+    pub(super) is_tensor: bool,
+    /// The first change of pixels and how many there are, among those of the batch.
+    pub(super) changes: (usize, usize),
+}
+
+/// Appends numbers as a device reads them.
+pub(super) struct Writer<'a> {
+    pub(super) bytes: &'a mut Vec<u8>,
+    pub(super) bases: Bases,
+}
+
+impl Writer<'_> {
+    fn word(&mut self, word: u32) {
+        self.bytes.extend(word.to_le_bytes());
+    }
+
+    fn words(&mut self, words: &[u32]) {
+        words.iter().for_each(|word| self.word(*word));
+    }
+
+    fn number(&mut self, number: u64) {
+        self.bytes.extend(number.to_le_bytes());
+    }
+
+    fn address(&mut self, address: Address) {
+        self.number(address.at(self.bases));
+    }
+}
+
+/// Groups of four pixels of the rows of a picture.
+fn quads((width, height): (u32, u32)) -> u64 {
+    u64::from(width.div_ceil(4)) * u64::from(height)
+}
+
+fn colour([red, green, blue]: [u8; 3]) -> u32 {
+    u32::from_le_bytes([red, green, blue, 0])
+}
+
+/// Bytes of a change of pixels.
+pub(super) const CHANGE_BYTES: usize = 16;
+
+/// `ChangeOfPixels` of `stages.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PixelChange {
+    pub(super) change: u32,
+    pub(super) number: u32,
+    pub(super) table: Address,
+}
+
+impl PixelChange {
+    pub(super) fn write(&self, to: &mut Writer<'_>) {
+        to.words(&[self.change, self.number]);
+        to.address(self.table);
+    }
+}
+
+impl Pass {
+    /// Writes it with the number of its first block; `changes` is where those of the batch lie.
+    pub(super) fn write(&self, first_block: u32, changes: Address, to: &mut Writer<'_>) {
+        let flags = u32::from(self.mirrored)
+            | u32::from(self.flipped) << 1
+            | u32::from(self.is_tensor) << 2;
+        let of_changes = changes.at(to.bases) + (self.changes.0 * CHANGE_BYTES) as u64;
+        to.number(self.source.address.at(to.bases) + self.first);
+        to.address(self.target.address);
+        to.address(self.across.words());
+        to.address(self.down.words());
+        to.number(of_changes);
+        to.words(&[
+            self.source.row_bytes,
+            self.source.plane_bytes,
+            self.target.row_bytes,
+            self.target.plane_bytes,
+            self.column_step.cast_unsigned(),
+            self.across.number(),
+            self.down.number(),
+            self.size.0,
+            self.size.1,
+            self.canvas.0,
+            self.canvas.1,
+            self.at.0,
+            self.at.1,
+            colour(self.fill),
+            colour(self.outside),
+            flags,
+            self.changes.1 as u32,
+            first_block,
+        ]);
+    }
+
+    /// Blocks of `first_pass`.
+    pub(super) fn first_blocks(&self) -> u32 {
+        let (width, height) = self.size;
+        match self.across {
+            AxisJob::Weigh(_) => width.div_ceil(32) * height.div_ceil(32),
+            AxisJob::Shift | AxisJob::Pick(_) => width.div_ceil(128) * height.div_ceil(8),
+        }
+    }
+
+    /// Blocks of `last_pass`.
+    pub(super) fn last_blocks(&self) -> u32 {
+        quads(self.canvas).div_ceil(u64::from(BLOCK * QUADS_PER_THREAD)) as u32
+    }
+}
+
+/// Bytes of a [`Statistic`], and of what it counts: 256 values of three channels, and the luma.
+pub(super) const STATISTIC_BYTES: usize = 56;
+pub(super) const COUNTS_BYTES: usize = 3 * 256 * 4 + 16;
+
+/// Groups of four pixels that a block of `count_values` counts.
+const COUNTED_QUADS: u64 = 1 << 12;
+
+/// `Statistic` of `colour.cu`: three tables made of the values of a picture.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Statistic {
+    pub(super) picture: Planes,
+    pub(super) size: (u32, u32),
+    pub(super) counts: Address,
+    pub(super) tables: Address,
+    /// Which change, and its number.
+    pub(super) change: u32,
+    pub(super) number: u32,
+}
+
+impl Statistic {
+    pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
+        let Planes { address, row_bytes, plane_bytes } = self.picture;
+        to.address(address);
+        to.address(self.counts);
+        to.address(self.tables);
+        let (width, height) = self.size;
+        to.words(&[row_bytes, plane_bytes, width, height]);
+        to.words(&[self.change, self.number, first_block, 0]);
+    }
+
+    /// Blocks of `count_values`.
+    pub(super) fn blocks(&self) -> u32 {
+        quads(self.size).div_ceil(COUNTED_QUADS) as u32
+    }
+}
+
+/// Bytes of a [`Neighbours`].
+pub(super) const NEIGHBOURS_BYTES: usize = 48;
+
+/// `Neighbours` of `colour.cu`: each pixel of a result from some around it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Neighbours {
+    pub(super) source: Planes,
+    pub(super) target: Planes,
+    pub(super) size: (u32, u32),
+    pub(super) number: u32,
+}
+
+impl Neighbours {
+    pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
+        to.address(self.source.address);
+        to.address(self.target.address);
+        for planes in [self.source, self.target] {
+            to.words(&[planes.row_bytes, planes.plane_bytes]);
+        }
+        to.words(&[self.size.0, self.size.1, self.number, first_block]);
+    }
+
+    /// Blocks of `sharpen`.
+    pub(super) fn blocks(&self) -> u32 {
+        quads(self.size).div_ceil(u64::from(BLOCK)) as u32
+    }
+}
+
+/// Threads of a block.
+pub(super) const BLOCK: u32 = 256;
+
+/// Groups of four pixels that a thread of `last_pass` makes.
+pub(super) const QUADS_PER_THREAD: u32 = 4;

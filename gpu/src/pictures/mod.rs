@@ -1,0 +1,13 @@
+//! Recipes executed on pictures that a device has decoded.
+//!
+//! In reading order: [`Program`] (what is done to one picture, as plain data), `steps` (programs as
+//! rounds of jobs), `jobs` (jobs as kernels read them), [`PictureBatch`] (the pictures of a batch:
+//! one upload, and as many launches in each round as it has forms of jobs).
+
+mod batch;
+mod jobs;
+mod program;
+mod steps;
+
+pub use batch::{PictureBatch, TensorFormat};
+pub use program::{Axis, Change, OUTSIDE, Program, Region, Stage};

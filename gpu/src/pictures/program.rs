@@ -1,0 +1,132 @@
+//! What is done to one picture, as plain data.
+
+use std::ops::Range;
+
+/// A position of an axis that takes no pixel.
+pub const OUTSIDE: i32 = -1;
+
+/// What is done to one picture. Stages name what else it has by ranges and indexes.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    /// In their order; the last one writes the tensor.
+    pub stages: &'a [Stage],
+    /// Changes of pictures.
+    pub changes: &'a [Change],
+    /// Positions and weights of axes.
+    pub words: &'a [i32],
+    /// Tables of bytes.
+    pub tables: &'a [[u8; 256]],
+}
+
+/// A rectangle of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// First column.
+    pub x: u32,
+    /// First row.
+    pub y: u32,
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+/// A crop, a resize along both axes, and a canvas that the result is put on, with changes of its
+/// pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// The part of the source that it takes. Of the first stage that is all of the source, wherever
+    /// it lies in the file.
+    pub region: Region,
+    /// Whether this part is mirrored left to right before anything else.
+    pub region_mirrored: bool,
+    /// What is done along the rows.
+    pub across: Axis,
+    /// What is done along the columns.
+    pub down: Axis,
+    /// Whether the pass along the columns comes first.
+    pub down_first: bool,
+    /// Columns and rows that the axes give.
+    pub window: (u32, u32),
+    /// Columns and rows of the canvas.
+    pub canvas: (u32, u32),
+    /// Column and row of the window on the canvas.
+    pub at: (u32, u32),
+    /// The colour of the canvas around the window.
+    pub fill: [u8; 3],
+    /// The colour of pixels of the window whose position is [`OUTSIDE`].
+    pub outside: [u8; 3],
+    /// Whether the canvas is written mirrored left to right.
+    pub mirrored: bool,
+    /// Whether the canvas is written mirrored top to bottom.
+    pub flipped: bool,
+    /// Changes of each pixel by itself before the canvas is written.
+    pub row_changes: Range<usize>,
+    /// Changes of the picture that was written.
+    pub whole: Range<usize>,
+    /// Whether the tensor is written.
+    pub is_last: bool,
+}
+
+/// One axis of a stage. Positions count from the first of the region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// Each position of the result is that of the region.
+    Shift,
+    /// Each position of the result takes one of the region, or [`OUTSIDE`]: a word each.
+    Pick {
+        /// Index of the first word.
+        words: usize,
+    },
+    /// Each position of the result is a weighted sum: for `n` positions, `n` first positions of the
+    /// region, `n` counts of weights, and `n` weights that come first, `n` that come second, and so
+    /// on, with 22 bits behind the point.
+    Weigh {
+        /// Index of the first word.
+        words: usize,
+        /// Most weights of a position.
+        taps: u32,
+    },
+}
+
+/// A change of a picture. The arithmetic is that of the CPU's kernels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// Every value becomes that of a table.
+    Table {
+        /// Index of the table.
+        table: usize,
+    },
+    /// The values of each channel become those of a table of its own.
+    Tables {
+        /// Index of the first of three tables.
+        first: usize,
+    },
+    /// Each pixel is blended with its luma.
+    Saturation(f32),
+    /// A number is added to the hue.
+    Hue(u8),
+    /// Every channel becomes the luma.
+    Grey,
+    /// Channel c becomes the channel at c of the list.
+    Channels([u8; 3]),
+    /// Every value is blended with the mean luma.
+    Contrast(f32),
+    /// Each channel is stretched to the full range.
+    Autocontrast,
+    /// Each channel gets a flat histogram.
+    Equalize,
+    /// Every value is blended with that of the smoothed picture.
+    Sharpness(f32),
+    /// The picture becomes columns and rows of itself, or a colour.
+    Frame {
+        /// Columns and rows of the result.
+        size: (u32, u32),
+        /// Index of a word for each column of the result.
+        columns: usize,
+        /// Index of a word for each row of the result.
+        rows: usize,
+        /// The colour.
+        fill: [u8; 3],
+    },
+}

@@ -1,0 +1,388 @@
+//! Programs as rounds: the n-th step of every picture that has as many is executed in round n.
+
+use super::jobs::{
+    Address, AxisJob, COUNTS_BYTES, Neighbours, Pass, PixelChange, Planes, Statistic,
+};
+use super::program::{Axis, Change, Program, Region, Stage};
+use crate::PictureDescriptor;
+
+/// The jobs of a round, by what executes them. Those of a list run before those of the next.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    pub(super) first_passes: Vec<Pass>,
+    pub(super) last_passes: Vec<Pass>,
+    pub(super) statistics: Vec<Statistic>,
+    pub(super) sharpened: Vec<Neighbours>,
+}
+
+impl Round {
+    fn clear(&mut self) {
+        self.first_passes.clear();
+        self.last_passes.clear();
+        self.statistics.clear();
+        self.sharpened.clear();
+    }
+}
+
+/// The steps of all pictures of a batch. Its memory is reused.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    rounds: Vec<Round>,
+    used: usize,
+    pub(super) changes: Vec<PixelChange>,
+    /// What is uploaded before all jobs: positions, weights and tables.
+    pub(super) data: Vec<u8>,
+    /// Where the elements of values are in what is uploaded.
+    pub(super) elements_at: usize,
+    memory: Memory,
+    pub(super) counts_bytes: usize,
+    /// Changes of pixels that the next step makes.
+    pending: Vec<PixelChange>,
+}
+
+/// Memory for results between two steps. What a step has read is used again by the same picture.
+#[derive(Debug, Default)]
+struct Memory {
+    bytes: usize,
+    free: Vec<(usize, usize)>,
+}
+
+impl Memory {
+    fn take(&mut self, bytes: usize) -> usize {
+        let bytes = bytes.next_multiple_of(ALIGNMENT);
+        if let Some(index) = self.free.iter().position(|(_, free)| *free >= bytes) {
+            return self.free.swap_remove(index).0;
+        }
+        self.bytes += bytes;
+        self.bytes - bytes
+    }
+}
+
+/// Alignment of rows and pictures.
+const ALIGNMENT: usize = 16;
+
+/// A picture, and where it is.
+#[derive(Debug, Clone, Copy)]
+struct Picture {
+    planes: Planes,
+    size: (u32, u32),
+}
+
+impl Picture {
+    /// Offset and bytes in the memory between two steps.
+    fn memory(self) -> Option<(usize, usize)> {
+        let bytes = 3 * self.planes.plane_bytes as usize;
+        match self.planes.address {
+            Address::Between(offset) => Some((offset, bytes.next_multiple_of(ALIGNMENT))),
+            Address::Null | Address::Absolute(_) | Address::Uploaded(_) | Address::Counts(_) => {
+                None
+            }
+        }
+    }
+}
+
+/// Where the words and tables of a program are among what is uploaded.
+#[derive(Debug, Clone, Copy)]
+struct Uploaded {
+    words: usize,
+    tables: usize,
+}
+
+impl Uploaded {
+    fn words(self, index: usize) -> Address {
+        Address::Uploaded(self.words + 4 * index)
+    }
+
+    fn axis(self, axis: Axis) -> AxisJob {
+        match axis {
+            Axis::Shift => AxisJob::Shift,
+            Axis::Pick { words } => AxisJob::Pick(self.words(words)),
+            Axis::Weigh { words, .. } => AxisJob::Weigh(self.words(words)),
+        }
+    }
+
+    /// A change of each pixel by itself; `None`: it needs others.
+    fn change(self, change: Change) -> Option<PixelChange> {
+        let table = |index: usize| Address::Uploaded(self.tables + 256 * index);
+        let of = |change, number| PixelChange { change, number, table: Address::Null };
+        Some(match change {
+            Change::Table { table: index } => PixelChange { table: table(index), ..of(0, 0) },
+            Change::Tables { first } => PixelChange { table: table(first), ..of(TABLES, 0) },
+            Change::Saturation(factor) => of(2, factor.to_bits()),
+            Change::Hue(shift) => of(3, u32::from(shift)),
+            Change::Grey => of(4, 0),
+            Change::Channels([red, green, blue]) => {
+                of(5, u32::from_le_bytes([red, green, blue, 0]))
+            }
+            Change::Contrast(_)
+            | Change::Autocontrast
+            | Change::Equalize
+            | Change::Sharpness(_)
+            | Change::Frame { .. } => return None,
+        })
+    }
+}
+
+/// The change of pixels by three tables.
+const TABLES: u32 = 1;
+
+impl Rounds {
+    /// Forgets all pictures.
+    pub(super) fn clear(&mut self) {
+        self.rounds.iter_mut().for_each(Round::clear);
+        (self.used, self.counts_bytes) = (0, 0);
+        self.changes.clear();
+        self.data.clear();
+        self.memory.bytes = 0;
+    }
+
+    /// In their order.
+    pub(super) fn rounds(&self) -> &[Round] {
+        &self.rounds[..self.used]
+    }
+
+    /// Bytes for results between two steps.
+    pub(super) fn between_bytes(&self) -> usize {
+        self.memory.bytes
+    }
+
+    /// Adds a picture, whose tensor is written to an address.
+    pub(super) fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: u64) {
+        self.memory.free.clear();
+        self.pending.clear();
+        let uploaded = self.upload(program);
+        let PictureDescriptor { address, row_stride, plane_stride, width, height } = *source;
+        let planes = Planes {
+            address: Address::Absolute(address),
+            row_bytes: row_stride,
+            plane_bytes: plane_stride,
+        };
+        let mut picture = Picture { planes, size: (width, height) };
+        let mut round = 0;
+        for (index, stage) in program.stages.iter().enumerate() {
+            let mut region = stage.region;
+            if index == 0 {
+                assert_eq!((region.width, region.height), (width, height), "the decoded region");
+                (region.x, region.y) = (0, 0);
+            }
+            let job = StageJob { stage, region, program, uploaded, tensor };
+            picture = self.add_stage(picture, &job, &mut round);
+        }
+    }
+
+    fn upload(&mut self, program: &Program<'_>) -> Uploaded {
+        self.data.resize(self.data.len().next_multiple_of(ALIGNMENT), 0);
+        let words = self.data.len();
+        self.data.extend(program.words.iter().flat_map(|word| word.to_le_bytes()));
+        let tables = self.data.len();
+        self.data.extend_from_slice(program.tables.as_flattened());
+        Uploaded { words, tables }
+    }
+
+    fn round(&mut self, round: usize) -> &mut Round {
+        self.used = self.used.max(round + 1);
+        if self.rounds.len() < self.used {
+            self.rounds.resize_with(self.used, Round::default);
+        }
+        &mut self.rounds[round]
+    }
+
+    fn take_picture(&mut self, (width, height): (u32, u32)) -> Picture {
+        let row_bytes = width.next_multiple_of(ALIGNMENT as u32);
+        let plane_bytes = row_bytes.checked_mul(height).expect("a plane has less than 4 GiB");
+        let offset = self.memory.take(3 * plane_bytes as usize);
+        let planes = Planes { address: Address::Between(offset), row_bytes, plane_bytes };
+        Picture { planes, size: (width, height) }
+    }
+
+    fn give_back(&mut self, picture: Picture) {
+        self.memory.free.extend(picture.memory());
+    }
+
+    fn add_stage(&mut self, from: Picture, job: &StageJob<'_>, round: &mut usize) -> Picture {
+        let StageJob { stage, region, program, uploaded, tensor } = *job;
+        let moves_only = (stage.across, stage.down) == (Axis::Shift, Axis::Shift);
+        if !(moves_only && stage.window == stage.canvas) {
+            // The changes before it change neither the sums of a filter nor the fill.
+            self.change_in_place(from, round);
+        }
+        let column = region.x + if stage.region_mirrored { region.width - 1 } else { 0 };
+        let mut pass = Pass {
+            source: from.planes,
+            first: u64::from(region.y) * u64::from(from.planes.row_bytes) + u64::from(column),
+            column_step: if stage.region_mirrored { -1 } else { 1 },
+            target: from.planes,
+            across: uploaded.axis(stage.across),
+            down: uploaded.axis(stage.down),
+            size: stage.window,
+            canvas: stage.canvas,
+            at: stage.at,
+            fill: stage.fill,
+            outside: stage.outside,
+            mirrored: stage.mirrored,
+            flipped: stage.flipped,
+            is_tensor: stage.is_last,
+            changes: (0, 0),
+        };
+        let mut between = None;
+        if let (AxisJob::Weigh(_), AxisJob::Weigh(_)) = (pass.across, pass.down) {
+            let (size, first) = match stage.down_first {
+                true => ((region.width, stage.window.1), (AxisJob::Shift, pass.down)),
+                false => ((stage.window.0, region.height), (pass.across, AxisJob::Shift)),
+            };
+            let target = self.take_picture(size);
+            let (across, down) = first;
+            let first = Pass { target: target.planes, across, down, size, at: (0, 0), ..pass };
+            self.round(*round).first_passes.push(first);
+            let (across, down) = match stage.down_first {
+                true => (pass.across, AxisJob::Shift),
+                false => (AxisJob::Shift, pass.down),
+            };
+            pass = Pass { source: target.planes, first: 0, column_step: 1, across, down, ..pass };
+            between = Some(target);
+        }
+        let result = match stage.is_last {
+            true => {
+                let planes =
+                    Planes { address: Address::Absolute(tensor), row_bytes: 0, plane_bytes: 0 };
+                Picture { planes, size: stage.canvas }
+            }
+            false => self.take_picture(stage.canvas),
+        };
+        pass.target = result.planes;
+        let first_change = self.changes.len();
+        self.changes.append(&mut self.pending);
+        let row_changes = program.changes[stage.row_changes.clone()].iter();
+        let row_changes = row_changes.map(|it| uploaded.change(*it).expect("it changes rows"));
+        self.changes.extend(row_changes);
+        let mut whole = program.changes[stage.whole.clone()].iter().copied().peekable();
+        while let Some(change) = whole.peek().and_then(|change| uploaded.change(*change)) {
+            self.changes.push(change);
+            whole.next();
+        }
+        pass.changes = (first_change, self.changes.len() - first_change);
+        self.round(*round).last_passes.push(pass);
+        *round += 1;
+        self.give_back(from);
+        if let Some(between) = between {
+            self.give_back(between);
+        }
+        let mut picture = result;
+        for change in whole {
+            picture = self.add_change(picture, change, uploaded, round);
+        }
+        picture
+    }
+
+    /// Adds a change of a whole picture. Changes of pixels wait for the next step.
+    fn add_change(
+        &mut self,
+        picture: Picture,
+        change: Change,
+        uploaded: Uploaded,
+        round: &mut usize,
+    ) -> Picture {
+        if let Some(change) = uploaded.change(change) {
+            self.pending.push(change);
+            return picture;
+        }
+        self.change_in_place(picture, round);
+        match change {
+            Change::Contrast(factor) => self.add_statistic(picture, (0, factor.to_bits()), round),
+            Change::Autocontrast => self.add_statistic(picture, (1, 0), round),
+            Change::Equalize => self.add_statistic(picture, (2, 0), round),
+            Change::Sharpness(factor) => {
+                let result = self.take_picture(picture.size);
+                let (source, target, size) = (picture.planes, result.planes, picture.size);
+                let job = Neighbours { source, target, size, number: factor.to_bits() };
+                self.round(*round).sharpened.push(job);
+                return self.replaced(picture, result, round);
+            }
+            Change::Frame { size, columns, rows, fill } => {
+                let result = self.take_picture(size);
+                let pass = Pass {
+                    target: result.planes,
+                    across: AxisJob::Pick(uploaded.words(columns)),
+                    down: AxisJob::Pick(uploaded.words(rows)),
+                    outside: fill,
+                    ..unchanged(picture, size)
+                };
+                self.round(*round).last_passes.push(pass);
+                return self.replaced(picture, result, round);
+            }
+            Change::Table { .. }
+            | Change::Tables { .. }
+            | Change::Saturation(_)
+            | Change::Hue(_)
+            | Change::Grey
+            | Change::Channels(_) => unreachable!("these are changes of pixels"),
+        }
+        picture
+    }
+
+    fn replaced(&mut self, old: Picture, new: Picture, round: &mut usize) -> Picture {
+        self.give_back(old);
+        *round += 1;
+        new
+    }
+
+    /// Adds a change by tables that are made of the values of the picture.
+    fn add_statistic(
+        &mut self,
+        picture: Picture,
+        (change, number): (u32, u32),
+        round: &mut usize,
+    ) {
+        let counts = Address::Counts(self.counts_bytes);
+        self.counts_bytes += COUNTS_BYTES;
+        let tables = Address::Between(self.memory.take(3 * 256));
+        let (size, picture) = (picture.size, picture.planes);
+        let job = Statistic { picture, size, counts, tables, change, number };
+        self.round(*round).statistics.push(job);
+        self.pending.push(PixelChange { change: TABLES, number: 0, table: tables });
+        *round += 1;
+    }
+
+    /// Makes the changes of pixels that wait.
+    fn change_in_place(&mut self, picture: Picture, round: &mut usize) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let changes = (self.changes.len(), self.pending.len());
+        self.changes.append(&mut self.pending);
+        let pass = Pass { changes, ..unchanged(picture, picture.size) };
+        self.round(*round).last_passes.push(pass);
+        *round += 1;
+    }
+}
+
+/// A stage with what its program has.
+#[derive(Debug, Clone, Copy)]
+struct StageJob<'a> {
+    stage: &'a Stage,
+    region: Region,
+    program: &'a Program<'a>,
+    uploaded: Uploaded,
+    tensor: u64,
+}
+
+/// A pass from a picture to itself.
+fn unchanged(picture: Picture, size: (u32, u32)) -> Pass {
+    Pass {
+        source: picture.planes,
+        first: 0,
+        column_step: 1,
+        target: picture.planes,
+        across: AxisJob::Shift,
+        down: AxisJob::Shift,
+        size,
+        canvas: size,
+        at: (0, 0),
+        fill: [0; 3],
+        outside: [0; 3],
+        mirrored: false,
+        flipped: false,
+        is_tensor: false,
+        changes: (0, 0),
+    }
+}

@@ -1,0 +1,143 @@
+//! Prepares samples on the CPU and by the kernels, and compares the bytes.
+
+use crate::program::{ConvertedProgram, tensor_format};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_gpu::pictures::PictureBatch;
+use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, Shim};
+use meetpoint_kernels::jpeg::OutputColour;
+use meetpoint_kernels::{
+    Cpu, Encoded, NotExported, PictureProgram, Region, SampleId, SamplePreparer,
+};
+
+/// A source of equally distributed numbers.
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        // Steele, Lea, Flood: SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}
+
+/// A PNG of a picture with smooth parts, noise and areas of one colour.
+pub(crate) fn png(width: u32, height: u32, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    let [a, b, c] = [0; 3].map(|_: u8| numbers.next() % 7);
+    let mut pixels = Vec::new();
+    for y in 0..u64::from(height) {
+        for x in 0..u64::from(width) {
+            let noise = numbers.next();
+            let is_flat = x / 8 % 3 == 0;
+            let colour = [x * a + y * b, y * c + x * 3, (x ^ y) * 5];
+            for (channel, value) in colour.into_iter().enumerate() {
+                let noise = if is_flat { 0 } else { noise >> (8 * channel) & 63 };
+                pixels.push((value + noise) as u8);
+            }
+        }
+    }
+    let mut encoded = Vec::new();
+    let mut encoder = png::Encoder::new(&mut encoded, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+    encoded
+}
+
+/// A recipe of operations, each a name and its keys, with `;` between lines.
+pub(crate) fn recipe(operations: &[&str]) -> Recipe {
+    let mut text = String::new();
+    for operation in operations {
+        let (name, keys) = operation.split_once(' ').unwrap_or((operation, ""));
+        let keys = keys.replace(';', "\n");
+        text.push_str(&format!("[[operation]]\nname = \"{name}\"\n{keys}\n"));
+    }
+    Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+pub(crate) fn start() -> Shim {
+    Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
+}
+
+/// The picture that a program takes, uploaded: the region of its first stage.
+fn upload(
+    shim: &mut Shim,
+    encoded: Encoded<'_>,
+    program: &PictureProgram,
+) -> (DeviceMemory, PictureDescriptor) {
+    let (mode, channels) = match program.colour {
+        OutputColour::Rgb => ("rgb", 3),
+        OutputColour::Grey => ("gray", 1),
+    };
+    let decode = recipe(&[&format!("decode mode = \"{mode}\"")]);
+    let id = SampleId { seed: 0, epoch: 0, sample: 0 };
+    let mut decoder = SamplePreparer::new(&decode, Cpu::detect());
+    let picture = decoder.prepare_tensor(encoded, id).unwrap();
+    let width = picture.spec.width;
+    let region = program.stages[0].region;
+    // Not a multiple of anything, as what the decoder writes may lie anywhere.
+    let row_stride = region.width + 3;
+    let plane_stride = row_stride * region.height + 5;
+    let mut planes = vec![0; 3 * plane_stride as usize];
+    for (plane, planes) in planes.chunks_exact_mut(plane_stride as usize).enumerate() {
+        for y in 0..region.height {
+            for x in 0..region.width {
+                let from = ((region.y + y) * width + region.x + x) as usize;
+                let value = picture.data[channels * from + plane % channels];
+                planes[(y * row_stride + x) as usize] = value;
+            }
+        }
+    }
+    let memory = shim.allocate(planes.len()).unwrap();
+    shim.upload(&planes, &memory, 0).unwrap();
+    let (address, Region { width, height, .. }) = (memory.address(), region);
+    (memory, PictureDescriptor { address, row_stride, plane_stride, width, height })
+}
+
+/// Executes a recipe on pictures both ways. Returns why the recipe or a picture has no program.
+pub(crate) fn compare(
+    shim: &mut Shim,
+    recipe: &Recipe,
+    pictures: &[Vec<u8>],
+) -> Result<(), NotExported> {
+    let mut preparer = SamplePreparer::new(recipe, Cpu::detect());
+    let format = preparer.export_tensor()?;
+    let mut batch = PictureBatch::new(tensor_format(&format));
+    let mut held = Vec::new();
+    for (sample, encoded) in (0..).zip(pictures) {
+        let id = SampleId { seed: 3, epoch: 1, sample };
+        let encoded = Encoded::from(&encoded[..]);
+        let expected = preparer.prepare_tensor(encoded, id).unwrap();
+        let mut program = PictureProgram::default();
+        preparer.export(encoded, id, &mut program).unwrap()?;
+        assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
+        let (memory, source) = upload(shim, encoded, &program);
+        let tensor = shim.allocate(expected.data.len()).unwrap();
+        batch.add(&source, &ConvertedProgram::default().convert(&program), tensor.address());
+        held.push((memory, tensor, expected, program));
+    }
+    batch.run(shim).unwrap();
+    for (sample, (_, tensor, expected, program)) in held.iter().enumerate() {
+        let mut got = vec![0; expected.data.len()];
+        shim.download(tensor, 0, &mut got).unwrap();
+        let first = got.iter().zip(&expected.data).position(|(got, expected)| got != expected);
+        if let Some(first) = first {
+            panic!(
+                "sample {sample} differs at byte {first} of {}: {} in place of {}; {:?} {:?} {:?}",
+                got.len(),
+                got[first],
+                expected.data[first],
+                expected.spec,
+                program.stages,
+                program.changes,
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! Recipes executed by the kernels for GPUs give the bytes that the CPU's give.
+#![cfg(feature = "shim")]
+
+mod colour;
+mod compare;
+mod geometry;
+#[path = "../../../prepare/src/gpu/program.rs"]
+mod program;

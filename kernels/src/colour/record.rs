@@ -1,0 +1,52 @@
+//! Changes of the colours as data.
+
+use super::{Change, RowChange, tables};
+use crate::picture_program::PictureChange;
+use crate::recording::Recording;
+
+impl Change {
+    /// Records the change.
+    pub(crate) fn record(self, recording: &mut Recording<'_>) {
+        if let Some(change) = self.of_rows() {
+            return change.record(recording);
+        }
+        match self {
+            Self::Contrast(factor) => recording.push(PictureChange::Contrast(factor as f32)),
+            Self::Sharpness(factor) => recording.push(PictureChange::Sharpness(factor as f32)),
+            Self::Autocontrast => recording.push(PictureChange::Autocontrast),
+            Self::Equalize => recording.push(PictureChange::Equalize),
+            Self::Tone { contrast, gammas } => {
+                recording.push_tables(gammas.map(|gamma| tables::tone(contrast, gamma)));
+            }
+            Self::PillowBlur(_) | Self::Blur { .. } => recording.refuse(),
+            Self::Brightness(_)
+            | Self::Saturation(_)
+            | Self::Hue(_)
+            | Self::Invert
+            | Self::Posterize(_)
+            | Self::Solarize(_)
+            | Self::SolarizeAdd { .. }
+            | Self::Gamma { .. }
+            | Self::SigmoidContrast(_)
+            | Self::Grey
+            | Self::Channels(_) => unreachable!("these are changes of rows"),
+        }
+    }
+}
+
+impl RowChange {
+    /// Records the change.
+    fn record(&self, recording: &mut Recording<'_>) {
+        match self {
+            Self::Table(table) => recording.push_table(*table),
+            Self::Saturation(change) => {
+                recording.push(PictureChange::Saturation(change.factor()));
+            }
+            Self::Hue(change) => recording.push(PictureChange::Hue(change.shift())),
+            Self::Grey => recording.push(PictureChange::Grey),
+            Self::Channels(change) => {
+                recording.push(PictureChange::Channels(change.order.map(|channel| channel as u8)));
+            }
+        }
+    }
+}

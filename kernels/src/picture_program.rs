@@ -1,0 +1,191 @@
+//! What a recipe does to the picture of one sample, as plain data without pixels, for executors that
+//! are not in this crate.
+//!
+//! A [`PictureProgram`] is exported from the plan that [`crate::SamplePreparer`] itself executes;
+//! nothing here decides anything. Executing it on the decoded region gives the bytes that the
+//! preparer gives.
+
+use crate::Region;
+use meetpoint_format::recipe::{Dtype, Layout};
+use meetpoint_jpeg::OutputColour;
+use std::ops::Range;
+
+/// A position of an axis that takes no pixel: the result is [`StageProgram::outside`] there.
+pub const OUTSIDE: i32 = -1;
+
+/// Fraction bits of a weight.
+pub const WEIGHT_BITS: u32 = crate::resize::PRECISION_BITS;
+
+/// What is done to the picture of one sample. Its memory is reused from one sample to the next.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PictureProgram {
+    /// Columns and rows of the picture in the file.
+    pub picture: (u32, u32),
+    /// How the picture is decoded.
+    pub colour: OutputColour,
+    /// What is done, in order. The first stage takes its region of the file, which is to be decoded;
+    /// the last one writes the tensor.
+    pub stages: Vec<StageProgram>,
+    /// Changes that stages name by their ranges.
+    pub changes: Vec<PictureChange>,
+    /// Positions and weights that axes name.
+    pub words: Vec<i32>,
+    /// Tables of bytes that changes name.
+    pub tables: Vec<[u8; 256]>,
+    /// Height and width of the tensor.
+    pub tensor: (u32, u32),
+}
+
+impl PictureProgram {
+    /// Forgets the last sample.
+    pub(crate) fn clear(&mut self) {
+        self.stages.clear();
+        self.changes.clear();
+        self.words.clear();
+        self.tables.clear();
+    }
+}
+
+/// One pass of a picture through a resizer onto a canvas, and changes of the result.
+///
+/// The columns and rows of `region` go through both axes, each result rounded to a byte; the window
+/// that they give is put on the canvas, whose rest has the colour `fill`. The canvas is mirrored and
+/// flipped, `row_changes` change the colours of its pixels, and it becomes the tensor or a picture.
+/// That is then changed by `whole`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageProgram {
+    /// The part of the source that it takes, as it lies there.
+    pub region: Region,
+    /// Whether this part is mirrored left to right before anything else.
+    pub region_mirrored: bool,
+    /// What is done along the rows.
+    pub across: AxisProgram,
+    /// What is done along the columns.
+    pub down: AxisProgram,
+    /// Whether the pass along the columns comes first.
+    pub down_first: bool,
+    /// Columns and rows of the window: as many as the axes give.
+    pub window: (u32, u32),
+    /// Columns and rows of the canvas.
+    pub canvas: (u32, u32),
+    /// Column and row of the window on the canvas.
+    pub at: (u32, u32),
+    /// The colour of the canvas around the window.
+    pub fill: [u8; 3],
+    /// The colour of pixels of the window whose position is [`OUTSIDE`].
+    pub outside: [u8; 3],
+    /// Whether the canvas is written mirrored left to right.
+    pub mirrored: bool,
+    /// Whether the canvas is written mirrored top to bottom.
+    pub flipped: bool,
+    /// Changes of each pixel by itself, in order, before the canvas is written.
+    pub row_changes: Range<usize>,
+    /// Changes of the picture that was written, in order.
+    pub whole: Range<usize>,
+    /// Whether the tensor is written.
+    pub is_last: bool,
+}
+
+/// One axis of a stage. Positions count from the first of the region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AxisProgram {
+    /// Each position of the result is that of the region.
+    Shift,
+    /// Each position of the result takes one of the region, or [`OUTSIDE`]: as many words as the
+    /// result has positions, from this index on.
+    Pick {
+        /// Index of the first word.
+        words: usize,
+    },
+    /// Each position of the result is a weighted sum: for `n` positions, `n` first positions of the
+    /// region and `n` counts of weights; then `n` weights that come first, `n` that come second, and
+    /// so on, [`WEIGHT_BITS`] behind the point and 0 behind the count. The sum begins with a half
+    /// and is cut off.
+    Weigh {
+        /// Index of the first word.
+        words: usize,
+        /// Most weights of a position.
+        taps: u32,
+    },
+}
+
+/// A change of a picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PictureChange {
+    /// Every value becomes that of a table.
+    Table {
+        /// Index of the table.
+        table: usize,
+    },
+    /// The values of each channel become those of a table of its own.
+    Tables {
+        /// Index of the first of three tables.
+        first: usize,
+    },
+    /// Each pixel is blended with its luma, at a factor of 0.
+    Saturation(f32),
+    /// A number is added to the hue of Pillow's mode HSV.
+    Hue(u8),
+    /// Every channel becomes the luma.
+    Grey,
+    /// Channel c becomes the channel at c of the list.
+    Channels([u8; 3]),
+    /// Every value is blended with the mean luma, at a factor of 0.
+    Contrast(f32),
+    /// Each channel is stretched to the full range.
+    Autocontrast,
+    /// Each channel gets a flat histogram.
+    Equalize,
+    /// Every value is blended with that of the smoothed picture, at a factor of 0.
+    Sharpness(f32),
+    /// The picture becomes columns and rows of itself, or a colour.
+    Frame {
+        /// Columns and rows of the result.
+        size: (u32, u32),
+        /// Index of as many words as the result has columns: a column each, or [`OUTSIDE`].
+        columns: usize,
+        /// Index of as many words as the result has rows.
+        rows: usize,
+        /// The colour.
+        fill: [u8; 3],
+    },
+}
+
+/// How the last stage of every sample of a recipe writes its tensor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TensorProgram {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Order of the axes.
+    pub layout: Layout,
+    /// 3, or 1: that of red.
+    pub channels: u32,
+    /// The elements of the 256 values of each channel, little-endian, channel by channel.
+    pub elements: Vec<u8>,
+}
+
+/// Why a sample or a recipe has no program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotExported {
+    /// Samples are not pictures.
+    #[error("samples are not pictures")]
+    NotPictures,
+    /// A sample becomes several pictures.
+    #[error("a sample becomes several pictures")]
+    Views,
+    /// The pixels of the mode are not red, green and blue bytes or one grey byte.
+    #[error("pictures are decoded as {0}")]
+    Mode(&'static str),
+    /// Targets move with the pictures.
+    #[error("targets move with the pictures")]
+    Targets,
+    /// The file says that the picture is turned.
+    #[error("the picture is turned")]
+    Turned,
+    /// The picture is decoded at a lower resolution.
+    #[error("the picture is decoded at a lower resolution")]
+    Scaled,
+    /// An operation has no form as data.
+    #[error("the operation {0} is not executed outside of the CPU")]
+    Operation(&'static str),
+}

@@ -1,0 +1,65 @@
+//! Operations on whole pictures recorded as changes, in place of being executed.
+
+use crate::picture_program::{PictureChange, PictureProgram};
+
+/// Takes the changes that operations make of a picture that is not there.
+#[derive(Debug)]
+pub(crate) struct Recording<'a> {
+    program: &'a mut PictureProgram,
+    size: (u32, u32),
+    is_complete: bool,
+}
+
+impl<'a> Recording<'a> {
+    /// Of a picture of columns and rows.
+    pub(crate) fn new(program: &'a mut PictureProgram, size: (u32, u32)) -> Self {
+        Self { program, size, is_complete: true }
+    }
+
+    /// Columns and rows after the changes so far.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        self.size
+    }
+
+    /// Whether all changes were recorded.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Says that a change has no form as data.
+    pub(crate) fn refuse(&mut self) {
+        self.is_complete = false;
+    }
+
+    /// Records a change that leaves the size.
+    pub(crate) fn push(&mut self, change: PictureChange) {
+        self.program.changes.push(change);
+    }
+
+    /// Records a change that gives a picture of another size.
+    pub(crate) fn push_resized(&mut self, change: PictureChange, size: (u32, u32)) {
+        self.size = size;
+        self.push(change);
+    }
+
+    /// Records a table for all channels.
+    pub(crate) fn push_table(&mut self, table: [u8; 256]) {
+        let number = self.program.tables.len();
+        self.program.tables.push(table);
+        self.push(PictureChange::Table { table: number });
+    }
+
+    /// Records a table for each channel.
+    pub(crate) fn push_tables(&mut self, tables: [[u8; 256]; 3]) {
+        let first = self.program.tables.len();
+        self.program.tables.extend(tables);
+        self.push(PictureChange::Tables { first });
+    }
+
+    /// Adds words that a change names; returns the index of the first.
+    pub(crate) fn add_words(&mut self, words: impl IntoIterator<Item = i32>) -> usize {
+        let first = self.program.words.len();
+        self.program.words.extend(words);
+        first
+    }
+}

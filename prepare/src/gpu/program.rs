@@ -1,0 +1,88 @@
+//! Programs of pictures in the form that the crate for GPUs takes. It decides nothing.
+
+use meetpoint_format::recipe::Layout;
+use meetpoint_gpu::pictures::{Axis, Change, Program, Region, Stage, TensorFormat};
+use meetpoint_kernels::{AxisProgram, PictureChange, PictureProgram, StageProgram, TensorProgram};
+
+/// The stages and changes of a program, converted. Its memory is reused.
+#[derive(Debug, Default)]
+pub(crate) struct ConvertedProgram {
+    stages: Vec<Stage>,
+    changes: Vec<Change>,
+}
+
+impl ConvertedProgram {
+    /// Converts a program.
+    pub(crate) fn convert<'a>(&'a mut self, from: &'a PictureProgram) -> Program<'a> {
+        self.stages.clear();
+        self.stages.extend(from.stages.iter().map(stage));
+        self.changes.clear();
+        self.changes.extend(from.changes.iter().map(|change| of_change(*change)));
+        Program {
+            stages: &self.stages,
+            changes: &self.changes,
+            words: &from.words,
+            tables: &from.tables,
+        }
+    }
+}
+
+/// How the tensors of a recipe are written.
+pub(crate) fn tensor_format(from: &TensorProgram) -> TensorFormat {
+    TensorFormat {
+        element_bytes: from.dtype.bytes() as u32,
+        is_interleaved: match from.layout {
+            Layout::Nhwc | Layout::Nt | Layout::Ntc => true,
+            Layout::Nchw | Layout::Nct => false,
+        },
+        channels: from.channels,
+        elements: from.elements.clone(),
+    }
+}
+
+fn stage(from: &StageProgram) -> Stage {
+    let StageProgram { region, .. } = from;
+    Stage {
+        region: Region { x: region.x, y: region.y, width: region.width, height: region.height },
+        region_mirrored: from.region_mirrored,
+        across: axis(from.across),
+        down: axis(from.down),
+        down_first: from.down_first,
+        window: from.window,
+        canvas: from.canvas,
+        at: from.at,
+        fill: from.fill,
+        outside: from.outside,
+        mirrored: from.mirrored,
+        flipped: from.flipped,
+        row_changes: from.row_changes.clone(),
+        whole: from.whole.clone(),
+        is_last: from.is_last,
+    }
+}
+
+fn axis(from: AxisProgram) -> Axis {
+    match from {
+        AxisProgram::Shift => Axis::Shift,
+        AxisProgram::Pick { words } => Axis::Pick { words },
+        AxisProgram::Weigh { words, taps } => Axis::Weigh { words, taps },
+    }
+}
+
+fn of_change(from: PictureChange) -> Change {
+    match from {
+        PictureChange::Table { table } => Change::Table { table },
+        PictureChange::Tables { first } => Change::Tables { first },
+        PictureChange::Saturation(factor) => Change::Saturation(factor),
+        PictureChange::Hue(shift) => Change::Hue(shift),
+        PictureChange::Grey => Change::Grey,
+        PictureChange::Channels(order) => Change::Channels(order),
+        PictureChange::Contrast(factor) => Change::Contrast(factor),
+        PictureChange::Autocontrast => Change::Autocontrast,
+        PictureChange::Equalize => Change::Equalize,
+        PictureChange::Sharpness(factor) => Change::Sharpness(factor),
+        PictureChange::Frame { size, columns, rows, fill } => {
+            Change::Frame { size, columns, rows, fill }
+        }
+    }
+}
