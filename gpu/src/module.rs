@@ -44,6 +44,8 @@ pub const MODULES: &[Module] = &[
     Module { name: "tensor", source: include_str!("../cuda/tensor.cu") },
     Module { name: "stages", source: include_str!("../cuda/stages.cu") },
     Module { name: "colour", source: include_str!("../cuda/colour.cu") },
+    Module { name: "blur", source: include_str!("../cuda/blur.cu") },
+    Module { name: "warp", source: include_str!("../cuda/warp.cu") },
 ];
 
 impl Module {

@@ -149,6 +149,64 @@ pub enum PictureChange {
         /// The colour.
         fill: [u8; 3],
     },
+    /// Each pixel of the result comes from a position of the picture.
+    Warp {
+        /// Columns and rows of the result.
+        size: (u32, u32),
+        /// The positions and how a pixel is computed.
+        form: WarpForm,
+        /// The result is the mean of as many by as many pixels of one that is larger by as much:
+        /// their sum and half their count, times 2^24 / count, divided by 2^24, all rounded down.
+        /// `form` is that of the larger one.
+        samples: u32,
+        /// The colour of pixels whose position lies outside.
+        fill: [u8; 3],
+    },
+    /// Pillow's Gaussian blur: three blurs by a box along the rows, then three along the columns.
+    BoxBlur {
+        /// Values on each side that count in full.
+        radius: u32,
+        /// Their weight, and that of the two outer values, in 1 / 2^24.
+        weights: [u32; 2],
+    },
+    /// torchvision's Gaussian blur: a kernel along the rows, one along the columns, in float32
+    /// without fused operations, the borders mirrored.
+    KernelBlur {
+        /// Index of the bits of the weights along the rows, and how many.
+        across: (usize, u32),
+        /// The same along the columns.
+        down: (usize, u32),
+    },
+}
+
+/// The positions of a warp, and how a pixel is computed from those around its position.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WarpForm {
+    /// The nearest pixel, by sums in 16.16 fixed point that wrap.
+    Fixed {
+        /// Column and row of the first pixel.
+        begin: [i32; 2],
+        /// What is added for a step along a row.
+        across: [i32; 2],
+        /// What is added for a step along a column.
+        down: [i32; 2],
+    },
+    /// The nearest pixel, in float64.
+    Nearest(PositionMap),
+    /// Bilinear, in float64.
+    Bilinear(PositionMap),
+    /// Bicubic, in float64.
+    Bicubic(PositionMap),
+}
+
+/// Where the centre of a pixel of a result lies in the source: Pillow's `PERSPECTIVE`, or its
+/// `AFFINE`, which is not divided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PositionMap {
+    /// The coefficients in Pillow's order; the last two are those of the divisor.
+    pub coefficients: [f64; 8],
+    /// Whether positions are divided.
+    pub is_perspective: bool,
 }
 
 /// How the last stage of every sample of a recipe writes its tensor.

@@ -1,8 +1,8 @@
 //! The pictures of a batch: one upload, and a few launches for each round.
 
 use super::jobs::{
-    Address, BLOCK, Bases, CHANGE_BYTES, NEIGHBOURS_BYTES, Neighbours, PASS_BYTES, Pass,
-    QUADS_PER_THREAD, STATISTIC_BYTES, Statistic, Writer,
+    Address, BLOCK, BLUR_BYTES, Bases, Blur, CHANGE_BYTES, NEIGHBOURS_BYTES, Neighbours,
+    PASS_BYTES, Pass, QUADS_PER_THREAD, STATISTIC_BYTES, Statistic, WARP_BYTES, WarpJob, Writer,
 };
 use super::program::Program;
 use super::steps::{Round, Rounds};
@@ -51,6 +51,8 @@ const FIRST_PASS: KernelName = KernelName { module: "stages", name: "first_pass"
 const LAST_PASS: KernelName = KernelName { module: "stages", name: "last_pass" };
 const COUNT_VALUES: KernelName = KernelName { module: "colour", name: "count_values" };
 const MAKE_TABLES: KernelName = KernelName { module: "colour", name: "make_tables" };
+const BLUR: KernelName = KernelName { module: "blur", name: "blur_once" };
+const WARP: KernelName = KernelName { module: "warp", name: "warp_pixels" };
 const SHARPEN: KernelName = KernelName { module: "colour", name: "sharpen" };
 
 impl PictureBatch {
@@ -140,18 +142,18 @@ impl PictureBatch {
 
     /// Bound of what is uploaded.
     fn uploaded_bytes(&self) -> usize {
+        fn of<J>(jobs: &[J], bytes: usize, blocks: impl Fn(&J) -> u32) -> usize {
+            let blocks: usize = jobs.iter().map(|job| blocks(job) as usize).sum();
+            jobs.len() * bytes + 4 * blocks + 2 * ALIGNMENT
+        }
         let of_round = |round: &Round| {
-            let Round { first_passes, last_passes, statistics, sharpened } = round;
-            let passes = PASS_BYTES * (first_passes.len() + last_passes.len());
-            let jobs = passes
-                + STATISTIC_BYTES * statistics.len()
-                + NEIGHBOURS_BYTES * sharpened.len();
-            let first = first_passes.iter().map(|job| job.first_blocks() as usize);
-            let last = last_passes.iter().map(|job| job.last_blocks() as usize);
-            let counted = statistics.iter().map(|job| job.blocks() as usize);
-            let sharpened = sharpened.iter().map(|job| job.blocks() as usize);
-            let blocks: usize = first.chain(last).chain(counted).chain(sharpened).sum();
-            jobs + 4 * blocks + 8 * ALIGNMENT
+            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps } = round;
+            of(first_passes, PASS_BYTES, Pass::first_blocks)
+                + of(last_passes, PASS_BYTES, Pass::last_blocks)
+                + of(statistics, STATISTIC_BYTES, Statistic::blocks)
+                + of(sharpened, NEIGHBOURS_BYTES, Neighbours::blocks)
+                + of(blurs, BLUR_BYTES, Blur::blocks)
+                + of(warps, WARP_BYTES, WarpJob::blocks)
         };
         let rounds: usize = self.rounds.rounds().iter().map(of_round).sum();
         let elements = self.format.elements.len() + ALIGNMENT;
@@ -171,7 +173,7 @@ impl PictureBatch {
         self.rounds.elements_at = data.len();
         data.extend_from_slice(&self.format.elements);
         for round in self.rounds.rounds() {
-            let Round { first_passes, last_passes, statistics, sharpened } = round;
+            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps } = round;
             let mut planner = Planner { data: &mut data, bases, launches: &mut self.launches };
             planner.plan(FIRST_PASS, first_passes, Pass::first_blocks, |job, block, to| {
                 job.write(block, changes, to);
@@ -187,6 +189,8 @@ impl PictureBatch {
                 jobs_of_blocks: None,
             }));
             planner.plan(SHARPEN, sharpened, Neighbours::blocks, Neighbours::write);
+            planner.plan(BLUR, blurs, Blur::blocks, Blur::write);
+            planner.plan(WARP, warps, WarpJob::blocks, WarpJob::write);
         }
         self.rounds.data = data;
     }

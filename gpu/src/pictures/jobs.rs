@@ -1,5 +1,7 @@
 //! Jobs as kernels read them: the structs of the modules, byte by byte.
 
+use super::program::{PositionMap, WarpForm};
+
 /// An address that is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Address {
@@ -254,6 +256,93 @@ impl Neighbours {
     /// Blocks of `sharpen`.
     pub(super) fn blocks(&self) -> u32 {
         quads(self.size).div_ceil(u64::from(BLOCK)) as u32
+    }
+}
+
+/// Bytes of a [`Blur`].
+pub(super) const BLUR_BYTES: usize = 72;
+
+/// How a picture is blurred along one axis.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum BlurForm {
+    /// Radius, and the weights of a box.
+    Box(u32, [u32; 2]),
+    /// Weights of a kernel, and how many. What lies between both axes is float32.
+    Kernel(Address, u32),
+}
+
+/// `Blur` of `blur.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blur {
+    pub(super) source: Planes,
+    pub(super) target: Planes,
+    pub(super) size: (u32, u32),
+    pub(super) form: BlurForm,
+    pub(super) is_down: bool,
+}
+
+impl Blur {
+    pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
+        let (form, weights, count, [inner, outer]) = match self.form {
+            BlurForm::Box(radius, weights) => (0, Address::Null, radius, weights),
+            BlurForm::Kernel(weights, count) => (2, weights, count, [0; 2]),
+        };
+        to.address(self.source.address);
+        to.address(self.target.address);
+        to.address(weights);
+        for planes in [self.source, self.target] {
+            to.words(&[planes.row_bytes, planes.plane_bytes]);
+        }
+        to.words(&[self.size.0, self.size.1, form + u32::from(self.is_down), count]);
+        to.words(&[inner, outer, first_block, 0]);
+    }
+
+    /// Blocks of `blur_once`.
+    pub(super) fn blocks(&self) -> u32 {
+        quads(self.size).div_ceil(u64::from(BLOCK)) as u32
+    }
+}
+
+/// Bytes of a [`WarpJob`].
+pub(super) const WARP_BYTES: usize = 160;
+
+/// `Warp` of `warp.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WarpJob {
+    pub(super) source: Planes,
+    pub(super) source_size: (u32, u32),
+    pub(super) target: Planes,
+    pub(super) size: (u32, u32),
+    pub(super) form: WarpForm,
+    pub(super) samples: u32,
+    pub(super) fill: [u8; 3],
+}
+
+impl WarpJob {
+    pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
+        let none = PositionMap { coefficients: [0.0; 8], is_perspective: false };
+        let (form, map, steps) = match self.form {
+            WarpForm::Fixed { begin, across, down } => (0, none, [begin, across, down]),
+            WarpForm::Nearest(map) => (1, map, [[0; 2]; 3]),
+            WarpForm::Bilinear(map) => (2, map, [[0; 2]; 3]),
+            WarpForm::Bicubic(map) => (3, map, [[0; 2]; 3]),
+        };
+        to.address(self.source.address);
+        to.address(self.target.address);
+        map.coefficients.iter().for_each(|number| to.number(number.to_bits()));
+        for planes in [self.source, self.target] {
+            to.words(&[planes.row_bytes, planes.plane_bytes]);
+        }
+        to.words(&[self.source_size.0, self.source_size.1, self.size.0, self.size.1]);
+        to.words(&steps.as_flattened().iter().map(|it| it.cast_unsigned()).collect::<Vec<_>>());
+        to.words(&[form, u32::from(map.is_perspective), self.samples, colour(self.fill)]);
+        to.words(&[first_block, 0]);
+    }
+
+    /// Blocks of `warp_pixels`.
+    pub(super) fn blocks(&self) -> u32 {
+        let pixels = u64::from(self.size.0) * u64::from(self.size.1);
+        pixels.div_ceil(u64::from(BLOCK)) as u32
     }
 }
 

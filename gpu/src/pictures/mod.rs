@@ -10,4 +10,4 @@ mod program;
 mod steps;
 
 pub use batch::{PictureBatch, TensorFormat};
-pub use program::{Axis, Change, OUTSIDE, Program, Region, Stage};
+pub use program::{Axis, Change, OUTSIDE, PositionMap, Program, Region, Stage, WarpForm};

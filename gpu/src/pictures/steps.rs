@@ -1,7 +1,8 @@
 //! Programs as rounds: the n-th step of every picture that has as many is executed in round n.
 
 use super::jobs::{
-    Address, AxisJob, COUNTS_BYTES, Neighbours, Pass, PixelChange, Planes, Statistic,
+    Address, AxisJob, Blur, BlurForm, COUNTS_BYTES, Neighbours, Pass, PixelChange, Planes,
+    Statistic, WarpJob,
 };
 use super::program::{Axis, Change, Program, Region, Stage};
 use crate::PictureDescriptor;
@@ -13,6 +14,8 @@ pub(super) struct Round {
     pub(super) last_passes: Vec<Pass>,
     pub(super) statistics: Vec<Statistic>,
     pub(super) sharpened: Vec<Neighbours>,
+    pub(super) blurs: Vec<Blur>,
+    pub(super) warps: Vec<WarpJob>,
 }
 
 impl Round {
@@ -21,6 +24,8 @@ impl Round {
         self.last_passes.clear();
         self.statistics.clear();
         self.sharpened.clear();
+        self.blurs.clear();
+        self.warps.clear();
     }
 }
 
@@ -118,7 +123,10 @@ impl Uploaded {
             | Change::Autocontrast
             | Change::Equalize
             | Change::Sharpness(_)
-            | Change::Frame { .. } => return None,
+            | Change::Frame { .. }
+            | Change::Warp { .. }
+            | Change::BoxBlur { .. }
+            | Change::KernelBlur { .. } => return None,
         })
     }
 }
@@ -310,6 +318,33 @@ impl Rounds {
                 self.round(*round).last_passes.push(pass);
                 return self.replaced(picture, result, round);
             }
+            Change::Warp { size, form, samples, fill } => {
+                let result = self.take_picture(size);
+                let (source, target, source_size) = (picture.planes, result.planes, picture.size);
+                let job = WarpJob { source, source_size, target, size, form, samples, fill };
+                self.round(*round).warps.push(job);
+                return self.replaced(picture, result, round);
+            }
+            Change::BoxBlur { radius, weights } => {
+                let mut picture = picture;
+                for is_down in [false, false, false, true, true, true] {
+                    let result = self.take_picture(picture.size);
+                    let form = BlurForm::Box(radius, weights);
+                    picture = self.add_blur(picture, result, form, is_down, round);
+                }
+                return picture;
+            }
+            Change::KernelBlur { across, down } => {
+                let (width, height) = picture.size;
+                // A value between both has four bytes.
+                let between = self.take_picture((4 * width, height));
+                let kernel =
+                    |(words, count): (usize, u32)| BlurForm::Kernel(uploaded.words(words), count);
+                let between = Picture { size: picture.size, ..between };
+                let between = self.add_blur(picture, between, kernel(across), false, round);
+                let result = self.take_picture(picture.size);
+                return self.add_blur(between, result, kernel(down), true, round);
+            }
             Change::Table { .. }
             | Change::Tables { .. }
             | Change::Saturation(_)
@@ -318,6 +353,19 @@ impl Rounds {
             | Change::Channels(_) => unreachable!("these are changes of pixels"),
         }
         picture
+    }
+
+    fn add_blur(
+        &mut self,
+        from: Picture,
+        to: Picture,
+        form: BlurForm,
+        is_down: bool,
+        round: &mut usize,
+    ) -> Picture {
+        let (source, target, size) = (from.planes, to.planes, from.size);
+        self.round(*round).blurs.push(Blur { source, target, size, form, is_down });
+        self.replaced(from, to, round)
     }
 
     fn replaced(&mut self, old: Picture, new: Picture, round: &mut usize) -> Picture {

@@ -6,3 +6,4 @@ mod compare;
 mod geometry;
 #[path = "../../../prepare/src/gpu/program.rs"]
 mod program;
+mod warps;

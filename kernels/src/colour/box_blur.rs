@@ -55,6 +55,13 @@ pub(super) fn blur(radius: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The radius and the weights of the box for a radius in Pillow's sense; `None`: nothing is blurred.
+pub(super) fn box_of(radius: f64) -> Option<(u32, [u32; 2])> {
+    let radius = radius as f32;
+    let Box { radius, weights } = (radius != 0.0).then(|| Box::of(radius))?;
+    Some((radius as u32, weights))
+}
+
 /// Values of one column of several rows.
 type Side = [u8; BLOCK];
 

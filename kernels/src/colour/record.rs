@@ -1,6 +1,6 @@
 //! Changes of the colours as data.
 
-use super::{Change, RowChange, tables};
+use super::{Change, RowChange, box_blur, gaussian, tables};
 use crate::picture_program::PictureChange;
 use crate::recording::Recording;
 
@@ -18,7 +18,20 @@ impl Change {
             Self::Tone { contrast, gammas } => {
                 recording.push_tables(gammas.map(|gamma| tables::tone(contrast, gamma)));
             }
-            Self::PillowBlur(_) | Self::Blur { .. } => recording.refuse(),
+            Self::PillowBlur(radius) => {
+                if let Some((radius, weights)) = box_blur::box_of(radius) {
+                    recording.push(PictureChange::BoxBlur { radius, weights });
+                }
+            }
+            Self::Blur { kernel: (height, width), sigma } => {
+                let mut weights = |length: u32| {
+                    let weights = gaussian::weights(length, sigma).into_iter();
+                    let bits = weights.map(|weight| weight.to_bits().cast_signed());
+                    (recording.add_words(bits), length)
+                };
+                let (across, down) = (weights(width), weights(height));
+                recording.push(PictureChange::KernelBlur { across, down });
+            }
             Self::Brightness(_)
             | Self::Saturation(_)
             | Self::Hue(_)

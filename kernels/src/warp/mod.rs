@@ -3,12 +3,13 @@
 //!
 //! In reading order: [`Warp`], `nearest` and `interpolate` (the arithmetic of Pillow), and for the
 //! same bits with less of it `taps` (float32 where it cannot differ), `slide` (along one axis) and
-//! `scatter` (any map) with `packed`. The source is `Geometry.c` of Pillow's libImaging. All of it
+//! `scatter` (any map) with `packed`, `record` (warps as data). The source is `Geometry.c` of Pillow's libImaging. All of it
 //! is float64 unless it says otherwise, and no product is fused with a sum.
 
 mod interpolate;
 mod nearest;
 mod packed;
+mod record;
 mod scatter;
 mod slide;
 mod taps;
@@ -77,6 +78,10 @@ impl Warp {
     /// Replaces a picture by its warp. Fails when the sample is interrupted.
     pub(crate) fn apply(&self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let warp = self.of(pixels);
+        if let Some(recording) = pixels.recording() {
+            warp.record(1, recording);
+            return Ok(());
+        }
         let cpu = pixels.cpu();
         pixels.replace(self.size, warp.rows(cpu))
     }
@@ -99,6 +104,10 @@ impl Warp {
             return self.apply(pixels);
         }
         let larger = self.of(pixels).times(samples);
+        if let Some(recording) = pixels.recording() {
+            larger.record(samples, recording);
+            return Ok(());
+        }
         let mut write = larger.rows(pixels.cpu());
         let (samples, width) = (samples as usize, self.size.0 as usize);
         let count = (samples * samples) as u32;

@@ -62,32 +62,74 @@ impl<P: FnMut(usize) -> (i32, i32)> Kernel for Put<'_, P> {
 
 /// An affine map.
 pub(super) fn affine(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
-    let [_, a1, _, a3, ..] = map;
-    if a1 == 0.0 && a3 == 0.0 {
-        return scale(warp, map, cpu);
+    match AffineForm::of(warp, map) {
+        AffineForm::Scale => scale(warp, map, cpu),
+        AffineForm::Fixed => fixed(warp, map, cpu),
+        AffineForm::Summed => summed(warp, map, cpu),
     }
-    let (width, height) = (f64::from(warp.size.0), f64::from(warp.size.1));
-    let fits = |(x, y): (f64, f64)| {
-        let [a0, a1, a2, a3, a4, a5] = map;
-        (x * a0 + y * a1 + a2).abs() < FIXED_END && (x * a3 + y * a4 + a5).abs() < FIXED_END
-    };
-    if [(0.0, 0.0), (width, height), (0.0, height), (width, 0.0)].into_iter().all(fits) {
-        fixed(warp, map, cpu)
-    } else {
-        summed(warp, map, cpu)
+}
+
+/// How positions are summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AffineForm {
+    /// Each axis by itself.
+    Scale,
+    /// In fixed point.
+    Fixed,
+    /// In float64.
+    Summed,
+}
+
+impl AffineForm {
+    /// That of a map.
+    pub(super) fn of(warp: &Warp, map: [f64; 6]) -> Self {
+        let [_, a1, _, a3, ..] = map;
+        if a1 == 0.0 && a3 == 0.0 {
+            return Self::Scale;
+        }
+        let (width, height) = (f64::from(warp.size.0), f64::from(warp.size.1));
+        let fits = |(x, y): (f64, f64)| {
+            let [a0, a1, a2, a3, a4, a5] = map;
+            (x * a0 + y * a1 + a2).abs() < FIXED_END && (x * a3 + y * a4 + a5).abs() < FIXED_END
+        };
+        let corners = [(0.0, 0.0), (width, height), (0.0, height), (width, 0.0)];
+        if corners.into_iter().all(fits) { Self::Fixed } else { Self::Summed }
+    }
+}
+
+/// Whole positions from one on, a step after another.
+pub(super) fn positions(shift: f64, step: f64, count: u32) -> impl Iterator<Item = i32> {
+    let mut position = shift + step * 0.5;
+    (0..count).map(move |_| {
+        let whole = whole(position);
+        position += step;
+        whole
+    })
+}
+
+/// Positions in 16.16 fixed point: that of the first pixel, and steps along a row and a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FixedMap {
+    pub(super) begin: [i32; 2],
+    pub(super) across: [i32; 2],
+    pub(super) down: [i32; 2],
+}
+
+impl FixedMap {
+    pub(super) fn of([a0, a1, a2, a3, a4, a5]: [f64; 6]) -> Self {
+        let fix = |value: f64| (value * f64::from(1 << FRACTION_BITS) + 0.5).floor() as i32;
+        Self {
+            begin: [fix(a2 + a0 * 0.5 + a1 * 0.5), fix(a5 + a3 * 0.5 + a4 * 0.5)],
+            across: [fix(a0), fix(a3)],
+            down: [fix(a1), fix(a4)],
+        }
     }
 }
 
 /// A map of each axis by itself: the positions of the columns are the same in all rows.
 fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
-    let mut position = a2 + a0 * 0.5;
-    let columns: Vec<i32> = (0..warp.size.0.next_multiple_of(BLOCK as u32))
-        .map(|_| {
-            let column = whole(position);
-            position += a0;
-            column
-        })
-        .collect();
+    let count = warp.size.0.next_multiple_of(BLOCK as u32);
+    let columns: Vec<i32> = positions(a2, a0, count).collect();
     let span = span(&columns[..warp.size.0 as usize]);
     let mut row = a5 + a4 * 0.5;
     Box::new(move |from, _, out| {
@@ -133,18 +175,16 @@ fn copy(from: &Planes, out: [&mut [u8]; 3], fill: [u8; 4], (first, y): (i64, i32
 }
 
 /// 16.16 fixed point.
-fn fixed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
-    let fix = |value: f64| (value * f64::from(1 << FRACTION_BITS) + 0.5).floor() as i32;
-    let mut begin = (fix(a2 + a0 * 0.5 + a1 * 0.5), fix(a5 + a3 * 0.5 + a4 * 0.5));
-    let (across, down) = ((fix(a0), fix(a3)), (fix(a1), fix(a4)));
+fn fixed(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
+    let FixedMap { mut begin, across, down } = FixedMap::of(map);
     Box::new(move |from, _, out| {
         // The sum of a given number of steps, modulo 2^32.
         let sum = |begin: i32, step: i32, x: usize| {
             begin.wrapping_add(step.wrapping_mul(x as i32)) >> FRACTION_BITS
         };
-        let position = |x| (sum(begin.0, across.0, x), sum(begin.1, across.1, x));
+        let position = |x| (sum(begin[0], across[0], x), sum(begin[1], across[1], x));
         run(cpu, Put { from, out, fill: warp.fill, position });
-        begin = (begin.0.wrapping_add(down.0), begin.1.wrapping_add(down.1));
+        begin = [0, 1].map(|axis| begin[axis].wrapping_add(down[axis]));
     })
 }
 

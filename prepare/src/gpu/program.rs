@@ -1,7 +1,9 @@
 //! Programs of pictures in the form that the crate for GPUs takes. It decides nothing.
 
 use meetpoint_format::recipe::Layout;
-use meetpoint_gpu::pictures::{Axis, Change, Program, Region, Stage, TensorFormat};
+use meetpoint_gpu::pictures::{
+    Axis, Change, PositionMap, Program, Region, Stage, TensorFormat, WarpForm,
+};
 use meetpoint_kernels::{AxisProgram, PictureChange, PictureProgram, StageProgram, TensorProgram};
 
 /// The stages and changes of a program, converted. Its memory is reused.
@@ -84,5 +86,21 @@ fn of_change(from: PictureChange) -> Change {
         PictureChange::Frame { size, columns, rows, fill } => {
             Change::Frame { size, columns, rows, fill }
         }
+        PictureChange::Warp { size, form, samples, fill } => {
+            Change::Warp { size, form: warp_form(form), samples, fill }
+        }
+        PictureChange::BoxBlur { radius, weights } => Change::BoxBlur { radius, weights },
+        PictureChange::KernelBlur { across, down } => Change::KernelBlur { across, down },
+    }
+}
+
+fn warp_form(from: meetpoint_kernels::WarpForm) -> WarpForm {
+    use meetpoint_kernels::{PositionMap as From, WarpForm as Form};
+    let map = |From { coefficients, is_perspective }| PositionMap { coefficients, is_perspective };
+    match from {
+        Form::Fixed { begin, across, down } => WarpForm::Fixed { begin, across, down },
+        Form::Nearest(it) => WarpForm::Nearest(map(it)),
+        Form::Bilinear(it) => WarpForm::Bilinear(map(it)),
+        Form::Bicubic(it) => WarpForm::Bicubic(map(it)),
     }
 }
