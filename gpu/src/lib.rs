@@ -6,9 +6,8 @@
 //!
 //! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
 //! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
-//! [`PictureDescriptor`] (a decoded picture), [`jpeg`].
-//! `cuda` (an NVIDIA GPU), `shim` (the CPU), [`PictureDescriptor`] (a picture on a device),
-//! [`pictures`] (recipes executed on pictures).
+//! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes executed
+//! on pictures).
 
 mod compute;
 #[cfg(feature = "cuda")]

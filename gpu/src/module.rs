@@ -41,7 +41,6 @@ pub const MODULES: &[Module] = &[
             include_str!("../cuda/jpeg_pixels.cu")
         ),
     },
-    Module { name: "tensor", source: include_str!("../cuda/tensor.cu") },
     Module { name: "stages", source: include_str!("../cuda/stages.cu") },
     Module { name: "colour", source: include_str!("../cuda/colour.cu") },
     Module { name: "blur", source: include_str!("../cuda/blur.cu") },

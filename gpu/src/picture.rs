@@ -8,15 +8,6 @@ pub struct PictureDescriptor {
     /// Of the first byte of the first plane, a multiple of 16.
     pub address: u64,
     /// Bytes from one row to the next, a multiple of 16. Those behind a row are arbitrary.
-//! A picture in the memory of a device.
-
-/// Where a picture lies in the memory of a device: three planes of bytes, red, green and blue.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PictureDescriptor {
-    /// Of the first byte of red.
-    pub address: u64,
-    /// Bytes from one row to the next.
     pub row_stride: u32,
     /// Bytes from one plane to the next.
     pub plane_stride: u32,

@@ -5,7 +5,8 @@
 //! [`KeyLookup`] (how it finds keys), [`SampleReader`] (samples as they are stored, in any order),
 //! [`MappedDataset`] (the same without a copy), [`original`] (the original file of a stored
 //! sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of batches),
-//! [`CpuPreparer`] (prepares with the CPU), [`Offload`] (lets a GPU prepare some of the pictures),
+//! [`CpuPreparer`] (prepares with the CPU), [`Offload`] (lets
+//! something else prepare some of the pictures), [`gpu`] (a GPU that does),
 //! [`PreparerFactory`] (makes the preparers of a loader or
 //! a device), [`DecodeMemory`] (memory for large images, shared by preparers), [`Start`] (a recipe
 //! on samples that its first operations have prepared already), [`OnePreparer`] (single samples),
@@ -30,6 +31,7 @@ mod encoded;
 mod error;
 mod factory;
 mod filter;
+pub mod gpu;
 mod job;
 mod keys;
 mod mapped;

@@ -181,7 +181,8 @@ impl PictureBatch {
             planner.plan(LAST_PASS, last_passes, Pass::last_blocks, |job, block, to| {
                 job.write(block, changes, to);
             });
-            let counted = planner.plan(COUNT_VALUES, statistics, Statistic::blocks, Statistic::write);
+            let counted =
+                planner.plan(COUNT_VALUES, statistics, Statistic::blocks, Statistic::write);
             planner.launches.extend(counted.map(|jobs| PlannedLaunch {
                 kernel: MAKE_TABLES,
                 blocks: statistics.len() as u32,

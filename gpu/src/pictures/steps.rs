@@ -375,12 +375,7 @@ impl Rounds {
     }
 
     /// Adds a change by tables that are made of the values of the picture.
-    fn add_statistic(
-        &mut self,
-        picture: Picture,
-        (change, number): (u32, u32),
-        round: &mut usize,
-    ) {
+    fn add_statistic(&mut self, picture: Picture, (change, number): (u32, u32), round: &mut usize) {
         let counts = Address::Counts(self.counts_bytes);
         self.counts_bytes += COUNTS_BYTES;
         let tables = Address::Between(self.memory.take(3 * 256));

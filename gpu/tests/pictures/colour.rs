@@ -9,7 +9,7 @@ fn pictures() -> Vec<Vec<u8>> {
 
 #[test]
 fn single_changes_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let pictures = pictures();
     let changes = [
         "grayscale num_output_channels = 3",
@@ -35,10 +35,11 @@ fn single_changes_are_equal() {
     for change in changes {
         for size in ["resize size = [12, 18]", "center_crop size = [15, 27]"] {
             let last = ["decode", size, change];
-            compare(&mut shim, &recipe(&last), &pictures).unwrap_or_else(|it| panic!("{it}"));
+            compare(&mut *compute, &recipe(&last), &pictures).unwrap_or_else(|it| panic!("{it}"));
             // A picture in memory between two stages.
             let between = ["decode", change, size, "random_horizontal_flip", "pad padding = 1"];
-            compare(&mut shim, &recipe(&between), &pictures).unwrap_or_else(|it| panic!("{it}"));
+            compare(&mut *compute, &recipe(&between), &pictures)
+                .unwrap_or_else(|it| panic!("{it}"));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::program::{ConvertedProgram, tensor_format};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::pictures::PictureBatch;
-use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, Shim};
+use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, subject};
 use meetpoint_kernels::jpeg::OutputColour;
 use meetpoint_kernels::{
     Cpu, Encoded, NotExported, PictureProgram, Region, SampleId, SamplePreparer,
@@ -61,13 +61,13 @@ pub(crate) fn recipe(operations: &[&str]) -> Recipe {
     Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-pub(crate) fn start() -> Shim {
-    Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
+pub(crate) fn start() -> Box<dyn Compute> {
+    subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
 }
 
 /// The picture that a program takes, uploaded: the region of its first stage.
 fn upload(
-    shim: &mut Shim,
+    compute: &mut dyn Compute,
     encoded: Encoded<'_>,
     program: &PictureProgram,
 ) -> (DeviceMemory, PictureDescriptor) {
@@ -94,15 +94,15 @@ fn upload(
             }
         }
     }
-    let memory = shim.allocate(planes.len()).unwrap();
-    shim.upload(&planes, &memory, 0).unwrap();
+    let memory = compute.allocate(planes.len()).unwrap();
+    compute.upload(&planes, &memory, 0).unwrap();
     let (address, Region { width, height, .. }) = (memory.address(), region);
     (memory, PictureDescriptor { address, row_stride, plane_stride, width, height })
 }
 
 /// Executes a recipe on pictures both ways. Returns why the recipe or a picture has no program.
 pub(crate) fn compare(
-    shim: &mut Shim,
+    compute: &mut dyn Compute,
     recipe: &Recipe,
     pictures: &[Vec<u8>],
 ) -> Result<(), NotExported> {
@@ -117,15 +117,15 @@ pub(crate) fn compare(
         let mut program = PictureProgram::default();
         preparer.export(encoded, id, &mut program).unwrap()?;
         assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
-        let (memory, source) = upload(shim, encoded, &program);
-        let tensor = shim.allocate(expected.data.len()).unwrap();
+        let (memory, source) = upload(compute, encoded, &program);
+        let tensor = compute.allocate(expected.data.len()).unwrap();
         batch.add(&source, &ConvertedProgram::default().convert(&program), tensor.address());
         held.push((memory, tensor, expected, program));
     }
-    batch.run(shim).unwrap();
+    batch.run(compute).unwrap();
     for (sample, (_, tensor, expected, program)) in held.iter().enumerate() {
         let mut got = vec![0; expected.data.len()];
-        shim.download(tensor, 0, &mut got).unwrap();
+        compute.download(tensor, 0, &mut got).unwrap();
         let first = got.iter().zip(&expected.data).position(|(got, expected)| got != expected);
         if let Some(first) = first {
             panic!(

@@ -10,7 +10,7 @@ fn pictures() -> Vec<Vec<u8>> {
 
 #[test]
 fn crops_that_are_resized_and_flipped_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let pictures = pictures();
     for interpolation in ["bilinear", "bicubic", "nearest", "box", "hamming", "lanczos"] {
         for size in ["16, 16", "23, 18", "5, 40"] {
@@ -25,14 +25,14 @@ fn crops_that_are_resized_and_flipped_are_equal() {
                 "normalize mean = [0.485, 0.456, 0.406];std = [0.229, 0.224, 0.225]",
                 "layout layout = \"NCHW\"",
             ]);
-            compare(&mut shim, &recipe, &pictures).unwrap();
+            compare(&mut *compute, &recipe, &pictures).unwrap();
         }
     }
 }
 
 #[test]
 fn elements_of_every_type_and_order_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let pictures = pictures();
     let types: [&[&str]; 4] = [
         &[],
@@ -47,7 +47,7 @@ fn elements_of_every_type_and_order_are_equal() {
                 let layout = format!("layout layout = \"{layout}\"");
                 let first = ["decode", &crop, "random_horizontal_flip p = 0.5"];
                 let operations = [&first[..], dtype, &[&layout]].concat();
-                compare(&mut shim, &recipe(&operations), &pictures).unwrap();
+                compare(&mut *compute, &recipe(&operations), &pictures).unwrap();
             }
         }
     }
@@ -55,18 +55,18 @@ fn elements_of_every_type_and_order_are_equal() {
 
 #[test]
 fn pictures_of_one_channel_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let pictures = pictures();
     for layout in ["NHWC", "NCHW"] {
         let layout = format!("layout layout = \"{layout}\"");
         let grey = ["decode", "resize size = [9, 14]", "grayscale", "random_autocontrast", &layout];
-        compare(&mut shim, &recipe(&grey), &pictures).unwrap();
+        compare(&mut *compute, &recipe(&grey), &pictures).unwrap();
     }
 }
 
 #[test]
 fn padded_pictures_and_several_stages_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let pictures = pictures();
     let of_one_size = "center_crop size = [31, 34]";
     let recipes: [&[&str]; 12] = [
@@ -97,18 +97,18 @@ fn padded_pictures_and_several_stages_are_equal() {
         ],
     ];
     for operations in recipes {
-        compare(&mut shim, &recipe(operations), &pictures).unwrap();
+        compare(&mut *compute, &recipe(operations), &pictures).unwrap();
     }
 }
 
 #[test]
 fn rows_that_are_reduced_first_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let pictures = [png(12, 90, 1), png(33, 120, 2), png(260, 300, 3)];
     for first in ["decode", "decode mode = \"gray\""] {
         for flip in ["random_horizontal_flip p = 0", "random_horizontal_flip p = 1"] {
             let recipe = recipe(&[first, flip, "resize size = [10, 11]"]);
-            compare(&mut shim, &recipe, &pictures).unwrap();
+            compare(&mut *compute, &recipe, &pictures).unwrap();
         }
     }
 }

@@ -8,8 +8,8 @@ fn pictures() -> Vec<Vec<u8>> {
 }
 
 fn check(operations: &[&str]) {
-    let mut shim = start();
-    compare(&mut shim, &recipe(operations), &pictures()).unwrap_or_else(|it| panic!("{it}"));
+    let mut compute = start();
+    compare(&mut *compute, &recipe(operations), &pictures()).unwrap_or_else(|it| panic!("{it}"));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use crate::caching::caching;
 use crate::faulty::FaultyPreparer;
-use crate::offloaded::Elsewhere;
+use crate::offloaded::{Elsewhere, offloading, on_gpu};
 use crate::support::{NoRoom, damage, expected, job, shuffled, write};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::{Cpu, DoesNotFit, Interrupt, Misfit};
+use meetpoint_prepare::gpu::ShareChoice;
 use meetpoint_prepare::{
     Action, BatchMemory, CpuPreparer, Error, Job, MemoryKind, OnError, PreparedBatch, Preparer,
 };
@@ -26,7 +27,7 @@ fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [Make; 7] = [
+pub(crate) const SUBJECTS: [Make; 9] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {
@@ -39,14 +40,9 @@ pub(crate) const SUBJECTS: [Make; 7] = [
     },
     |job| caching(job, 4 << 20),
     |job| caching(job, 40 << 10),
-    |job| {
-        let engine = shuffled(&job.dataset, 5, 4);
-        let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
-        if preparer.can_offload() {
-            preparer.set_offload(Box::new(Elsewhere::new(job)));
-        }
-        Box::new(preparer)
-    },
+    |job| Box::new(offloading(job, Box::new(Elsewhere::new(job)))),
+    |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Measured)))),
+    |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Fixed(1.0))))),
 ];
 
 /// Memory that is said to be of a kind, longer than a batch, and filled with sevens.

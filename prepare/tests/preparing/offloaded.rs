@@ -1,7 +1,26 @@
 //! Pictures that something other than the preparer prepares.
 
+use crate::support::shuffled;
+use meetpoint_gpu::subject;
 use meetpoint_kernels::{Cpu, Encoded, Error as KernelError, Interrupt, SampleId, SamplePreparer};
-use meetpoint_prepare::{Error, Job, Offload, OffloadCounts, Tensors};
+use meetpoint_prepare::gpu::{GpuBatch, GpuOffload, ShareChoice};
+use meetpoint_prepare::{CpuPreparer, Error, Job, Offload, OffloadCounts, Tensors};
+
+/// A preparer that has something else prepare some of the pictures, where it can.
+pub(crate) fn offloading(job: &Job, offload: Box<dyn Offload>) -> CpuPreparer {
+    let engine = shuffled(&job.dataset, 5, 4);
+    let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
+    if preparer.can_offload() {
+        preparer.set_offload(offload);
+    }
+    preparer
+}
+
+/// The kernels of a GPU, for a share of each batch.
+pub(crate) fn on_gpu(job: &Job, choice: ShareChoice) -> GpuOffload {
+    let compute = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+    GpuOffload::new(GpuBatch::new(compute, &job.recipe).unwrap(), choice)
+}
 
 /// Takes two of three samples, and gives every second one of those back.
 #[derive(Debug)]
