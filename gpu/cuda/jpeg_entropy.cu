@@ -1,10 +1,5 @@
 // Huffman codes to coefficients (T.81 F.2.2): one thread for each segment of the data.
 
-__constant__ u8 jpeg_natural[64] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
-
 // Reads bits, taking out stuffed bytes. At a marker and behind the end it reads zeros and counts
 // them.
 struct JpegBits {
@@ -80,62 +75,25 @@ struct JpegBits {
     }
 };
 
-// The code at the beginning of the bits, which no lookup finds: length << 8 | symbol, 0 for none.
-__device__ static __noinline__ u32 jpeg_long_code(const JpegTable *table, u32 bits) {
-    for (u32 length = JPEG_PEEK_BITS + 1; length <= 16; length++) {
-        if (bits >= table->ends[length]) continue;
-        i32 index = (i32)(bits >> (16 - length)) + table->offsets[length];
-        return length << 8 | table->symbols[index & 255];
-    }
-    return 0;
-}
-
-// Where the blocks of a picture go.
-struct JpegTarget {
-    const JpegComponent *components;
-    i16 *coefficients;
-
-    // The block of a unit in an MCU; null for one that is not needed.
-    __device__ __forceinline__ i16 *block(u32 unit, u32 column, u32 row) const {
-        const JpegComponent *component = components + (unit & 15);
-        u32 x = column * component->h + (unit >> 4 & 15) - component->left;
-        u32 y = row * component->v + (unit >> 8 & 15) - component->top;
-        if (x >= component->wide || y >= component->high) return nullptr;
-        return coefficients + 64 * (u64)(component->first_block + y * component->wide + x);
-    }
-};
-
 extern "C" __global__ void __launch_bounds__(32) jpeg_decode_segments(const u8 *area, const JpegPicture *pictures, const JpegComponent *all_components, const JpegTable *all_tables, const JpegSegment *segments, const JpegGroup *groups, i16 *coefficients, u32 *status) {
-    __shared__ uint4 table_quads[JPEG_TABLES_MAX * JPEG_TABLE_QUADS];
-    __shared__ JpegComponent components[3];
-    __shared__ u32 units[JPEG_UNITS_MAX];
-    __shared__ u8 natural[64];
+    __shared__ JpegShared shared;
     __shared__ i32 dc_of_lanes[3][32];
     u32 lane = threadIdx.x;
     const JpegGroup group = groups[blockIdx.x];
     const JpegPicture *picture = pictures + group.picture;
-    const JpegTable *tables = (const JpegTable *)table_quads;
     u32 unit_count = picture->unit_count, mcus_wide = picture->mcus_wide;
-
-    for (u32 table = 0; table < picture->table_count; table++) {
-        const uint4 *from = (const uint4 *)(all_tables + picture->tables[table]);
-        for (u32 i = lane; i < JPEG_TABLE_QUADS; i += 32)
-            table_quads[table * JPEG_TABLE_QUADS + i] = from[i];
-    }
-    if (lane < picture->component_count) components[lane] = all_components[picture->first_component + lane];
-    if (lane < unit_count) units[lane] = picture->units[lane];
-    natural[lane] = jpeg_natural[lane], natural[lane + 32] = jpeg_natural[lane + 32];
+    shared.load(picture, all_components, all_tables);
     __syncwarp();
     if (lane >= group.count) return;
 
     const JpegSegment segment = segments[group.first_segment + lane];
 #pragma unroll
     for (u32 i = 0; i < 3; i++) dc_of_lanes[i][lane] = segment.dc[i];
-    JpegTarget target = {components, coefficients};
+    JpegTarget target = {shared.components, coefficients};
     JpegBits bits;
     bits.start((const u32 *)(area + picture->data_offset), segment.byte, picture->data_bytes, segment.bits);
     u32 mcu = segment.mcu, column = mcu % mcus_wide, row = mcu / mcus_wide;
-    u32 number = 0, unit = units[0], problem = 0;
+    u32 number = 0, unit = shared.units[0], problem = 0;
     i16 *block = target.block(unit, column, row);
     // Zigzag position of the next coefficient. All threads of a warp take one symbol in each round,
     // of whatever kind, so that they do not wait for each other's blocks to end.
@@ -143,30 +101,21 @@ extern "C" __global__ void __launch_bounds__(32) jpeg_decode_segments(const u8 *
     while (mcu < segment.mcu_end) {
         bits.refill();
         bool is_dc = position == 0;
-        const JpegTable *table = tables + (is_dc ? unit >> 12 & 15 : unit >> 16);
-        u32 look = table->looks[bits.next >> (64 - JPEG_PEEK_BITS)];
-        if (look == 0) {
-            look = jpeg_long_code(table, (u32)(bits.next >> 48));
-            if (look == 0) { problem = JPEG_NO_CODE; break; }
-        }
-        u32 length = look >> 8, size = look & 15, zeros = look >> 4 & 15;
-        // The value of the next bits (T.81 Figure F.12, EXTEND).
-        u64 rest = bits.next << length;
-        i32 value = (i32)((rest >> 1) >> (63 - size));
-        if (!(rest >> 63)) value += 1 - (1 << size);
-        bits.skip(length + size);
+        JpegSymbol symbol = jpeg_symbol(shared.table(unit, is_dc), bits.next);
+        if (symbol.length == 0) { problem = JPEG_NO_CODE; break; }
+        bits.skip(symbol.length + symbol.size);
         bool is_end;
         if (is_dc) {
             i32 *dc = &dc_of_lanes[unit & 15][lane];
-            *dc = (i32)((u32)*dc + (u32)value);
+            *dc = (i32)((u32)*dc + (u32)symbol.value);
             if (block) block[0] = (i16)*dc;
             position = 1, is_end = false;
-        } else if (size == 0 && zeros != 15) {
+        } else if (jpeg_is_end(symbol)) {
             is_end = true;
         } else {
-            position += zeros;
+            position += symbol.zeros;
             if (position > 63) { problem = JPEG_TOO_MANY; break; }
-            if (block && size != 0) block[natural[position]] = (i16)value;
+            if (block && symbol.size != 0) block[shared.natural[position]] = (i16)symbol.value;
             position += 1, is_end = position == 64;
         }
         if (!is_end) continue;
@@ -176,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(32) jpeg_decode_segments(const u8 *
             if (column == mcus_wide) column = 0, row += 1;
             if (bits.is_overrun()) break;
         }
-        unit = units[number];
+        unit = shared.units[number];
         block = target.block(unit, column, row);
     }
     if (bits.is_overrun()) {

@@ -27,7 +27,19 @@ pub const MODULES: &[Module] = &[
     Module { name: "tensor", source: include_str!("../cuda/tensor.cu") },
     Module {
         name: "jpeg_entropy",
-        source: concat!(include_str!("../cuda/jpeg.cuh"), include_str!("../cuda/jpeg_entropy.cu")),
+        source: concat!(
+            include_str!("../cuda/jpeg.cuh"),
+            include_str!("../cuda/jpeg_codes.cuh"),
+            include_str!("../cuda/jpeg_entropy.cu")
+        ),
+    },
+    Module {
+        name: "jpeg_streams",
+        source: concat!(
+            include_str!("../cuda/jpeg.cuh"),
+            include_str!("../cuda/jpeg_codes.cuh"),
+            include_str!("../cuda/jpeg_streams.cu")
+        ),
     },
     Module {
         name: "jpeg_samples",

@@ -170,7 +170,8 @@ proptest! {
 #[test]
 fn limits_of_a_batch_are_errors_with_the_limit() {
     let mut setup = Setup::start();
-    let case = Case::whole(encode(SAMPLINGS[3], 1, 33, 33, 90));
+    let file = encode(SAMPLINGS[3], 1, 33, 33, 90);
+    let case = Case::with_entry_points(file, Spacing::McuRow);
     let (mut planner, mut plan) = (Planner::default(), DecodePlan::default());
     case.plan(&mut planner, &mut plan).unwrap();
     let mut refused = |limits: JpegLimits| {

@@ -2,15 +2,19 @@
 
 use super::area::{Buffer, Staging};
 use super::layout::{
-    GROUP_BLOCKS, GROUP_ITEMS, ITEM_PIXELS, PictureRecord, TABLES_MAX, UNITS_MAX, push_component,
-    push_segment,
+    GROUP_BLOCKS, GROUP_ITEMS, ITEM_PIXELS, PictureRecord, STREAM_WORDS, TABLES_MAX, UNITS_MAX,
+    push_component, push_segment,
 };
+use super::stuffing::copy_without_stuffing;
 use super::tables::TableCache;
 use crate::{Argument, Compute, Error, KernelName, Launch, PictureDescriptor};
 use meetpoint_jpeg::DecodePlan;
 
 /// Bytes behind the data of a picture that the reader of bits loads.
 const READ_AHEAD: usize = 16;
+
+/// Longest data of a picture: the offset of a bit has 32 bits.
+const DATA_BYTES_MAX: usize = 1 << 28;
 
 /// Blocks of threads that keep a large GPU busy while each decodes a few segments.
 const GROUPS_WANTED: usize = 1024;
@@ -136,6 +140,7 @@ struct Words {
     /// First segment and number of segments of each picture.
     ranges: Vec<(usize, usize)>,
     groups: Vec<u32>,
+    streams: Vec<u32>,
     descriptors: Vec<u32>,
     status: Vec<u32>,
 }
@@ -194,14 +199,22 @@ impl JpegBatch {
     ) -> Result<usize, JpegError> {
         let totals = self.check(plan)?;
         let data = file.get(plan.data.clone()).ok_or(JpegError::Plan)?;
+        if data.len() > DATA_BYTES_MAX {
+            return Err(JpegError::Plan);
+        }
         let room = data.len().saturating_add(READ_AHEAD);
         let limit = self.limits.staging_bytes_max.min(i32::MAX as usize);
         if room > limit.saturating_sub(self.staging.used() + 16) {
             return Err(JpegError::Staging { limit });
         }
         let (offset, to) = self.staging.extend(compute, room)?;
-        to[..data.len()].copy_from_slice(data);
-        to[data.len()..].fill(0);
+        let data_bytes = if plan.is_unsegmented {
+            copy_without_stuffing(data, to)
+        } else {
+            to[..data.len()].copy_from_slice(data);
+            data.len()
+        };
+        to[data_bytes..].fill(0);
 
         let mut indices = [0; TABLES_MAX];
         for (index, spec) in indices.iter_mut().zip(&plan.huffman) {
@@ -209,7 +222,7 @@ impl JpegBatch {
         }
         let record = PictureRecord {
             data_offset: offset as u32,
-            data_bytes: data.len() as u32,
+            data_bytes: data_bytes as u32,
             first_component: self.totals.components as u32,
             tables: &indices[..plan.huffman.len()],
             first_pixel_group: self.totals.pixel_groups as u32,
@@ -222,10 +235,18 @@ impl JpegBatch {
             let groups = blocks_of(component).div_ceil(GROUP_BLOCKS);
             (group, block) = (group + groups, block + groups * GROUP_BLOCKS);
         }
-        for segment in &plan.segments {
+        let segments = if plan.is_unsegmented {
+            let mcu_end = plan.segments.last().map_or(0, |segment| segment.mcu_end);
+            let (index, blocks) = (self.pictures.len() as u32, plan.units.len() as u32);
+            self.words.streams.extend([index, data_bytes as u32 * 8, mcu_end * blocks]);
+            &[]
+        } else {
+            &plan.segments[..]
+        };
+        for segment in segments {
             push_segment(segment, plan.data.start, &mut self.words.segments);
         }
-        self.words.ranges.push((self.totals.segments, plan.segments.len()));
+        self.words.ranges.push((self.totals.segments, segments.len()));
         let (width, height) = plan.region;
         let row_stride = width.next_multiple_of(16);
         // Relative to the first picture until the memory is allocated.
@@ -241,7 +262,7 @@ impl JpegBatch {
         let limits = self.limits;
         let longest = plan.segments.iter().map(|it| it.offset_end.saturating_sub(it.offset)).max();
         let bytes = longest.unwrap_or(0);
-        if bytes > limits.segment_bytes_max {
+        if bytes > limits.segment_bytes_max && !plan.is_unsegmented {
             return Err(JpegError::LongSegment { bytes, limit: limits.segment_bytes_max });
         }
         let (width, height) = plan.region;
@@ -261,7 +282,7 @@ impl JpegBatch {
             totals.blocks += groups * GROUP_BLOCKS;
         }
         totals.components += plan.components.len() as u64;
-        totals.segments += plan.segments.len();
+        totals.segments += if plan.is_unsegmented { 0 } else { plan.segments.len() };
         let items = u64::from(width).div_ceil(ITEM_PIXELS) * u64::from(height);
         totals.pixel_groups += items.div_ceil(GROUP_ITEMS);
         let plane = u64::from(width.next_multiple_of(16)) * u64::from(height);
@@ -291,10 +312,17 @@ impl JpegBatch {
         let count = self.pictures.len();
         self.words.status.clear();
         self.words.status.resize(count, 0);
-        let Words { pictures, components, tables, segments, groups: group_words, .. } = &self.words;
+        let words = &self.words;
         let mut append = |words: &[u32]| self.staging.append(compute, words);
-        let sections = [pictures, components, tables, segments, group_words];
-        let mut starts = [0; 5];
+        let sections = [
+            &words.pictures,
+            &words.components,
+            &words.tables,
+            &words.segments,
+            &words.groups,
+            &words.streams,
+        ];
+        let mut starts = [0; 6];
         for (start, words) in starts.iter_mut().zip(sections) {
             *start = append(words)?;
         }
@@ -303,7 +331,7 @@ impl JpegBatch {
         let area = self.area.grown(compute, self.staging.used())?;
         self.staging.upload(compute, area)?;
         let at = |offset: usize| Argument::Address(area.address() + offset as u64);
-        let [pictures, components, tables, segments, group_list] = starts.map(at);
+        let [pictures, components, tables, segments, group_list, streams] = starts.map(at);
         let status = at(self.offsets.status);
 
         let coefficient_bytes = totals.blocks as usize * 128;
@@ -324,6 +352,9 @@ impl JpegBatch {
         let entropy =
             [at(0), pictures, components, tables, segments, group_list, coefficients, status];
         launch("jpeg_entropy", "jpeg_decode_segments", groups as u64, 32, &entropy)?;
+        let stream_count = words.streams.len() / STREAM_WORDS;
+        let entropy = [at(0), pictures, components, tables, streams, coefficients, status];
+        launch("jpeg_streams", "jpeg_decode_streams", stream_count as u64, 256, &entropy)?;
         let component_count = Argument::Word(totals.components as u32);
         let transform = [components, component_count, coefficients, samples];
         launch("jpeg_samples", "jpeg_transform", totals.block_groups, 256, &transform)?;
@@ -398,8 +429,8 @@ impl JpegBatch {
 
 impl Words {
     fn clear(&mut self) {
-        let Self { pictures, components, tables, segments, ranges, .. } = self;
-        for words in [pictures, components, tables, segments] {
+        let Self { pictures, components, tables, segments, ranges, streams, .. } = self;
+        for words in [pictures, components, tables, segments, streams] {
             words.clear();
         }
         ranges.clear();

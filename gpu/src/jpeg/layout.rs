@@ -8,6 +8,7 @@ use meetpoint_jpeg::{
 pub(super) const PICTURE_WORDS: usize = 29;
 pub(super) const COMPONENT_WORDS: usize = 48;
 pub(super) const GROUP_WORDS: usize = 3;
+pub(super) const STREAM_WORDS: usize = 3;
 
 /// Most tables and blocks of an MCU, as in the kernels.
 pub(super) const TABLES_MAX: usize = 6;

@@ -4,6 +4,7 @@
 //! ```text
 //! plans and files --add--> staging area --one copy--> device
 //!   jpeg_decode_segments   Huffman codes to coefficients, a thread for each segment
+//!   jpeg_decode_streams    the same where there are no segments, a block of threads for each picture
 //!   jpeg_transform         coefficients to samples
 //!   jpeg_make_pixels       samples to three planes of pixels
 //! ```
@@ -12,11 +13,12 @@
 //! decodes it again and determines the error.
 //!
 //! In reading order: [`JpegBatch`], `layout` (descriptions that kernels read), `tables` (Huffman
-//! tables), `area` (the staging area).
+//! tables), `area` (the staging area), `stuffing` (data of files without segments).
 
 mod area;
 mod batch;
 mod layout;
+mod stuffing;
 mod tables;
 
 pub use batch::{BatchBytes, JpegBatch, JpegError, JpegLimits, PictureStatus};

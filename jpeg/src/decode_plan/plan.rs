@@ -195,6 +195,9 @@ pub enum PlanError {
     /// CMYK or YCCK.
     #[error("the JPEG has four components")]
     FourComponents,
+    /// An entry point is not where its restart marker is.
+    #[error("an entry point and a restart marker of the same MCU are apart")]
+    ContradictoryEntryPoints,
     /// It is not the file that was opened.
     #[error("another file than the one that was opened")]
     NotOpen,

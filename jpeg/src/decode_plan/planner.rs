@@ -88,7 +88,6 @@ impl Planner {
             (Colours::Rgb, OutputColour::Grey) => PlanColours::RgbToGrey,
             (Colours::Inks(_), _) => return Err(PlanError::FourComponents),
         };
-        restart_offsets(encoded.bytes, header, &mut self.restarts)?;
         let entry_points = match encoded.entry_points {
             [] => None,
             bytes => Some(EntryPoints::open(
@@ -99,6 +98,7 @@ impl Planner {
                 header,
             )?),
         };
+        restart_offsets(encoded.bytes, header, &mut self.restarts)?;
         plan.size = header.frame.size();
         plan.origin = (region.x, region.y);
         plan.region = (region.width, region.height);
@@ -110,6 +110,7 @@ impl Planner {
         units(header, plan);
         let scan = &header.scans[0];
         let layout = DataLayout {
+            file: encoded.bytes,
             data: scan.data.clone(),
             mcus_wide: header.frame.mcus_wide,
             columns: need.mcu_columns,
@@ -118,7 +119,7 @@ impl Planner {
         let restarts = (scan.restart_interval, &self.restarts[..]);
         let boundaries = Boundaries { layout: &layout, restarts, entry_points };
         plan.is_unsegmented = entry_points.is_none() && self.restarts.is_empty();
-        plan.data = boundaries.segments(&mut plan.segments);
+        plan.data = boundaries.segments(&mut plan.segments)?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Divides the data of a scan into segments at entry points and restart markers.
 
-use super::plan::{Segment, SegmentEnd};
+use super::plan::{PlanError, Segment, SegmentEnd};
+use crate::bits::BitPosition;
 use crate::entry_points::{EntryAt, EntryPoints};
 use std::ops::Range;
 
@@ -10,7 +11,8 @@ const LOOKAHEAD: usize = 2;
 
 /// The data of a scan, and the MCUs that are needed.
 #[derive(Debug)]
-pub(super) struct DataLayout {
+pub(super) struct DataLayout<'a> {
+    pub(super) file: &'a [u8],
     /// Bytes of the file.
     pub(super) data: Range<usize>,
     pub(super) mcus_wide: u32,
@@ -18,7 +20,7 @@ pub(super) struct DataLayout {
     pub(super) rows: Range<u32>,
 }
 
-impl DataLayout {
+impl DataLayout<'_> {
     /// The last needed MCU before one, if there is any.
     fn last_before(&self, mcu: u32) -> Option<u32> {
         let last = mcu.checked_sub(1)?;
@@ -37,7 +39,7 @@ impl DataLayout {
 /// Where decoding can begin.
 #[derive(Debug)]
 pub(super) struct Boundaries<'a> {
-    pub(super) layout: &'a DataLayout,
+    pub(super) layout: &'a DataLayout<'a>,
     /// MCUs between restart markers, 0 for none, and offsets of the markers in the data.
     pub(super) restarts: (u32, &'a [u32]),
     pub(super) entry_points: Option<EntryPoints<'a>>,
@@ -56,7 +58,7 @@ struct Boundary {
 
 impl Boundaries<'_> {
     /// The segments that hold needed MCUs, and the bytes of the file that they read.
-    pub(super) fn segments(&self, segments: &mut Vec<Segment>) -> Range<usize> {
+    pub(super) fn segments(&self, segments: &mut Vec<Segment>) -> Result<Range<usize>, PlanError> {
         segments.clear();
         let layout = self.layout;
         let mcus_end = layout.rows.end * layout.mcus_wide;
@@ -67,6 +69,7 @@ impl Boundaries<'_> {
             let limit = after.map_or(mcus_end, |after| after.mcu.min(mcus_end));
             let needed = layout.last_before(limit).filter(|last| *last >= boundary.mcu);
             if let Some(last) = needed {
+                self.check_marker(&boundary)?;
                 let is_whole = after.is_some_and(|after| after.mcu == last + 1);
                 let end = after.filter(|_| is_whole).map_or(SegmentEnd::Any, |after| after.end);
                 let offset_end = after.map_or(layout.data.end, |after| {
@@ -89,7 +92,28 @@ impl Boundaries<'_> {
         }
         let start = segments.first().map_or(layout.data.end, |segment| segment.offset);
         let end = segments.iter().map(|segment| segment.offset_end).max();
-        start..end.unwrap_or(start).max(start)
+        Ok(start..end.unwrap_or(start).max(start))
+    }
+
+    /// Refuses an entry point at the same MCU as a restart marker unless less than a byte lies
+    /// between them: the decoder begins at the entry point and skips the marker.
+    fn check_marker(&self, boundary: &Boundary) -> Result<(), PlanError> {
+        let SegmentEnd::RestartMarker { offset: marker } = boundary.end else { return Ok(()) };
+        let entry = self.entry_points.and_then(|points| points.before(boundary.mcu));
+        let Some(entry) = entry.filter(|entry| entry.mcu == boundary.mcu) else { return Ok(()) };
+        let file = self.layout.file;
+        let BitPosition { offset, bits } = entry.position;
+        // The rest of a byte that is partly read, with the zero stuffed behind it, is padding.
+        let padding = match file.get(offset..) {
+            _ if bits == 0 => 0,
+            Some([0xff, 0, ..]) => 2,
+            _ => 1,
+        };
+        let fill = file.get(offset.saturating_add(padding)..=marker);
+        match fill {
+            Some(fill) if !fill.is_empty() && fill.iter().all(|byte| *byte == 0xff) => Ok(()),
+            _ => Err(PlanError::ContradictoryEntryPoints),
+        }
     }
 
     /// The last boundary at or before an MCU.

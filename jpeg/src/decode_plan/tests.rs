@@ -113,3 +113,22 @@ fn entry_points_of_another_file_are_refused() {
     let error = plan(Encoded { entry_points: &points, ..file().into() }, None).unwrap_err();
     assert!(matches!(error, PlanError::Refused(Error::EntryPoints { .. })));
 }
+
+#[test]
+fn entry_points_apart_from_their_restart_markers_are_refused() {
+    use crate::entry_points::{decode, encode};
+    let restarts = Restarts::EveryMcus(3);
+    let file = rewrite(file(), &Rewrite { restarts, ..Rewrite::default() }).unwrap();
+    let points = entry_points(&file, Spacing::McuRow).unwrap().unwrap();
+    let mut entries = Vec::new();
+    let head = decode(&points, &mut entries).unwrap();
+    for moved in [false, true] {
+        if moved {
+            entries[0].offset += 1;
+        }
+        let entry_points = encode(head, &entries);
+        let planned = plan(Encoded { entry_points: &entry_points, ..(&file).into() }, None);
+        let expected = moved.then_some(PlanError::ContradictoryEntryPoints);
+        assert_eq!(planned.err(), expected);
+    }
+}
