@@ -7,8 +7,10 @@
 // Three components have at most six tables and ten blocks in an MCU (T.81 B.2.3).
 #define JPEG_TABLES_MAX 6
 #define JPEG_UNITS_MAX 10
-// Blocks of coefficients that are transformed together.
-#define JPEG_GROUP_BLOCKS 32
+// What a block of threads does after it has found its component or picture: blocks of coefficients
+// to transform, and times eight pixels to make.
+#define JPEG_GROUP_BLOCKS 128
+#define JPEG_GROUP_ITEMS 1024
 
 // Reasons why a picture must be decoded by the CPU, as bits of its status.
 #define JPEG_NO_CODE 1u

@@ -91,45 +91,45 @@ __device__ static const JpegPicture *jpeg_picture_of(const JpegPicture *pictures
     return pictures + from;
 }
 
-// One thread for eight pixels of a row.
-extern "C" __global__ void __launch_bounds__(256) jpeg_make_pixels(const JpegPicture *pictures, u32 picture_count, const JpegComponent *components, const u8 *samples, const PictureDescriptor *descriptors) {
-    const JpegPicture *picture = jpeg_picture_of(pictures, picture_count, blockIdx.x);
-    u32 item = (blockIdx.x - picture->first_pixel_group) * 256 + threadIdx.x;
-    u32 per_row = (picture->width + 7) / 8;
-    u32 row = item / per_row, column = item % per_row * 8;
-    if (row >= picture->height) return;
-    const PictureDescriptor *descriptor = descriptors + (picture - pictures);
-    u8 *to = (u8 *)descriptor->address + (u64)row * descriptor->row_stride + column;
-    u64 plane_stride = descriptor->plane_stride;
-    i32 x = (i32)(picture->x + column), y = (i32)(picture->y + row);
-
-    u8 planes[3][8];
+// Eight pixels of a row.
+__device__ static __forceinline__ void jpeg_make_eight(const JpegPicture *picture, const JpegComponent *components, const u8 *samples, i32 x, i32 y, u8 planes[3][8]) {
     JpegPlane plane;
-    const JpegComponent *own = components + picture->first_component;
-    u32 count = picture->colours == 0 ? 1 : 3;
+    u32 colours = picture->colours;
 #pragma unroll
     for (u32 i = 0; i < 3; i++) {
-        if (i >= count) break;
-        plane.open(own + i, samples);
+        if (i > 0 && colours == 0) break;
+        plane.open(components + i, samples);
         plane.pixels(x, y, planes[i]);
     }
-    if (picture->colours == 1) {
 #pragma unroll
-        for (u32 i = 0; i < 8; i++) {
+    for (u32 i = 0; i < 8; i++) {
+        if (colours == 1) {
             i32 luma = planes[0][i], cb = planes[1][i] - 128, cr = planes[2][i] - 128;
             planes[0][i] = clamp_to_byte(luma + ((91881 * cr + 32768) >> 16));
             planes[1][i] = clamp_to_byte(luma + ((-22554 * cb - 46802 * cr + 32768) >> 16));
             planes[2][i] = clamp_to_byte(luma + ((116130 * cb + 32768) >> 16));
-        }
-    } else if (picture->colours == 3) {
-#pragma unroll
-        for (u32 i = 0; i < 8; i++)
+        } else if (colours == 3) {
             planes[0][i] = (u8)((19595 * planes[0][i] + 38470 * planes[1][i] + 7471 * planes[2][i] + 32768) >> 16);
+        }
+        if (colours == 0 || colours == 3) planes[1][i] = planes[2][i] = planes[0][i];
     }
-    if (picture->colours == 0 || picture->colours == 3) {
+}
+
+// Each thread makes eight pixels of a row at a time.
+extern "C" __global__ void __launch_bounds__(256) jpeg_make_pixels(const JpegPicture *pictures, u32 picture_count, const JpegComponent *components, const u8 *samples, const PictureDescriptor *descriptors) {
+    const JpegPicture *picture = jpeg_picture_of(pictures, picture_count, blockIdx.x);
+    const PictureDescriptor *descriptor = descriptors + (picture - pictures);
+    u32 first = (blockIdx.x - picture->first_pixel_group) * JPEG_GROUP_ITEMS;
+    u32 per_row = (picture->width + 7) / 8;
+    u64 plane_stride = descriptor->plane_stride;
+    for (u32 item = first + threadIdx.x; item < first + JPEG_GROUP_ITEMS; item += 256) {
+        u32 row = item / per_row, column = item % per_row * 8;
+        if (row >= picture->height) return;
+        u8 planes[3][8];
+        i32 x = (i32)(picture->x + column), y = (i32)(picture->y + row);
+        jpeg_make_eight(picture, components + picture->first_component, samples, x, y, planes);
+        u8 *to = (u8 *)descriptor->address + (u64)row * descriptor->row_stride + column;
 #pragma unroll
-        for (u32 i = 0; i < 8; i++) planes[1][i] = planes[2][i] = planes[0][i];
+        for (u32 i = 0; i < 3; i++) jpeg_store(to + i * plane_stride, planes[i]);
     }
-#pragma unroll
-    for (u32 i = 0; i < 3; i++) jpeg_store(to + i * plane_stride, planes[i]);
 }

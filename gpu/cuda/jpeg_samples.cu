@@ -44,35 +44,28 @@ __device__ static const JpegComponent *jpeg_component_of(const JpegComponent *co
     return components + from;
 }
 
-// Eight threads for each block of coefficients, a row or a column each.
-extern "C" __global__ void __launch_bounds__(256) jpeg_transform(const JpegComponent *components, u32 component_count, const i16 *coefficients, u8 *samples) {
-    __shared__ i32 values[JPEG_GROUP_BLOCKS * JPEG_BLOCK_STRIDE];
-    const JpegComponent *component = jpeg_component_of(components, component_count, blockIdx.x);
-    u32 own = threadIdx.x % 8;
-    u32 block = (blockIdx.x - component->first_group) * JPEG_GROUP_BLOCKS + threadIdx.x / 8;
-    u32 wide = component->wide;
-    bool is_used = block < wide * component->high;
-    i32 *tile = values + threadIdx.x / 8 * JPEG_BLOCK_STRIDE;
+// The rows of a block of coefficients in shared memory, as eight threads exchange them.
+struct JpegTile {
+    i32 values[JPEG_BLOCK_STRIDE];
+};
 
-    const uint4 zero = {0, 0, 0, 0};
-    u64 at = component->first_block + (u64)block;
-    uint4 row = is_used ? ((const uint4 *)(coefficients + 64 * at))[own] : zero;
-    uint4 factors = ((const uint4 *)component->steps)[own];
+// Transforms a block: `row` and `factors` are the own row of it and of the quantisation table, `own`
+// its number. Returns the own row of samples. All threads of the warp take part.
+__device__ static __forceinline__ uint2 jpeg_transform_block(JpegTile &tile, u32 own, uint4 row, uint4 factors) {
     u32 pairs[4] = {row.x, row.y, row.z, row.w};
     u32 steps[4] = {factors.x, factors.y, factors.z, factors.w};
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
         i32 low = (i16)pairs[i], high = (i16)(pairs[i] >> 16);
-        tile[own * JPEG_ROW_STRIDE + 2 * i] = (i16)(low * (i16)steps[i]);
-        tile[own * JPEG_ROW_STRIDE + 2 * i + 1] = (i16)(high * (i16)(steps[i] >> 16));
+        tile.values[own * JPEG_ROW_STRIDE + 2 * i] = (i16)(low * (i16)steps[i]);
+        tile.values[own * JPEG_ROW_STRIDE + 2 * i + 1] = (i16)(high * (i16)(steps[i] >> 16));
     }
     u32 rows_with_values = __ballot_sync(0xffffffffu, (row.x | row.y | row.z | row.w) != 0);
     rows_with_values = rows_with_values >> (threadIdx.x % 32 & 24) & 0xff;
-
     __syncwarp();
     i32 line[8];
 #pragma unroll
-    for (u32 i = 0; i < 8; i++) line[i] = tile[i * JPEG_ROW_STRIDE + own];
+    for (u32 i = 0; i < 8; i++) line[i] = tile.values[i * JPEG_ROW_STRIDE + own];
     if ((rows_with_values & 0xfe) == 0) {
         // libjpeg-turbo's shortcut for columns of one coefficient: it wraps to 16 bits where the
         // transform would clamp.
@@ -84,16 +77,34 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_transform(const JpegCompo
     }
     __syncwarp();
 #pragma unroll
-    for (u32 i = 0; i < 8; i++) tile[i * JPEG_ROW_STRIDE + own] = line[i];
+    for (u32 i = 0; i < 8; i++) tile.values[i * JPEG_ROW_STRIDE + own] = line[i];
     __syncwarp();
 #pragma unroll
-    for (u32 i = 0; i < 8; i++) line[i] = tile[own * JPEG_ROW_STRIDE + i];
+    for (u32 i = 0; i < 8; i++) line[i] = tile.values[own * JPEG_ROW_STRIDE + i];
+    __syncwarp();
     jpeg_pass(line, 18);
-    if (!is_used) return;
     u32 words[2] = {0, 0};
 #pragma unroll
     for (u32 i = 0; i < 8; i++) words[i / 4] |= (u32)clamp_to_byte(line[i] + 128) << (i % 4 * 8);
+    return make_uint2(words[0], words[1]);
+}
+
+// Eight threads for each block of coefficients, a row or a column each.
+extern "C" __global__ void __launch_bounds__(256) jpeg_transform(const JpegComponent *components, u32 component_count, const i16 *coefficients, u8 *samples) {
+    __shared__ JpegTile tiles[32];
+    const JpegComponent *component = jpeg_component_of(components, component_count, blockIdx.x);
+    u32 own = threadIdx.x % 8;
+    u32 first = (blockIdx.x - component->first_group) * JPEG_GROUP_BLOCKS;
+    u32 wide = component->wide, count = wide * component->high;
     u64 stride = 8 * (u64)wide;
-    u8 *to = samples + 64 * (u64)component->first_block + (block / wide * 8 + own) * stride + block % wide * 8;
-    *(uint2 *)to = make_uint2(words[0], words[1]);
+    const uint4 *from = (const uint4 *)(coefficients + 64 * (u64)component->first_block);
+    u8 *to = samples + 64 * (u64)component->first_block;
+    uint4 factors = ((const uint4 *)component->steps)[own];
+    for (u32 start = first; start < first + JPEG_GROUP_BLOCKS && start < count; start += 32) {
+        u32 block = start + threadIdx.x / 8;
+        uint4 row = {0, 0, 0, 0};
+        if (block < count) row = from[8 * (u64)block + own];
+        uint2 bytes = jpeg_transform_block(tiles[threadIdx.x / 8], own, row, factors);
+        if (block < count) *(uint2 *)(to + (block / wide * 8 + own) * stride + block % wide * 8) = bytes;
+    }
 }

@@ -200,3 +200,26 @@ fn a_second_batch_allocates_nothing() {
     assert_eq!(outcome.statuses, [PictureStatus::default(); 2]);
     assert_eq!(setup.batch.bytes(), bytes);
 }
+
+#[test]
+fn long_data_without_entry_points_are_decoded_in_several_steps() {
+    let mut setup = Setup::start();
+    // A block of threads takes 64 KiB at a time.
+    let file = encode(SAMPLINGS[0], 7, 250, 230, 100);
+    assert!(file.len() > 3 << 15, "{} bytes", file.len());
+    let case = Case::whole(file);
+    let bottom = case.clone().of(Region { x: 3, y: 215, width: 9, height: 9 });
+    let outcome = setup.check(&[case, bottom]);
+    assert_eq!(outcome.sound, 2);
+}
+
+#[test]
+fn data_that_synchronise_late_are_decoded_all_the_same() {
+    let mut setup = Setup::start();
+    // Where blocks repeat, wrong states may repeat too; where all components share their tables,
+    // nothing tells one from the other.
+    let file = support::repetitive(512, 512);
+    let rgb = golden().into_iter().find(|(name, _)| name == "rgb-ids.jpg").unwrap().1;
+    let outcome = setup.check(&[Case::whole(file), Case::whole(rgb)]);
+    assert_eq!(outcome.sound, 2);
+}

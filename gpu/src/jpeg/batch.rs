@@ -232,8 +232,8 @@ impl JpegBatch {
         for component in &plan.components {
             let (first_group, first_block) = (group as u32, block as u32);
             push_component(component, first_group, first_block, &mut self.words.components);
-            let groups = blocks_of(component).div_ceil(GROUP_BLOCKS);
-            (group, block) = (group + groups, block + groups * GROUP_BLOCKS);
+            let blocks = blocks_of(component);
+            (group, block) = (group + blocks.div_ceil(GROUP_BLOCKS), block + blocks);
         }
         let segments = if plan.is_unsegmented {
             let mcu_end = plan.segments.last().map_or(0, |segment| segment.mcu_end);
@@ -277,9 +277,9 @@ impl JpegBatch {
         }
         let mut totals = self.totals;
         for component in &plan.components {
-            let groups = blocks_of(component).div_ceil(GROUP_BLOCKS);
-            totals.block_groups += groups;
-            totals.blocks += groups * GROUP_BLOCKS;
+            let blocks = blocks_of(component);
+            totals.block_groups += blocks.div_ceil(GROUP_BLOCKS);
+            totals.blocks += blocks;
         }
         totals.components += plan.components.len() as u64;
         totals.segments += if plan.is_unsegmented { 0 } else { plan.segments.len() };

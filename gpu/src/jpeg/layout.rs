@@ -14,9 +14,10 @@ pub(super) const STREAM_WORDS: usize = 3;
 pub(super) const TABLES_MAX: usize = 6;
 pub(super) const UNITS_MAX: usize = 10;
 
-/// Blocks of coefficients that a block of threads transforms, and pixels that one makes.
-pub(super) const GROUP_BLOCKS: u64 = 32;
-pub(super) const GROUP_ITEMS: u64 = 256;
+/// Blocks of coefficients that a block of threads transforms, and times [`ITEM_PIXELS`] that one
+/// makes.
+pub(super) const GROUP_BLOCKS: u64 = 128;
+pub(super) const GROUP_ITEMS: u64 = 1024;
 
 /// Pixels of a row that a thread makes.
 pub(super) const ITEM_PIXELS: u64 = 8;

@@ -200,3 +200,14 @@ pub(crate) fn golden() -> Vec<(String, Vec<u8>)> {
     };
     files.into_iter().map(read).collect()
 }
+
+/// A grey picture in which all blocks are the same.
+pub(crate) fn repetitive(width: u16, height: u16) -> Vec<u8> {
+    let block = [200, 31, 7, 99, 14, 250, 180, 66];
+    let (wide, high) = (usize::from(width), usize::from(height));
+    let pixels: Vec<u8> = (0..wide * high).map(|at| block[(at / wide * 3 + at) % 8]).collect();
+    let mut file = Vec::new();
+    let encoder = Encoder::new(&mut file, 60);
+    encoder.encode(&pixels, width, height, ColorType::Luma).unwrap();
+    file
+}
