@@ -8,8 +8,6 @@
 //! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
 //! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes executed
 //! on pictures).
-//! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their
-//! sources), `cuda` (an NVIDIA GPU), `shim` (the CPU).
 
 mod compute;
 #[cfg(feature = "cuda")]
