@@ -10,8 +10,9 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    pub(super) fn clear(&mut self) {
-        self.used = 0;
+    /// Forgets what lies behind some bytes.
+    pub(super) fn truncate(&mut self, bytes: usize) {
+        self.used = self.used.min(bytes);
     }
 
     /// Bytes in use.

@@ -2,110 +2,21 @@
 
 use super::area::{Buffer, Staging};
 use super::layout::{
-    GROUP_BLOCKS, GROUP_ITEMS, ITEM_PIXELS, PictureRecord, STREAM_WORDS, TABLES_MAX, UNITS_MAX,
-    push_component, push_segment,
+    GROUP_BLOCKS, PictureRecord, STREAM_WORDS, TABLES_MAX, UNITS_MAX, push_component, push_segment,
 };
+use super::limits::{BatchBytes, JpegError, JpegLimits, PictureStatus};
 use super::stuffing::copy_without_stuffing;
 use super::tables::TableCache;
+use super::words::{Totals, Words, blocks_of};
 use crate::{Argument, Compute, Error, KernelName, Launch, PictureDescriptor};
 use meetpoint_jpeg::DecodePlan;
 
 /// Bytes behind the data of a picture that the reader of bits loads.
 const READ_AHEAD: usize = 16;
 
-/// Longest data of a picture: the offset of a bit has 32 bits.
-const DATA_BYTES_MAX: usize = 1 << 28;
-
-/// Blocks of threads that keep a large GPU busy while each decodes a few segments.
-const GROUPS_WANTED: usize = 1024;
-
-/// Fewest and most segments that a block of threads decodes.
-const GROUP_SEGMENTS: [usize; 2] = [4, 32];
-
-/// Alignment of pictures.
-const PICTURE_ALIGNMENT: u64 = 256;
-
-/// Bounds of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JpegLimits {
-    /// Most bytes of the staging area, and of its copy on the device; below 2^31.
-    pub staging_bytes_max: usize,
-    /// Most bytes of coefficients, samples and pixels on the device.
-    pub device_bytes_max: u64,
-    /// Longest segment, in bytes: one thread decodes it, while all others may have finished.
-    pub segment_bytes_max: usize,
-}
-
-impl Default for JpegLimits {
-    fn default() -> Self {
-        Self { staging_bytes_max: 1 << 30, device_bytes_max: 8 << 30, segment_bytes_max: 1 << 18 }
-    }
-}
-
-/// Why a picture is not added to a batch: the CPU decodes it.
-#[derive(Debug, thiserror::Error)]
-pub enum JpegError {
-    /// A segment is too long for one thread.
-    #[error("a segment of {bytes} bytes, more than {limit}; add entry points to the dataset")]
-    LongSegment {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// The staging area would be too large.
-    #[error("the data of the batch have more than {limit} bytes")]
-    Staging {
-        /// The limit.
-        limit: usize,
-    },
-    /// The memory of the device would be too large.
-    #[error("the batch needs more than {limit} bytes on the device")]
-    DeviceBytes {
-        /// The limit.
-        limit: u64,
-    },
-    /// A plan that contradicts itself or the file.
-    #[error("the plan does not fit the file")]
-    Plan,
-    /// The device failed.
-    #[error(transparent)]
-    Device(#[from] Error),
-}
-
-/// What was wrong with the data of a picture; only with none of it are its pixels those of the CPU.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PictureStatus(u32);
-
-impl PictureStatus {
-    /// Bits that match no Huffman code.
-    pub const NO_CODE: Self = Self(1);
-    /// A block with more than 64 coefficients.
-    pub const TOO_MANY: Self = Self(2);
-    /// Data that end too early.
-    pub const OVERRUN: Self = Self(4);
-    /// A segment that does not end where the next one begins.
-    pub const WRONG_END: Self = Self(8);
-
-    /// Whether the pixels are right.
-    pub fn is_sound(self) -> bool {
-        self == Self::default()
-    }
-
-    /// Whether one of the problems of another status is among those of this one.
-    pub fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-}
-
-/// Memory of a [`JpegBatch`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchBytes {
-    /// Page-locked memory of the host.
-    pub host: usize,
-    /// Memory of the device.
-    pub device: usize,
-}
+/// Most bytes of the staging area, whatever the limits: offsets in it have 32 bits, and so have those
+/// of bits in a picture, whose data take an eighth of it at most.
+const STAGING_BYTES_MAX: usize = 1 << 31;
 
 /// Decodes batches one after another, reusing its memory: after the first few it allocates nothing.
 ///
@@ -120,6 +31,10 @@ pub struct JpegBatch {
     words: Words,
     totals: Totals,
     pictures: Vec<PictureDescriptor>,
+    /// Where the pictures begin in their memory.
+    pixel_offsets: Vec<u64>,
+    /// Bytes of the staging area that the data of the pictures take.
+    data_bytes: usize,
     status: Vec<PictureStatus>,
     status_bytes: Vec<u8>,
     /// Offsets in the area of the descriptors and of the status words.
@@ -128,32 +43,6 @@ pub struct JpegBatch {
     coefficients: Buffer,
     samples: Buffer,
     pixels: Buffer,
-}
-
-/// Descriptions of the pictures of the batch.
-#[derive(Debug, Default)]
-struct Words {
-    pictures: Vec<u32>,
-    components: Vec<u32>,
-    tables: Vec<u32>,
-    segments: Vec<u32>,
-    /// First segment and number of segments of each picture.
-    ranges: Vec<(usize, usize)>,
-    groups: Vec<u32>,
-    streams: Vec<u32>,
-    descriptors: Vec<u32>,
-    status: Vec<u32>,
-}
-
-/// What the pictures of the batch take together.
-#[derive(Debug, Clone, Copy, Default)]
-struct Totals {
-    components: u64,
-    segments: usize,
-    blocks: u64,
-    block_groups: u64,
-    pixel_groups: u64,
-    pixel_bytes: u64,
 }
 
 /// Offsets in the area.
@@ -172,7 +61,9 @@ impl JpegBatch {
     /// Empties the batch.
     pub fn clear(&mut self) {
         let Self { staging, tables, words, totals, pictures, status, .. } = self;
-        staging.clear();
+        self.data_bytes = 0;
+        self.pixel_offsets.clear();
+        staging.truncate(0);
         tables.clear();
         *totals = Totals::default();
         pictures.clear();
@@ -197,16 +88,10 @@ impl JpegBatch {
         plan: &DecodePlan,
         file: &[u8],
     ) -> Result<usize, JpegError> {
-        let totals = self.check(plan)?;
         let data = file.get(plan.data.clone()).ok_or(JpegError::Plan)?;
-        if data.len() > DATA_BYTES_MAX {
-            return Err(JpegError::Plan);
-        }
-        let room = data.len().saturating_add(READ_AHEAD);
-        let limit = self.limits.staging_bytes_max.min(i32::MAX as usize);
-        if room > limit.saturating_sub(self.staging.used() + 16) {
-            return Err(JpegError::Staging { limit });
-        }
+        let totals = self.check(plan, data.len())?;
+        self.staging.truncate(self.data_bytes);
+        let room = data.len() + READ_AHEAD;
         let (offset, to) = self.staging.extend(compute, room)?;
         let data_bytes = if plan.is_unsegmented {
             copy_without_stuffing(data, to)
@@ -215,6 +100,7 @@ impl JpegBatch {
             data.len()
         };
         to[data_bytes..].fill(0);
+        self.data_bytes = self.staging.used();
 
         let mut indices = [0; TABLES_MAX];
         for (index, spec) in indices.iter_mut().zip(&plan.huffman) {
@@ -249,48 +135,51 @@ impl JpegBatch {
         self.words.ranges.push((self.totals.segments, segments.len()));
         let (width, height) = plan.region;
         let row_stride = width.next_multiple_of(16);
-        // Relative to the first picture until the memory is allocated.
-        let address = self.totals.pixel_bytes;
         let plane_stride = row_stride * height;
-        self.pictures.push(PictureDescriptor { address, row_stride, plane_stride, width, height });
+        // The address is known once the memory is allocated.
+        let picture = PictureDescriptor { address: 0, row_stride, plane_stride, width, height };
+        self.pictures.push(picture);
+        self.pixel_offsets.push(self.totals.pixel_bytes);
         self.totals = totals;
         Ok(self.pictures.len() - 1)
     }
 
     /// What the batch takes with one more picture, if that is within the limits.
-    fn check(&self, plan: &DecodePlan) -> Result<Totals, JpegError> {
+    fn check(&self, plan: &DecodePlan, data_bytes: usize) -> Result<Totals, JpegError> {
         let limits = self.limits;
         let longest = plan.segments.iter().map(|it| it.offset_end.saturating_sub(it.offset)).max();
-        let bytes = longest.unwrap_or(0);
-        if bytes > limits.segment_bytes_max && !plan.is_unsegmented {
-            return Err(JpegError::LongSegment { bytes, limit: limits.segment_bytes_max });
+        let (bytes, limit) = (longest.unwrap_or(0), limits.segment_bytes_max);
+        if bytes > limit && !plan.is_unsegmented {
+            return Err(JpegError::LongSegment { bytes, limit });
         }
-        let (width, height) = plan.region;
+        let (bytes, limit) = (data_bytes, limits.stream_bytes_max);
+        if bytes > limit && plan.is_unsegmented {
+            return Err(JpegError::LongStream { bytes, limit });
+        }
+        let tables = plan.huffman.len();
         let is_possible = matches!(plan.components.len(), 1 | 3)
-            && (1..=TABLES_MAX).contains(&plan.huffman.len())
+            && (1..=TABLES_MAX).contains(&tables)
             && (1..=UNITS_MAX).contains(&plan.units.len())
+            && plan.units.iter().all(|unit| {
+                usize::from(unit.component) < plan.components.len()
+                    && usize::from(unit.dc.max(unit.ac)) < tables
+            })
             && plan.mcus.0 > 0
-            && width > 0
-            && height > 0;
+            && plan.region.0 > 0
+            && plan.region.1 > 0;
         if !is_possible {
             return Err(JpegError::Plan);
         }
-        let mut totals = self.totals;
-        for component in &plan.components {
-            let blocks = blocks_of(component);
-            totals.block_groups += blocks.div_ceil(GROUP_BLOCKS);
-            totals.blocks += blocks;
+        let limit = limits.staging_bytes_max.min(STAGING_BYTES_MAX);
+        let used = self.data_bytes + self.words.bytes();
+        let more = data_bytes.saturating_add(READ_AHEAD + 16 + Words::bytes_max(plan));
+        if more > limit.saturating_sub(used) || data_bytes > STAGING_BYTES_MAX / 8 {
+            return Err(JpegError::Staging { limit });
         }
-        totals.components += plan.components.len() as u64;
-        totals.segments += if plan.is_unsegmented { 0 } else { plan.segments.len() };
-        let items = u64::from(width).div_ceil(ITEM_PIXELS) * u64::from(height);
-        totals.pixel_groups += items.div_ceil(GROUP_ITEMS);
-        let plane = u64::from(width.next_multiple_of(16)) * u64::from(height);
-        totals.pixel_bytes += (3 * plane).next_multiple_of(PICTURE_ALIGNMENT);
+        let totals = self.totals.with(plan);
         let limit = limits.device_bytes_max;
-        let needed = totals.blocks * (128 + 64) + totals.pixel_bytes;
-        // Indices of blocks and planes have 32 bits.
-        if needed > limit || totals.blocks >= 1 << 31 || plane >= 1 << 32 {
+        // Indices of blocks have 32 bits.
+        if totals.device_bytes() > limit || totals.blocks >= 1 << 31 {
             return Err(JpegError::DeviceBytes { limit });
         }
         Ok(totals)
@@ -304,8 +193,9 @@ impl JpegBatch {
         let totals = self.totals;
         let pixels = self.pixels.grown(compute, totals.pixel_bytes as usize)?.address();
         self.words.descriptors.clear();
-        for picture in &mut self.pictures {
-            picture.address += pixels;
+        self.staging.truncate(self.data_bytes);
+        for (picture, offset) in self.pictures.iter_mut().zip(&self.pixel_offsets) {
+            picture.address = pixels + offset;
             self.words.descriptors.extend(picture.words());
         }
         let groups = self.words.group(totals.segments);
@@ -425,33 +315,4 @@ impl JpegBatch {
         }
         Ok(())
     }
-}
-
-impl Words {
-    fn clear(&mut self) {
-        let Self { pictures, components, tables, segments, ranges, streams, .. } = self;
-        for words in [pictures, components, tables, segments, streams] {
-            words.clear();
-        }
-        ranges.clear();
-    }
-
-    /// Divides the segments among blocks of threads, and returns how many there are.
-    fn group(&mut self, segments: usize) -> usize {
-        let [fewest, most] = GROUP_SEGMENTS;
-        let each = segments.div_ceil(GROUPS_WANTED).next_power_of_two().clamp(fewest, most);
-        self.groups.clear();
-        for (picture, (first, count)) in (0..).zip(&self.ranges) {
-            for start in (0..*count).step_by(each) {
-                let size = each.min(count - start);
-                self.groups.extend([picture, (first + start) as u32, size as u32]);
-            }
-        }
-        self.groups.len() / super::layout::GROUP_WORDS
-    }
-}
-
-fn blocks_of(component: &meetpoint_jpeg::PlannedComponent) -> u64 {
-    let (columns, rows) = (component.block_columns(), component.block_rows());
-    u64::from(columns.end - columns.start) * u64::from(rows.end - rows.start)
 }

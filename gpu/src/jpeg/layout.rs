@@ -7,6 +7,7 @@ use meetpoint_jpeg::{
 /// Words of structures.
 pub(super) const PICTURE_WORDS: usize = 29;
 pub(super) const COMPONENT_WORDS: usize = 48;
+pub(super) const SEGMENT_WORDS: usize = 10;
 pub(super) const GROUP_WORDS: usize = 3;
 pub(super) const STREAM_WORDS: usize = 3;
 
@@ -97,4 +98,5 @@ pub(super) fn push_segment(segment: &Segment, data_start: usize, words: &mut Vec
     words.extend([kind, at(offset), u32::from(bits)]);
     let ([a, b, c], [d, e, f]) = (segment.dc, end_dc);
     words.extend([[a, b], [c, d], [e, f]].iter().map(pair));
+    debug_assert!(words.len().is_multiple_of(SEGMENT_WORDS), "the structure has this size");
 }

@@ -12,13 +12,17 @@
 //! Whatever is wrong with the data of a picture is a bit of its [`PictureStatus`]: the CPU then
 //! decodes it again and determines the error.
 //!
-//! In reading order: [`JpegBatch`], `layout` (descriptions that kernels read), `tables` (Huffman
+//! In reading order: [`JpegBatch`], [`JpegLimits`], `words` (descriptions of a batch), `layout` (their
+//! structures), `tables` (Huffman
 //! tables), `area` (the staging area), `stuffing` (data of files without segments).
 
 mod area;
 mod batch;
 mod layout;
+mod limits;
 mod stuffing;
 mod tables;
+mod words;
 
-pub use batch::{BatchBytes, JpegBatch, JpegError, JpegLimits, PictureStatus};
+pub use batch::JpegBatch;
+pub use limits::{BatchBytes, JpegError, JpegLimits, PictureStatus};

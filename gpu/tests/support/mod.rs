@@ -1,4 +1,5 @@
 //! Pictures, and the comparison of the kernels with the CPU's decoder.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegLimits, PictureStatus};

@@ -1,0 +1,101 @@
+//! Bounds of a batch, why a picture is not part of it, and what is wrong with one that is.
+
+use crate::Error;
+
+/// Bounds of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JpegLimits {
+    /// Most bytes of the staging area, and of its copy on the device; below 2^31.
+    pub staging_bytes_max: usize,
+    /// Most bytes of coefficients, samples and pixels on the device.
+    pub device_bytes_max: u64,
+    /// Longest segment, in bytes: one thread decodes it, while all others may have finished.
+    pub segment_bytes_max: usize,
+    /// Longest data of a picture without segments, in bytes: one block of threads decodes them. Of a
+    /// hostile file, each thread may have to wait for the one before; 16 MiB then take seconds.
+    pub stream_bytes_max: usize,
+}
+
+impl Default for JpegLimits {
+    fn default() -> Self {
+        Self {
+            staging_bytes_max: 1 << 30,
+            device_bytes_max: 8 << 30,
+            segment_bytes_max: 1 << 18,
+            stream_bytes_max: 1 << 24,
+        }
+    }
+}
+
+/// Why a picture is not added to a batch: the CPU decodes it.
+#[derive(Debug, thiserror::Error)]
+pub enum JpegError {
+    /// A segment is too long for one thread.
+    #[error("a segment of {bytes} bytes, more than {limit}; add entry points to the dataset")]
+    LongSegment {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The data of a picture without segments are too long for one block of threads.
+    #[error("{bytes} bytes without a segment, more than {limit}; add entry points to the dataset")]
+    LongStream {
+        /// Their size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The staging area would be too large.
+    #[error("the data of the batch have more than {limit} bytes")]
+    Staging {
+        /// The limit.
+        limit: usize,
+    },
+    /// The memory of the device would be too large.
+    #[error("the batch needs more than {limit} bytes on the device")]
+    DeviceBytes {
+        /// The limit.
+        limit: u64,
+    },
+    /// A plan that contradicts itself or the file.
+    #[error("the plan does not fit the file")]
+    Plan,
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] Error),
+}
+
+/// What was wrong with the data of a picture; only with none of it are its pixels those of the CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PictureStatus(pub(super) u32);
+
+impl PictureStatus {
+    /// Bits that match no Huffman code.
+    pub const NO_CODE: Self = Self(1);
+    /// A block with more than 64 coefficients.
+    pub const TOO_MANY: Self = Self(2);
+    /// Data that end too early.
+    pub const OVERRUN: Self = Self(4);
+    /// A segment that does not end where the next one begins.
+    pub const WRONG_END: Self = Self(8);
+
+    /// Whether the pixels are right.
+    pub fn is_sound(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Whether one of the problems of another status is among those of this one.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Memory of a [`JpegBatch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchBytes {
+    /// Page-locked memory of the host.
+    pub host: usize,
+    /// Memory of the device.
+    pub device: usize,
+}

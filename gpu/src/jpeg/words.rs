@@ -1,0 +1,113 @@
+//! Descriptions of the pictures of a batch, and what the pictures take together.
+
+use super::layout::{
+    COMPONENT_WORDS, GROUP_BLOCKS, GROUP_ITEMS, GROUP_WORDS, ITEM_PIXELS, PICTURE_WORDS,
+    SEGMENT_WORDS, STREAM_WORDS,
+};
+use super::tables::TABLE_WORDS;
+use meetpoint_jpeg::{DecodePlan, PlannedComponent};
+
+/// Blocks of threads that keep a large GPU busy while each decodes a few segments.
+const GROUPS_WANTED: usize = 1024;
+
+/// Fewest and most segments that a block of threads decodes.
+const GROUP_SEGMENTS: [usize; 2] = [4, 32];
+
+/// Alignment of pictures.
+const PICTURE_ALIGNMENT: u64 = 256;
+
+/// Descriptions of the pictures of the batch.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    pub(super) pictures: Vec<u32>,
+    pub(super) components: Vec<u32>,
+    pub(super) tables: Vec<u32>,
+    pub(super) segments: Vec<u32>,
+    /// First segment and number of segments of each picture.
+    pub(super) ranges: Vec<(usize, usize)>,
+    pub(super) groups: Vec<u32>,
+    pub(super) streams: Vec<u32>,
+    pub(super) descriptors: Vec<u32>,
+    pub(super) status: Vec<u32>,
+}
+
+/// What the pictures of the batch take together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    pub(super) components: u64,
+    pub(super) segments: usize,
+    pub(super) blocks: u64,
+    pub(super) block_groups: u64,
+    pub(super) pixel_groups: u64,
+    pub(super) pixel_bytes: u64,
+}
+
+impl Words {
+    /// Begins a batch.
+    pub(super) fn clear(&mut self) {
+        let Self { pictures, components, tables, segments, ranges, streams, .. } = self;
+        for words in [pictures, components, tables, segments, streams] {
+            words.clear();
+        }
+        ranges.clear();
+    }
+
+    /// Bytes that they take in the staging area, without those that [`Words::group`] adds.
+    pub(super) fn bytes(&self) -> usize {
+        let Self { pictures, components, tables, segments, streams, .. } = self;
+        4 * [pictures, components, tables, segments, streams].map(Vec::len).iter().sum::<usize>()
+    }
+
+    /// Most bytes that a picture adds to the staging area besides its data.
+    pub(super) fn bytes_max(plan: &DecodePlan) -> usize {
+        // Each segment may be a group, and each picture has a descriptor and a status.
+        let segments = plan.segments.len() * (SEGMENT_WORDS + GROUP_WORDS);
+        let tables = plan.huffman.len() * TABLE_WORDS;
+        let components = plan.components.len() * COMPONENT_WORDS;
+        4 * (segments + tables + components + PICTURE_WORDS + STREAM_WORDS + 7) + 8 * 16
+    }
+
+    /// Divides the segments among blocks of threads, and returns how many there are.
+    pub(super) fn group(&mut self, segments: usize) -> usize {
+        let [fewest, most] = GROUP_SEGMENTS;
+        let each = segments.div_ceil(GROUPS_WANTED).next_power_of_two().clamp(fewest, most);
+        self.groups.clear();
+        for (picture, (first, count)) in (0..).zip(&self.ranges) {
+            for start in (0..*count).step_by(each) {
+                let size = each.min(count - start);
+                self.groups.extend([picture, (first + start) as u32, size as u32]);
+            }
+        }
+        self.groups.len() / GROUP_WORDS
+    }
+}
+
+impl Totals {
+    /// What a batch takes with one more picture.
+    pub(super) fn with(mut self, plan: &DecodePlan) -> Self {
+        for component in &plan.components {
+            let blocks = blocks_of(component);
+            self.block_groups += blocks.div_ceil(GROUP_BLOCKS);
+            self.blocks += blocks;
+        }
+        self.components += plan.components.len() as u64;
+        self.segments += if plan.is_unsegmented { 0 } else { plan.segments.len() };
+        let (width, height) = plan.region;
+        let items = u64::from(width).div_ceil(ITEM_PIXELS) * u64::from(height);
+        self.pixel_groups += items.div_ceil(GROUP_ITEMS);
+        let plane = u64::from(width.next_multiple_of(16)) * u64::from(height);
+        self.pixel_bytes += (3 * plane).next_multiple_of(PICTURE_ALIGNMENT);
+        self
+    }
+
+    /// Bytes of coefficients, samples and pixels.
+    pub(super) fn device_bytes(&self) -> u64 {
+        self.blocks * (128 + 64) + self.pixel_bytes
+    }
+}
+
+/// Blocks of a component that are stored.
+pub(super) fn blocks_of(component: &PlannedComponent) -> u64 {
+    let (columns, rows) = (component.block_columns(), component.block_rows());
+    u64::from(columns.end - columns.start) * u64::from(rows.end - rows.start)
+}
