@@ -328,6 +328,12 @@ __device__ static inline void last(const Pass &pass, u32 block, const u32 *table
     }
 }
 
+// Copies the job of a block to the memory that its threads share, which saves registers.
+__device__ static inline void load_job(Pass *to, const Pass *from) {
+    for (u32 i = threadIdx.x; i < sizeof(Pass) / sizeof(u32); i += blockDim.x) ((u32 *)to)[i] = ((const u32 *)from)[i];
+    __syncthreads();
+}
+
 }  // namespace stages
 
 // The first of two passes. Along the rows a block makes 32 columns of 32 rows, along the columns 128
@@ -381,7 +387,8 @@ extern "C" __global__ void __launch_bounds__(256) first_pass(const stages::Pass 
 extern "C" __global__ void __launch_bounds__(256) last_pass(const stages::Pass *jobs, const u32 *jobs_of_blocks, const u32 *table, u32 element_bytes, u32 channels, u32 is_interleaved, u32 quads_per_thread) {
     using namespace stages;
     __shared__ u32 elements[3 * 256];
-    const Pass pass = jobs[jobs_of_blocks[blockIdx.x]];
+    __shared__ Pass pass;
+    load_job(&pass, &jobs[jobs_of_blocks[blockIdx.x]]);
     u32 block = blockIdx.x - pass.first_block;
     bool has_table = (pass.flags & IsTensor) && element_bytes > 1;
     if (has_table) {
