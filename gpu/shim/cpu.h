@@ -126,3 +126,6 @@ static inline double __dmul_rn(double a, double b) { return a * b; }
 static inline double __ddiv_rn(double a, double b) { return a / b; }
 static inline unsigned __float_as_uint(float value) { unsigned bits; memcpy(&bits, &value, 4); return bits; }
 static inline float __uint_as_float(unsigned bits) { float value; memcpy(&value, &bits, 4); return value; }
+static inline double __dsqrt_rn(double value) { return sqrt(value); }
+static inline long long __double_as_longlong(double value) { long long bits; memcpy(&bits, &value, 8); return bits; }
+static inline double __longlong_as_double(long long bits) { double value; memcpy(&value, &bits, 8); return value; }

@@ -57,6 +57,7 @@ pub const MODULES: &[Module] = &[
     Module { name: "colour", source: include_str!("../cuda/colour.cu") },
     Module { name: "blur", source: include_str!("../cuda/blur.cu") },
     Module { name: "warp", source: include_str!("../cuda/warp.cu") },
+    Module { name: "finish", source: include_str!("../cuda/finish.cu") },
 ];
 
 impl Module {

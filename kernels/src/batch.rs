@@ -2,6 +2,7 @@
 
 use crate::mixing::MixedBatch;
 use crate::operations::{Step, add_steps};
+use crate::picture_program::BatchProgram;
 use crate::sample::{SampleId, Streams, choose};
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::{Recipe, SoftLabels, TensorSpec};
@@ -94,8 +95,30 @@ impl BatchMixer {
     /// Where images or labels are there, but not for each sample.
     pub fn mix(
         &mut self,
+        id: BatchId,
+        tensors: BatchTensors<'_>,
+        pause: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        self.apply(id, tensors, None, pause)
+    }
+
+    /// Applies the operations to the labels of a batch in place; what they do to the images, which
+    /// must not be there, is appended to `programs`, in order.
+    pub fn export(
+        &mut self,
+        id: BatchId,
+        tensors: BatchTensors<'_>,
+        programs: &mut Vec<BatchProgram>,
+    ) -> Result<(), Error> {
+        assert!(tensors.images.is_empty(), "the images are elsewhere");
+        self.apply(id, tensors, Some(programs), &mut || ())
+    }
+
+    fn apply(
+        &mut self,
         BatchId { seed, epoch, batch }: BatchId,
         BatchTensors { samples, images, labels }: BatchTensors<'_>,
+        recording: Option<&mut Vec<BatchProgram>>,
         pause: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         let label_bytes = self.labels.map_or(0, |labels| 4 * labels.classes as usize);
@@ -109,7 +132,7 @@ impl BatchMixer {
         let (cpu, spec, interrupt) = (self.cpu, self.spec, &self.interrupt);
         let scratch = &mut self.scratch;
         let mut batch =
-            MixedBatch { cpu, spec, samples, images, labels, scratch, interrupt, pause };
+            MixedBatch { cpu, spec, samples, images, labels, scratch, interrupt, pause, recording };
         for number in &self.chosen {
             if let Step::Batch(operation) = &self.steps[*number] {
                 operation.apply(&mut id.draws(*number), &mut batch)?;

@@ -1,5 +1,7 @@
 //! A finished tensor in memory, for operations that need the positions of its elements.
 
+use crate::picture_program::{ErasedValues, Erasure};
+use crate::recording::Recording;
 use crate::{Cpu, Error, Interrupt};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
@@ -15,6 +17,26 @@ pub(crate) struct FinishedTensor<'a> {
     cpu: Cpu,
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
+    /// Where changes are recorded: then there are no bytes.
+    recording: Option<Recording<'a>>,
+}
+
+/// A rectangle of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rectangle {
+    pub(crate) top: usize,
+    pub(crate) left: usize,
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+}
+
+impl Rectangle {
+    /// It as erased.
+    pub(crate) fn erased(self, values: ErasedValues) -> Erasure {
+        let Self { top, left, height, width } = self;
+        let [top, left, height, width] = [top, left, height, width].map(|side| side as u32);
+        Erasure { top, left, height, width, values }
+    }
 }
 
 impl<'a> FinishedTensor<'a> {
@@ -27,7 +49,52 @@ impl<'a> FinishedTensor<'a> {
         pause: &'a mut dyn FnMut(),
     ) -> Self {
         assert_eq!(bytes.len(), spec.bytes(), "the memory has the tensor's bytes");
-        Self { spec, bytes, cpu, interrupt, pause }
+        Self { spec, bytes, cpu, interrupt, pause, recording: None }
+    }
+
+    /// A tensor that is not there: what operations do is recorded.
+    pub(crate) fn recorded(
+        spec: TensorSpec,
+        recording: Recording<'a>,
+        cpu: Cpu,
+        interrupt: &'a Interrupt,
+        pause: &'a mut dyn FnMut(),
+    ) -> Self {
+        Self { spec, bytes: &mut [], cpu, interrupt, pause, recording: Some(recording) }
+    }
+
+    /// The recording, where changes are recorded.
+    pub(crate) fn recording(&mut self) -> Option<&mut Recording<'a>> {
+        self.recording.as_mut()
+    }
+
+    /// The bits of the nearest value of the element type.
+    fn bits(&self, value: f32) -> u32 {
+        match self.spec.dtype {
+            // The casts are exact for the whole numbers that a recipe may hold.
+            Dtype::Uint8 => u32::from(value as u8),
+            Dtype::Uint16 => u32::from(value as u16),
+            Dtype::Int32 => (value as i32).cast_unsigned(),
+            Dtype::Float16 => u32::from(f16::from_f32(value).to_bits()),
+            Dtype::Float32 => value.to_bits(),
+        }
+    }
+
+    /// Sets the elements of a rectangle to a value for each channel.
+    pub(crate) fn fill(&mut self, rectangle: Rectangle, values: &[f32]) -> Result<(), Error> {
+        let bits = [0, 1, 2]
+            .map(|channel: usize| values.get(channel).map_or(0, |value| self.bits(*value)));
+        if let Some(recording) = &mut self.recording {
+            recording.erase(rectangle.erased(ErasedValues::Channels(bits)));
+            return Ok(());
+        }
+        let Rectangle { top, left, height, width } = rectangle;
+        for (channel, value) in values.iter().enumerate() {
+            for y in top..top + height {
+                self.set(channel, y, left..left + width, |_| *value)?;
+            }
+        }
+        Ok(())
     }
 
     /// The instruction set for operations on it.
@@ -50,6 +117,10 @@ impl<'a> FinishedTensor<'a> {
         columns: Range<usize>,
         mut value: impl FnMut(usize) -> f32,
     ) -> Result<(), Error> {
+        if let Some(recording) = &mut self.recording {
+            recording.refuse();
+            return Ok(());
+        }
         self.interrupt.check()?;
         if y.is_multiple_of(ROWS) {
             (self.pause)();

@@ -65,8 +65,8 @@ pub use meetpoint_jpeg as jpeg;
 pub use meetpoint_jpeg::{Cpu, Interrupt};
 pub use operations::numbers_of;
 pub use picture_program::{
-    AxisProgram, NotExported, OUTSIDE, PictureChange, PictureProgram, PositionMap, StageProgram,
-    TensorProgram, WEIGHT_BITS, WarpForm,
+    AxisProgram, BatchProgram, ErasedValues, Erasure, NotExported, OUTSIDE, PictureChange,
+    PictureProgram, PositionMap, SampleMix, StageProgram, TensorProgram, WEIGHT_BITS, WarpForm,
 };
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor};

@@ -3,6 +3,7 @@
 //! It never holds more than one sample besides the batch.
 
 use crate::blend::{Weights, blend, blend_floats};
+use crate::picture_program::{BatchProgram, SampleMix};
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{CutBox, Layout, MixMode, MixPartner, TensorSpec};
@@ -108,6 +109,20 @@ pub(crate) struct MixedBatch<'a> {
     pub(crate) scratch: &'a mut Vec<u8>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) pause: &'a mut dyn FnMut(),
+    /// Where mixes of images are recorded: then there are none.
+    pub(crate) recording: Option<&'a mut Vec<BatchProgram>>,
+}
+
+impl Mix {
+    fn recorded(self) -> SampleMix {
+        match self {
+            Self::Keep => SampleMix::Keep,
+            Self::Blend(Weights { own, partner }) => SampleMix::Blend { own, partner },
+            Self::Paste(Rectangle { top, bottom, left, right }, _) => {
+                SampleMix::Paste { top, bottom, left, right }
+            }
+        }
+    }
 }
 
 impl MixedBatch<'_> {
@@ -134,7 +149,11 @@ impl MixedBatch<'_> {
     /// Mixes each sample, and its label, with its partner. A sample that is its own partner stays
     /// as it is.
     pub(crate) fn mix(&mut self, partner: MixPartner, mixes: &[Mix]) -> Result<(), Error> {
-        let Self { cpu, spec, images, labels, scratch, interrupt, pause, .. } = self;
+        let Self { cpu, spec, images, labels, scratch, interrupt, pause, recording, .. } = self;
+        if let Some(recording) = recording {
+            let mixes = mixes.iter().map(|mix| mix.recorded()).collect();
+            recording.push(BatchProgram { partner, mixes });
+        }
         in_place(images, partner, mixes.len(), scratch, |index, own, partner| {
             interrupt.check()?;
             pause();

@@ -6,7 +6,7 @@
 //! preparer gives.
 
 use crate::Region;
-use meetpoint_format::recipe::{Dtype, Layout};
+use meetpoint_format::recipe::{Dtype, Layout, MixPartner};
 use meetpoint_jpeg::OutputColour;
 use std::ops::Range;
 
@@ -34,6 +34,8 @@ pub struct PictureProgram {
     pub tables: Vec<[u8; 256]>,
     /// Height and width of the tensor.
     pub tensor: (u32, u32),
+    /// Rectangles of the tensor that are replaced, in order.
+    pub erasures: Vec<Erasure>,
 }
 
 impl PictureProgram {
@@ -43,6 +45,7 @@ impl PictureProgram {
         self.changes.clear();
         self.words.clear();
         self.tables.clear();
+        self.erasures.clear();
     }
 }
 
@@ -207,6 +210,69 @@ pub struct PositionMap {
     pub coefficients: [f64; 8],
     /// Whether positions are divided.
     pub is_perspective: bool,
+}
+
+/// A rectangle of a tensor whose elements are replaced.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Erasure {
+    /// First row.
+    pub top: u32,
+    /// First column.
+    pub left: u32,
+    /// Rows.
+    pub height: u32,
+    /// Columns.
+    pub width: u32,
+    /// What is put there.
+    pub values: ErasedValues,
+}
+
+/// What replaces elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ErasedValues {
+    /// The bits of the element of each channel.
+    Channels([u32; 3]),
+    /// A standard normal number for each element: of the word of Philox 4x32-10 with the counter
+    /// [column / 4, row, channel, 0] in the rectangle, at column % 4, as
+    /// `docs/formats.md` defines it, rounded to float32 and then to the element type.
+    Noise {
+        /// Of Philox.
+        key: [u32; 2],
+    },
+}
+
+/// What an operation on batches does to the tensors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchProgram {
+    /// With which sample each is mixed, as it was before.
+    pub partner: MixPartner,
+    /// What each sample becomes.
+    pub mixes: Vec<SampleMix>,
+}
+
+/// What a sample of a batch becomes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SampleMix {
+    /// Itself.
+    Keep,
+    /// The sum of itself and its partner, weighted.
+    Blend {
+        /// Its own weight.
+        own: f32,
+        /// That of its partner.
+        partner: f32,
+    },
+    /// Itself with a rectangle of its partner.
+    Paste {
+        /// First row.
+        top: u32,
+        /// Row behind the last.
+        bottom: u32,
+        /// First column.
+        left: u32,
+        /// Column behind the last.
+        right: u32,
+    },
 }
 
 /// How the last stage of every sample of a recipe writes its tensor.

@@ -26,6 +26,11 @@ impl Field {
         Self { key: [draws.next_u32(), draws.next_u32()] }
     }
 
+    /// The key.
+    pub(crate) fn key(&self) -> [u32; 2] {
+        self.key
+    }
+
     /// The words of `words.len()` columns from column 0 of a row of a channel: four for each block
     /// with the counter [column / 4, row, channel, 0].
     pub(crate) fn row(&self, cpu: Cpu, channel: usize, y: usize, words: &mut [u32]) {

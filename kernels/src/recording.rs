@@ -1,6 +1,6 @@
 //! Operations on whole pictures recorded as changes, in place of being executed.
 
-use crate::picture_program::{PictureChange, PictureProgram};
+use crate::picture_program::{Erasure, PictureChange, PictureProgram};
 
 /// Takes the changes that operations make of a picture that is not there.
 #[derive(Debug)]
@@ -40,6 +40,11 @@ impl<'a> Recording<'a> {
     pub(crate) fn push_resized(&mut self, change: PictureChange, size: (u32, u32)) {
         self.size = size;
         self.push(change);
+    }
+
+    /// Records that a rectangle of the tensor is replaced.
+    pub(crate) fn erase(&mut self, erasure: Erasure) {
+        self.program.erasures.push(erasure);
     }
 
     /// Records a table for all channels.

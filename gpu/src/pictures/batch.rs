@@ -1,11 +1,12 @@
 //! The pictures of a batch: one upload, and a few launches for each round.
 
 use super::jobs::{
-    Address, BLOCK, BLUR_BYTES, Bases, Blur, CHANGE_BYTES, NEIGHBOURS_BYTES, Neighbours,
-    PASS_BYTES, Pass, QUADS_PER_THREAD, STATISTIC_BYTES, Statistic, WARP_BYTES, WarpJob, Writer,
+    Address, BLOCK, BLUR_BYTES, Bases, Blur, CHANGE_BYTES, ERASE_BYTES, NEIGHBOURS_BYTES,
+    Neighbours, PASS_BYTES, Pass, QUADS_PER_THREAD, STATISTIC_BYTES, Statistic, WARP_BYTES,
+    WarpJob, Writer,
 };
 use super::program::Program;
-use super::steps::{Round, Rounds};
+use super::steps::{ALIGNMENT, Round, Rounds, align};
 use crate::{
     Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, PictureDescriptor,
 };
@@ -53,6 +54,7 @@ const COUNT_VALUES: KernelName = KernelName { module: "colour", name: "count_val
 const MAKE_TABLES: KernelName = KernelName { module: "colour", name: "make_tables" };
 const BLUR: KernelName = KernelName { module: "blur", name: "blur_once" };
 const WARP: KernelName = KernelName { module: "warp", name: "warp_pixels" };
+const ERASE: KernelName = KernelName { module: "finish", name: "erase" };
 const SHARPEN: KernelName = KernelName { module: "colour", name: "sharpen" };
 
 impl PictureBatch {
@@ -129,6 +131,11 @@ impl PictureBatch {
                 let words = [element_bytes, channels, u32::from(is_interleaved), QUADS_PER_THREAD];
                 arguments.extend(words.map(Argument::Word));
             }
+            if launch.kernel == ERASE {
+                let TensorFormat { element_bytes, is_interleaved, channels, .. } = self.format;
+                let words = [element_bytes, channels, u32::from(is_interleaved)];
+                arguments.extend(words.map(Argument::Word));
+            }
             compute.launch(&Launch {
                 kernel: launch.kernel,
                 grid: [launch.blocks, 1, 1],
@@ -158,7 +165,8 @@ impl PictureBatch {
         let rounds: usize = self.rounds.rounds().iter().map(of_round).sum();
         let elements = self.format.elements.len() + ALIGNMENT;
         let changes = CHANGE_BYTES * self.rounds.changes.len() + ALIGNMENT;
-        self.rounds.data.len() + rounds + elements + changes
+        let erased = ERASE_BYTES * self.rounds.erased.len() + ALIGNMENT;
+        self.rounds.data.len() + rounds + elements + changes + erased
     }
 
     /// Appends changes, elements and jobs to what is uploaded, and plans the launches.
@@ -193,15 +201,16 @@ impl PictureBatch {
             planner.plan(BLUR, blurs, Blur::blocks, Blur::write);
             planner.plan(WARP, warps, WarpJob::blocks, WarpJob::write);
         }
+        if !self.rounds.erased.is_empty() {
+            align(&mut data);
+            let jobs = data.len();
+            let writer = &mut Writer { bytes: &mut data, bases };
+            self.rounds.erased.iter().for_each(|job| job.write(writer));
+            let blocks = self.rounds.erased.len() as u32;
+            self.launches.push(PlannedLaunch { kernel: ERASE, blocks, jobs, jobs_of_blocks: None });
+        }
         self.rounds.data = data;
     }
-}
-
-/// Alignment of what is uploaded.
-const ALIGNMENT: usize = 16;
-
-fn align(data: &mut Vec<u8>) {
-    data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
 }
 
 /// Appends jobs to what is uploaded.

@@ -1,6 +1,6 @@
 //! Jobs as kernels read them: the structs of the modules, byte by byte.
 
-use super::program::{PositionMap, WarpForm};
+use super::program::{ErasedValues, Erasure, PositionMap, SampleMix, WarpForm};
 
 /// An address that is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,6 +343,46 @@ impl WarpJob {
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32
+    }
+}
+
+/// Bytes of an erasure, and of an [`EraseJob`].
+pub(super) const ERASURE_BYTES: usize = 32;
+pub(super) const ERASE_BYTES: usize = 32;
+
+/// `Erased` of `finish.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EraseJob {
+    pub(super) tensor: Address,
+    pub(super) erasures: Address,
+    pub(super) count: u32,
+    pub(super) size: (u32, u32),
+}
+
+impl EraseJob {
+    pub(super) fn write(&self, to: &mut Writer<'_>) {
+        to.address(self.tensor);
+        to.address(self.erasures);
+        to.words(&[self.count, self.size.0, self.size.1, 0]);
+    }
+}
+
+/// The words of an `Erasure` of `finish.cu`.
+pub(super) fn erasure_words(erasure: &Erasure) -> [u32; ERASURE_BYTES / 4] {
+    let &Erasure { top, left, height, width, values } = erasure;
+    let (is_noise, [first, second, third]) = match values {
+        ErasedValues::Channels(bits) => (0, bits),
+        ErasedValues::Noise { key: [first, second] } => (1, [first, second, 0]),
+    };
+    [top, left, height, width, is_noise, first, second, third]
+}
+
+/// The words of a `Mix` of `finish.cu`.
+pub(super) fn mix_words(mix: SampleMix) -> [u32; 8] {
+    match mix {
+        SampleMix::Keep => [0; 8],
+        SampleMix::Blend { own, partner } => [1, own.to_bits(), partner.to_bits(), 0, 0, 0, 0, 0],
+        SampleMix::Paste { top, bottom, left, right } => [2, 0, 0, top, bottom, left, right, 0],
     }
 }
 

@@ -2,12 +2,18 @@
 //!
 //! In reading order: [`Program`] (what is done to one picture, as plain data), `steps` (programs as
 //! rounds of jobs), `jobs` (jobs as kernels read them), [`PictureBatch`] (the pictures of a batch:
-//! one upload, and as many launches in each round as it has forms of jobs).
+//! one upload, and as many launches in each round as it has forms of jobs), [`SampleMixer`] (the
+//! samples of a batch mixed with one another).
 
 mod batch;
 mod jobs;
+mod mix;
 mod program;
 mod steps;
 
 pub use batch::{PictureBatch, TensorFormat};
-pub use program::{Axis, Change, OUTSIDE, PositionMap, Program, Region, Stage, WarpForm};
+pub use mix::{BatchOnDevice, Partner, SampleMixer};
+pub use program::{
+    Axis, Change, ErasedValues, Erasure, OUTSIDE, PositionMap, Program, Region, SampleMix, Stage,
+    WarpForm,
+};

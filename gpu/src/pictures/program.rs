@@ -16,6 +16,8 @@ pub struct Program<'a> {
     pub words: &'a [i32],
     /// Tables of bytes.
     pub tables: &'a [[u8; 256]],
+    /// Rectangles of the tensor that are replaced, in order.
+    pub erasures: &'a [Erasure],
 }
 
 /// A rectangle of a picture.
@@ -187,4 +189,57 @@ pub struct PositionMap {
     pub coefficients: [f64; 8],
     /// Whether positions are divided.
     pub is_perspective: bool,
+}
+
+/// A rectangle of a tensor whose elements are replaced.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Erasure {
+    /// First row.
+    pub top: u32,
+    /// First column.
+    pub left: u32,
+    /// Rows.
+    pub height: u32,
+    /// Columns.
+    pub width: u32,
+    /// What is put there.
+    pub values: ErasedValues,
+}
+
+/// What replaces elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ErasedValues {
+    /// The bits of the element of each channel.
+    Channels([u32; 3]),
+    /// A standard normal number for each element: of the word of Philox 4x32-10 with the counter
+    /// [column / 4, row, channel, 0] in the rectangle, at column % 4 rounded to float32 and then to the element type.
+    Noise {
+        /// Of Philox.
+        key: [u32; 2],
+    },
+}
+
+/// What a sample of a batch becomes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SampleMix {
+    /// Itself.
+    Keep,
+    /// The sum of itself and its partner, weighted.
+    Blend {
+        /// Its own weight.
+        own: f32,
+        /// That of its partner.
+        partner: f32,
+    },
+    /// Itself with a rectangle of its partner.
+    Paste {
+        /// First row.
+        top: u32,
+        /// Row behind the last.
+        bottom: u32,
+        /// First column.
+        left: u32,
+        /// Column behind the last.
+        right: u32,
+    },
 }

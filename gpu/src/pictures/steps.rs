@@ -1,8 +1,8 @@
 //! Programs as rounds: the n-th step of every picture that has as many is executed in round n.
 
 use super::jobs::{
-    Address, AxisJob, Blur, BlurForm, COUNTS_BYTES, Neighbours, Pass, PixelChange, Planes,
-    Statistic, WarpJob,
+    Address, AxisJob, Blur, BlurForm, COUNTS_BYTES, EraseJob, Neighbours, Pass, PixelChange,
+    Planes, Statistic, WarpJob, erasure_words,
 };
 use super::program::{Axis, Change, Program, Region, Stage};
 use crate::PictureDescriptor;
@@ -39,6 +39,8 @@ pub(super) struct Rounds {
     pub(super) data: Vec<u8>,
     /// Where the elements of values are in what is uploaded.
     pub(super) elements_at: usize,
+    /// Tensors of which rectangles are replaced when all rounds are done.
+    pub(super) erased: Vec<EraseJob>,
     memory: Memory,
     pub(super) counts_bytes: usize,
     /// Changes of pixels that the next step makes.
@@ -64,7 +66,12 @@ impl Memory {
 }
 
 /// Alignment of rows and pictures.
-const ALIGNMENT: usize = 16;
+pub(super) const ALIGNMENT: usize = 16;
+
+/// Appends bytes up to a multiple of the alignment.
+pub(super) fn align(data: &mut Vec<u8>) {
+    data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
+}
 
 /// A picture, and where it is.
 #[derive(Debug, Clone, Copy)]
@@ -141,6 +148,7 @@ impl Rounds {
         (self.used, self.counts_bytes) = (0, 0);
         self.changes.clear();
         self.data.clear();
+        self.erased.clear();
         self.memory.bytes = 0;
     }
 
@@ -176,10 +184,19 @@ impl Rounds {
             let job = StageJob { stage, region, program, uploaded, tensor };
             picture = self.add_stage(picture, &job, &mut round);
         }
+        if !program.erasures.is_empty() {
+            align(&mut self.data);
+            let erasures = Address::Uploaded(self.data.len());
+            let words = program.erasures.iter().flat_map(erasure_words);
+            self.data.extend(words.flat_map(u32::to_le_bytes));
+            let (count, size) = (program.erasures.len() as u32, picture.size);
+            let tensor = Address::Absolute(tensor);
+            self.erased.push(EraseJob { tensor, erasures, count, size });
+        }
     }
 
     fn upload(&mut self, program: &Program<'_>) -> Uploaded {
-        self.data.resize(self.data.len().next_multiple_of(ALIGNMENT), 0);
+        align(&mut self.data);
         let words = self.data.len();
         self.data.extend(program.words.iter().flat_map(|word| word.to_le_bytes()));
         let tables = self.data.len();

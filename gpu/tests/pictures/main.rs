@@ -3,6 +3,7 @@
 
 mod colour;
 mod compare;
+mod finish;
 mod geometry;
 #[path = "../../../prepare/src/gpu/program.rs"]
 mod program;

@@ -2,22 +2,14 @@
 
 use super::TensorOperation;
 use crate::Error;
-use crate::finished::FinishedTensor;
+use crate::finished::{FinishedTensor, Rectangle};
+use crate::picture_program::ErasedValues;
 use crate::random::{Field, normal, normals};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{ErasingMode, RandomErasing};
 
 /// Tries to find a rectangle that fits.
 const TRIES: usize = 10;
-
-/// A rectangle of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rectangle {
-    top: usize,
-    left: usize,
-    height: usize,
-    width: usize,
-}
 
 /// Draws a rectangle of a tensor of this height and width; `None` where no try fits.
 fn rectangle(
@@ -74,18 +66,19 @@ fn erase(
     let columns = left..left + width;
     match erasing.mode {
         ErasingMode::Constant | ErasingMode::Rand => {
-            for channel in 0..channels {
-                let value = match erasing.mode {
-                    ErasingMode::Rand => normal(draws.next_u32()),
-                    ErasingMode::Constant | ErasingMode::Pixel => erasing.value.channel(channel),
-                } as f32;
-                for y in top..top + height {
-                    tensor.set(channel, y, columns.clone(), |_| value)?;
-                }
-            }
+            let mut value = |channel| match erasing.mode {
+                ErasingMode::Rand => normal(draws.next_u32()),
+                ErasingMode::Constant | ErasingMode::Pixel => erasing.value.channel(channel),
+            };
+            let values: Vec<f32> = (0..channels).map(|channel| value(channel) as f32).collect();
+            tensor.fill(found, &values)?;
         }
         ErasingMode::Pixel => {
             let field = Field::drawn(draws);
+            if let Some(recording) = tensor.recording() {
+                recording.erase(found.erased(ErasedValues::Noise { key: field.key() }));
+                return Ok(());
+            }
             let (mut words, mut numbers) = (vec![0; width], vec![0.0; width]);
             for channel in 0..channels {
                 for y in 0..height {

@@ -3,6 +3,7 @@
 use super::{SampleId, SamplePreparer, Streams, apply};
 use crate::Error;
 use crate::decode::{Encoded, output_colour};
+use crate::finished::FinishedTensor;
 use crate::operations::Step;
 use crate::picture_program::{NotExported, PictureProgram, StageProgram, TensorProgram};
 use crate::pixels::Pixels;
@@ -45,12 +46,20 @@ impl SamplePreparer {
                 return Ok(Err(reason));
             }
         }
-        let unfinished = self
-            .chosen
-            .iter()
-            .find(|number| matches!(self.program.steps[**number], Step::Tensor(_)));
-        Ok(unfinished
-            .map_or(Ok(()), |number| Err(NotExported::Operation(self.program.names[*number]))))
+        let size = (spec.width, spec.height);
+        let recording = Recording::new(program, size);
+        let pause = &mut || ();
+        let mut tensor =
+            FinishedTensor::recorded(spec, recording, self.cpu, &self.interrupt, pause);
+        for number in &self.chosen {
+            if let Step::Tensor(operation) = &self.program.steps[*number] {
+                operation.apply(&mut id.draws(*number), &mut tensor)?;
+                if tensor.recording().is_some_and(|recording| !recording.is_complete()) {
+                    return Ok(Err(NotExported::Operation(self.program.names[*number])));
+                }
+            }
+        }
+        Ok(Ok(()))
     }
 
     fn check_exported(&self) -> Result<(), NotExported> {

@@ -1,8 +1,9 @@
 //! Programs of pictures in the form that the crate for GPUs takes. It decides nothing.
 
-use meetpoint_format::recipe::Layout;
+use meetpoint_format::recipe::{Layout, MixPartner};
 use meetpoint_gpu::pictures::{
-    Axis, Change, PositionMap, Program, Region, Stage, TensorFormat, WarpForm,
+    Axis, Change, ErasedValues, Erasure, Partner, PositionMap, Program, Region, SampleMix, Stage,
+    TensorFormat, WarpForm,
 };
 use meetpoint_kernels::{AxisProgram, PictureChange, PictureProgram, StageProgram, TensorProgram};
 
@@ -11,6 +12,7 @@ use meetpoint_kernels::{AxisProgram, PictureChange, PictureProgram, StageProgram
 pub(crate) struct ConvertedProgram {
     stages: Vec<Stage>,
     changes: Vec<Change>,
+    erasures: Vec<Erasure>,
 }
 
 impl ConvertedProgram {
@@ -20,7 +22,10 @@ impl ConvertedProgram {
         self.stages.extend(from.stages.iter().map(stage));
         self.changes.clear();
         self.changes.extend(from.changes.iter().map(|change| of_change(*change)));
+        self.erasures.clear();
+        self.erasures.extend(from.erasures.iter().map(erasure));
         Program {
+            erasures: &self.erasures,
             stages: &self.stages,
             changes: &self.changes,
             words: &from.words,
@@ -103,4 +108,33 @@ fn warp_form(from: meetpoint_kernels::WarpForm) -> WarpForm {
         Form::Bilinear(it) => WarpForm::Bilinear(map(it)),
         Form::Bicubic(it) => WarpForm::Bicubic(map(it)),
     }
+}
+
+fn erasure(from: &meetpoint_kernels::Erasure) -> Erasure {
+    use meetpoint_kernels::ErasedValues as From;
+    let &meetpoint_kernels::Erasure { top, left, height, width, values } = from;
+    let values = match values {
+        From::Channels(bits) => ErasedValues::Channels(bits),
+        From::Noise { key } => ErasedValues::Noise { key },
+    };
+    Erasure { top, left, height, width, values }
+}
+
+/// With which samples those of a batch are mixed.
+pub(crate) fn partner(from: MixPartner) -> Partner {
+    match from {
+        MixPartner::Previous => Partner::Previous,
+        MixPartner::Mirrored => Partner::Mirrored,
+    }
+}
+
+/// What samples of a batch become.
+pub(crate) fn mixes(from: &[meetpoint_kernels::SampleMix]) -> Vec<SampleMix> {
+    use meetpoint_kernels::SampleMix as From;
+    let mix = |from: &From| match *from {
+        From::Keep => SampleMix::Keep,
+        From::Blend { own, partner } => SampleMix::Blend { own, partner },
+        From::Paste { top, bottom, left, right } => SampleMix::Paste { top, bottom, left, right },
+    };
+    from.iter().map(mix).collect()
 }

@@ -1,0 +1,111 @@
+//! Erasing on finished tensors, and mixtures of the samples of a batch.
+
+use crate::compare::{compare, png, recipe, start};
+use crate::program::{mixes, partner, tensor_format};
+use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
+use meetpoint_gpu::Compute;
+use meetpoint_gpu::pictures::{BatchOnDevice, SampleMixer};
+use meetpoint_kernels::{
+    BatchId, BatchMixer, BatchTensors, Cpu, Encoded, SampleId, SamplePreparer,
+};
+
+#[test]
+fn erased_tensors_are_equal() {
+    let mut shim = start();
+    let pictures = [png(20, 20, 1), png(31, 12, 2), png(9, 9, 3), png(20, 20, 4)];
+    let erasures = [
+        "random_erasing p = 0.8;value = [0.3, -2.0, 7.0]",
+        "random_erasing p = 1;mode = \"rand\";min_count = 2;max_count = 5",
+        "random_erasing p = 1;mode = \"pixel\";max_count = 4;scale = [0.1, 0.6]",
+    ];
+    for dtype in ["float16", "float32"] {
+        for layout in ["NHWC", "NCHW"] {
+            for erasing in erasures {
+                let (dtype, layout) = (
+                    format!("to_dtype dtype = \"{dtype}\""),
+                    format!("layout layout = \"{layout}\""),
+                );
+                let resize = "random_resized_crop size = [19, 22]";
+                let recipe = recipe(&["decode", resize, &dtype, &layout, erasing]);
+                compare(&mut shim, &recipe, &pictures).unwrap_or_else(|it| panic!("{it}"));
+            }
+        }
+    }
+    let recipe = recipe(&["decode", "resize size = [9, 13]", "random_erasing p = 1;value = [9]"]);
+    compare(&mut shim, &recipe, &pictures).unwrap_or_else(|it| panic!("{it}"));
+}
+
+#[test]
+fn mixed_batches_are_equal() {
+    let mut shim = start();
+    let mixing = [
+        "mix_up num_classes = 3",
+        "mix_up num_classes = 3;mode = \"elem\";partner = \"mirrored\"",
+        "cut_mix num_classes = 3",
+        "cut_mix num_classes = 3;mode = \"pair\";partner = \"mirrored\";box = \"timm_1.0.31\"",
+        "timm_mixup num_classes = 3;cutmix_alpha = 1.0;mode = \"elem\"",
+    ];
+    for (dtype, layout, size) in [
+        ("uint8", "NHWC", "8, 6"),
+        ("uint8", "NCHW", "7, 5"),
+        ("float16", "NCHW", "6, 9"),
+        ("float16", "NHWC", "3, 5"),
+        ("float32", "NCHW", "4, 5"),
+    ] {
+        for mixing in mixing {
+            for samples in [1, 2, 5, 6] {
+                let operations = [
+                    "decode".to_owned(),
+                    format!("random_resized_crop size = [{size}]"),
+                    format!("to_dtype dtype = \"{dtype}\""),
+                    format!("layout layout = \"{layout}\""),
+                    mixing.to_owned(),
+                ];
+                let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
+                compare_batch(&mut shim, &operations, samples);
+            }
+        }
+    }
+}
+
+fn compare_batch(shim: &mut meetpoint_gpu::Shim, operations: &[&str], samples: u64) {
+    let recipe = recipe(operations);
+    let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
+    let format = tensor_format(&preparer.export_tensor().unwrap());
+    let (mut images, mut spec) = (Vec::new(), None::<TensorSpec>);
+    for sample in 0..samples {
+        let picture = png(16, 14, sample);
+        let id = SampleId { seed: 1, epoch: 0, sample };
+        let tensor = preparer.prepare_tensor(Encoded::from(&picture[..]), id).unwrap();
+        images.extend(tensor.data);
+        spec = Some(tensor.spec);
+    }
+    let spec = spec.unwrap();
+    assert!(matches!(spec.dtype, Dtype::Uint8 | Dtype::Float16 | Dtype::Float32));
+    assert!(matches!(spec.layout, Layout::Nhwc | Layout::Nchw));
+    let mut mixer = BatchMixer::new(&recipe, spec).unwrap();
+    let soft = mixer.labels().unwrap();
+    let mut labels = vec![0; 12 * samples as usize];
+    for (label, row) in (0..).zip(labels.chunks_exact_mut(12)) {
+        BatchMixer::write_label(soft, label % 3, row);
+    }
+    let memory = shim.allocate(images.len()).unwrap();
+    shim.upload(&images, &memory, 0).unwrap();
+    let (mut other_labels, mut programs) = (labels.clone(), Vec::new());
+    let (id, samples) = (BatchId { seed: 4, epoch: 2, batch: 5 }, samples as usize);
+    let without = BatchTensors { samples, images: &mut [], labels: &mut other_labels };
+    mixer.export(id, without, &mut programs).unwrap();
+    let with = BatchTensors { samples, images: &mut images, labels: &mut labels };
+    mixer.mix(id, with, &mut || ()).unwrap();
+    assert_eq!(labels, other_labels, "{operations:?}");
+    let mut on_device = SampleMixer::default();
+    let batch = BatchOnDevice { address: memory.address(), size: (spec.height, spec.width) };
+    for program in &programs {
+        let mixes = mixes(&program.mixes);
+        let by = (partner(program.partner), &mixes[..], programs.len());
+        on_device.mix(shim, (batch, &format), by).unwrap();
+    }
+    let mut got = vec![0; images.len()];
+    shim.download(&memory, 0, &mut got).unwrap();
+    assert!(got == images, "{operations:?} of {samples}");
+}
