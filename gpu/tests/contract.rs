@@ -1,9 +1,9 @@
-//! What every `Compute` does, on the CPU and, where there is one, on a GPU; and what only a GPU can
+//! What every `Compute` does, on the CPU or on the GPU that a variable names; and what only a GPU can
 //! show. Tests that need a GPU say that they are skipped where there is none.
 #![cfg(all(feature = "cuda", feature = "shim"))]
 
 use meetpoint_gpu::cuda::{Driver, Gpu, Options};
-use meetpoint_gpu::{Compute, Error, KernelName, Launch, Shim};
+use meetpoint_gpu::{Compute, Error, KernelName, Launch, subject};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +21,9 @@ fn gpu() -> Option<Arc<Gpu>> {
     Some(Gpu::open(0, &Options::from_environment()).expect("the GPU opens"))
 }
 
-/// Everything that runs kernels here.
-fn subjects() -> Vec<Box<dyn Compute>> {
-    let shim = Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile");
-    let mut subjects: Vec<Box<dyn Compute>> = vec![Box::new(shim)];
-    if let Some(gpu) = gpu() {
-        subjects.push(Box::new(gpu.compute().expect("a stream")));
-    }
-    subjects
+/// What the tests run on.
+fn subjects() -> [Box<dyn Compute>; 1] {
+    [subject(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile, or the GPU opens")]
 }
 
 #[test]

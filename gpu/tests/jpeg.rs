@@ -190,7 +190,7 @@ fn limits_of_a_batch_are_errors_with_the_limit() {
     assert!(matches!(error, JpegError::DeviceBytes { limit: 500 }));
     Case::whole(case.file.clone()).plan(&mut planner, &mut plan).unwrap();
     let mut batch = JpegBatch::new(JpegLimits { stream_bytes_max: 100, ..defaults });
-    let error = batch.add(&mut setup.shim, &plan, &case.file).unwrap_err();
+    let error = batch.add(&mut *setup.compute, &plan, &case.file).unwrap_err();
     assert!(matches!(error, JpegError::LongStream { limit: 100, .. }));
 }
 
@@ -202,7 +202,7 @@ fn a_second_batch_allocates_nothing() {
     let bytes = setup.batch.bytes();
     assert!(bytes.host > 0 && bytes.device > 0);
     // Nor does a second run of a batch.
-    setup.batch.run(&mut setup.shim).unwrap();
+    setup.batch.run(&mut *setup.compute).unwrap();
     let outcome = setup.check(&[Case::whole(file(4)), Case::whole(file(2))]);
     assert_eq!(outcome.statuses, [PictureStatus::default(); 2]);
     assert_eq!(setup.batch.bytes(), bytes);
