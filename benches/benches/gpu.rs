@@ -37,7 +37,7 @@ mean = [0.485, 0.456, 0.406]
 std = [0.229, 0.224, 0.225]
 [[operation]]
 name = "layout"
-order = "nchw"
+layout = "nchw"
 "#;
 
 /// Images per second that one GPU should reach.
@@ -60,6 +60,7 @@ impl File {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::from_args(&["dir", "device", "batch"])?;
+    let recipe = Recipe::from_toml(RECIPE)?;
     let mut report = Report::new("gpu", &options);
     if let Err(error) = Driver::load() {
         report.note(format!("nothing was measured: {error}"));
@@ -79,7 +80,6 @@ fn main() -> anyhow::Result<()> {
     };
     let mean = plain.iter().map(Vec::len).sum::<usize>() / plain.len();
     report.note(format!("{} files of {mean} bytes on average, batches of {batch}", plain.len()));
-    let recipe = Recipe::from_toml(RECIPE)?;
     let cores = std::thread::available_parallelism()?.get();
     let on_cpu = cpu_rate(&recipe, &with_entry_points(&plain)?, batch, cores)?;
     report.row(Row::alone(format!("CPU, {cores} threads"), on_cpu, "images/s"));
