@@ -35,20 +35,22 @@ struct JpegSums {
 struct JpegStreamBits {
     const u32 *words;
     u64 next;
-    u32 count, word;
+    // The word behind the next bits is loaded before it is needed.
+    u32 count, word, ahead;
 
     __device__ __forceinline__ u32 load() { return __byte_perm(words[word++], 0, 0x0123); }
     __device__ __forceinline__ void start(const u32 *data, u32 at) {
         words = data, word = at / 32;
         next = (u64)load() << 32;
         next |= load();
+        ahead = load();
         next <<= at % 32;
         count = 64 - at % 32;
     }
     __device__ __forceinline__ void refill() {
         if (count > 32) return;
-        next |= (u64)load() << (32 - count);
-        count += 32;
+        next |= (u64)ahead << (32 - count);
+        count += 32, ahead = load();
     }
     __device__ __forceinline__ void skip(u32 bits) { next <<= bits, count -= bits; }
 };

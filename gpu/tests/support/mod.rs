@@ -3,7 +3,7 @@
 
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegLimits, PictureStatus};
-use meetpoint_gpu::{Compute, subject};
+use meetpoint_gpu::{Compute, Shim};
 use meetpoint_jpeg::{
     DecodeOptions, DecodePlan, Decoder, Encoded, HuffmanTables, Picture, PlanError, Planner,
     Process, Region, Rewrite, Spacing, entry_points, rewrite,
@@ -95,7 +95,7 @@ pub(crate) struct Outcome {
     pub(crate) statuses: Vec<PictureStatus>,
 }
 
-/// The kernels on the CPU, and a batch whose memory is reused.
+/// What runs the kernels, and a batch whose memory is reused.
 pub(crate) struct Setup {
     pub(crate) compute: Box<dyn Compute>,
     pub(crate) batch: JpegBatch,
@@ -105,7 +105,10 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn start() -> Self {
-        let compute = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+        Self::on(Box::new(Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()))
+    }
+
+    pub(crate) fn on(compute: Box<dyn Compute>) -> Self {
         let batch = JpegBatch::new(JpegLimits::default());
         Self { compute, batch, planner: Planner::default(), plan: DecodePlan::default() }
     }
@@ -113,12 +116,13 @@ impl Setup {
     /// Decodes all in one batch. Panics where the kernels accept what the CPU refuses, or where
     /// pixels differ.
     pub(crate) fn check(&mut self, cases: &[Case]) -> Outcome {
-        self.batch.clear();
+        let (compute, batch) = (&mut *self.compute, &mut self.batch);
+        batch.clear();
         let (mut outcome, mut added) = (Outcome::default(), Vec::new());
         for (number, case) in cases.iter().enumerate() {
             match case.plan(&mut self.planner, &mut self.plan) {
                 Ok(()) => {
-                    self.batch.add(&mut *self.compute, &self.plan, &case.file).unwrap();
+                    batch.add(compute, &self.plan, &case.file).unwrap();
                     added.push(number);
                 }
                 Err(PlanError::Refused(error)) => {
@@ -128,15 +132,15 @@ impl Setup {
                 Err(_) => outcome.unplanned += 1,
             }
         }
-        self.batch.run(&mut *self.compute).unwrap();
-        self.compute.wait(Duration::from_secs(60)).unwrap();
-        outcome.statuses = self.batch.status(&mut *self.compute).unwrap().to_vec();
+        batch.run(compute).unwrap();
+        compute.wait(Duration::from_secs(60)).unwrap();
+        outcome.statuses = batch.status(compute).unwrap().to_vec();
         let mut pixels = Vec::new();
         for (index, (number, status)) in added.iter().zip(&outcome.statuses).enumerate() {
             let expected = cases[*number].pixels();
             match (status.is_sound(), expected) {
                 (true, Ok(expected)) => {
-                    self.batch.download(&mut *self.compute, index, &mut pixels).unwrap();
+                    batch.download(compute, index, &mut pixels).unwrap();
                     let differs = expected.pixels.iter().zip(&pixels).position(|(a, b)| a != b);
                     assert_eq!(expected.pixels.len(), pixels.len());
                     assert_eq!(differs, None, "case {number}, {:?}", cases[*number].region);

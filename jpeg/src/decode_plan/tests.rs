@@ -3,6 +3,7 @@
 use super::{DecodePlan, PlanError, Planner, SegmentEnd};
 use crate::{DecodeOptions, DecodeScale, Encoded, Error, Region, Restarts, Rewrite, Spacing};
 use crate::{entry_points, rewrite, to_form};
+use proptest::prelude::*;
 
 fn plan(encoded: Encoded<'_>, region: Option<Region>) -> Result<DecodePlan, PlanError> {
     let (mut planner, mut plan) = (Planner::default(), DecodePlan::default());
@@ -130,5 +131,45 @@ fn entry_points_apart_from_their_restart_markers_are_refused() {
         let planned = plan(Encoded { entry_points: &entry_points, ..(&file).into() }, None);
         let expected = moved.then_some(PlanError::ContradictoryEntryPoints);
         assert_eq!(planned.err(), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn changed_files_and_entry_points_are_planned_within_their_bytes_or_refused(
+        restarts in 0..6_u16, step in 1..4_u16, (x, y) in (0..33_u32, 0..47_u32),
+        flips in prop::collection::vec((any::<u16>(), 0..8), 0..4),
+        points_flips in prop::collection::vec((16..60_usize, 0..8), 0..3),
+    ) {
+        let restarts = Restarts::EveryMcus(restarts);
+        let mut file = rewrite(file(), &Rewrite { restarts, ..Rewrite::default() }).unwrap();
+        let mut points = entry_points(&file, Spacing::Mcus(step)).unwrap().unwrap();
+        let crc32c = Some(u32::from_le_bytes([4, 5, 6, 7].map(|at| points[at])));
+        for (at, bit) in flips {
+            let at = usize::from(at) % file.len();
+            file[at] ^= 1_u8 << bit;
+        }
+        // With the right checksum, as a hostile writer would make it.
+        points.truncate(points.len() - 4);
+        for (at, bit) in points_flips {
+            let at = at % points.len();
+            points[at] ^= 1_u8 << bit;
+        }
+        points.extend(crate::checksum::crc32c(&points).to_le_bytes());
+        let region = Region { x, y, width: 33 - x, height: 47 - y };
+        let encoded = Encoded { bytes: &file, entry_points: &points, crc32c };
+        if let Ok(plan) = plan(encoded, Some(region)) {
+            prop_assert!(plan.data.start <= plan.data.end && plan.data.end <= file.len());
+            prop_assert!(!plan.segments.is_empty());
+            let mut mcu = 0;
+            for segment in &plan.segments {
+                prop_assert!(mcu <= segment.mcu && segment.mcu < segment.mcu_end);
+                prop_assert!(segment.offset_end <= plan.data.end);
+                prop_assert!(segment.offset >= plan.data.start);
+                mcu = segment.mcu_end;
+            }
+            prop_assert!(mcu <= plan.mcus.0 * plan.mcus.1);
+            prop_assert!(plan.huffman.len() <= 6 && plan.units.len() <= 10);
+        }
     }
 }
