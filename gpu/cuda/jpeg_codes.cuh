@@ -66,14 +66,16 @@ struct JpegShared {
     u8 natural[64];
 
     // All threads of the block load it; a barrier must follow.
-    __device__ __forceinline__ void load(const JpegPicture *picture, const JpegComponent *all_components, const JpegTable *all_tables) {
+    __device__ __forceinline__ void load(const JpegPicture *picture,
+        const JpegComponent *all_components, const JpegTable *all_tables) {
         u32 thread = threadIdx.x, threads = blockDim.x;
         for (u32 table = 0; table < picture->table_count; table++) {
             const uint4 *from = (const uint4 *)(all_tables + picture->tables[table]);
             for (u32 i = thread; i < JPEG_TABLE_QUADS; i += threads)
                 table_quads[table * JPEG_TABLE_QUADS + i] = from[i];
         }
-        if (thread < picture->component_count) components[thread] = all_components[picture->first_component + thread];
+        if (thread < picture->component_count)
+            components[thread] = all_components[picture->first_component + thread];
         if (thread < picture->unit_count) units[thread] = picture->units[thread];
         for (u32 i = thread; i < 64; i += threads) natural[i] = jpeg_natural[i];
     }

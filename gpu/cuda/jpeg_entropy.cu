@@ -75,7 +75,9 @@ struct JpegBits {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32) jpeg_decode_segments(const u8 *area, const JpegPicture *pictures, const JpegComponent *all_components, const JpegTable *all_tables, const JpegSegment *segments, const JpegGroup *groups, i16 *coefficients, u32 *status) {
+extern "C" __global__ void __launch_bounds__(32) jpeg_decode_segments(const u8 *area,
+    const JpegPicture *pictures, const JpegComponent *all_components, const JpegTable *all_tables,
+    const JpegSegment *segments, const JpegGroup *groups, i16 *coefficients, u32 *status) {
     __shared__ JpegShared shared;
     __shared__ i32 dc_of_lanes[3][32];
     u32 lane = threadIdx.x;
@@ -91,7 +93,8 @@ extern "C" __global__ void __launch_bounds__(32) jpeg_decode_segments(const u8 *
     for (u32 i = 0; i < 3; i++) dc_of_lanes[i][lane] = segment.dc[i];
     JpegTarget target = {shared.components, coefficients};
     JpegBits bits;
-    bits.start((const u32 *)(area + picture->data_offset), segment.byte, picture->data_bytes, segment.bits);
+    bits.start((const u32 *)(area + picture->data_offset), segment.byte, picture->data_bytes,
+        segment.bits);
     u32 mcu = segment.mcu, column = mcu % mcus_wide, row = mcu / mcus_wide;
     u32 number = 0, unit = shared.units[0], problem = 0;
     i16 *block = target.block(unit, column, row);
@@ -134,7 +137,8 @@ extern "C" __global__ void __launch_bounds__(32) jpeg_decode_segments(const u8 *
         bool is_right = bits.is_at(segment.end_byte, segment.end_bits);
 #pragma unroll
         for (u32 i = 0; i < 3; i++)
-            is_right &= i >= picture->component_count || (i16)dc_of_lanes[i][lane] == segment.end_dc[i];
+            if (i < picture->component_count)
+                is_right &= (i16)dc_of_lanes[i][lane] == segment.end_dc[i];
         if (!is_right) problem = JPEG_WRONG_END;
     } else if (!problem && segment.end == 2 && !bits.is_before_marker(segment.end_byte)) {
         problem = JPEG_WRONG_END;

@@ -82,7 +82,8 @@ __device__ static __forceinline__ void jpeg_store(u8 *to, const u8 bytes[8]) {
 }
 
 // The picture to whose groups of pixels one belongs.
-__device__ static const JpegPicture *jpeg_picture_of(const JpegPicture *pictures, u32 count, u32 group) {
+__device__ static const JpegPicture *jpeg_picture_of(const JpegPicture *pictures, u32 count,
+    u32 group) {
     u32 from = 0, end = count;
     while (end - from > 1) {
         u32 middle = (from + end) / 2;
@@ -92,7 +93,8 @@ __device__ static const JpegPicture *jpeg_picture_of(const JpegPicture *pictures
 }
 
 // Eight pixels of a row.
-__device__ static __forceinline__ void jpeg_make_eight(const JpegPicture *picture, const JpegComponent *components, const u8 *samples, i32 x, i32 y, u8 planes[3][8]) {
+__device__ static __forceinline__ void jpeg_make_eight(const JpegPicture *picture,
+    const JpegComponent *components, const u8 *samples, i32 x, i32 y, u8 planes[3][8]) {
     JpegPlane plane;
     u32 colours = picture->colours;
 #pragma unroll
@@ -109,14 +111,17 @@ __device__ static __forceinline__ void jpeg_make_eight(const JpegPicture *pictur
             planes[1][i] = clamp_to_byte(luma + ((-22554 * cb - 46802 * cr + 32768) >> 16));
             planes[2][i] = clamp_to_byte(luma + ((116130 * cb + 32768) >> 16));
         } else if (colours == 3) {
-            planes[0][i] = (u8)((19595 * planes[0][i] + 38470 * planes[1][i] + 7471 * planes[2][i] + 32768) >> 16);
+            i32 red = planes[0][i], green = planes[1][i], blue = planes[2][i];
+            planes[0][i] = (u8)((19595 * red + 38470 * green + 7471 * blue + 32768) >> 16);
         }
         if (colours == 0 || colours == 3) planes[1][i] = planes[2][i] = planes[0][i];
     }
 }
 
 // Each thread makes eight pixels of a row at a time.
-extern "C" __global__ void __launch_bounds__(256) jpeg_make_pixels(const JpegPicture *pictures, u32 picture_count, const JpegComponent *components, const u8 *samples, const PictureDescriptor *descriptors) {
+extern "C" __global__ void __launch_bounds__(256) jpeg_make_pixels(const JpegPicture *pictures,
+    u32 picture_count, const JpegComponent *components, const u8 *samples,
+    const PictureDescriptor *descriptors) {
     const JpegPicture *picture = jpeg_picture_of(pictures, picture_count, blockIdx.x);
     const PictureDescriptor *descriptor = descriptors + (picture - pictures);
     u32 first = (blockIdx.x - picture->first_pixel_group) * JPEG_GROUP_ITEMS;

@@ -7,7 +7,8 @@
 #define JPEG_BLOCK_STRIDE (8 * JPEG_ROW_STRIDE)
 
 // Two products added up.
-__device__ static __forceinline__ u32 jpeg_pair(i32 first, i32 second, i32 first_weight, i32 second_weight) {
+__device__ static __forceinline__ u32 jpeg_pair(i32 first, i32 second, i32 first_weight,
+    i32 second_weight) {
     return (u32)(first * first_weight) + (u32)(second * second_weight);
 }
 
@@ -35,7 +36,8 @@ __device__ static __forceinline__ void jpeg_pass(i32 in[8], u32 shift) {
 }
 
 // The component to whose groups of blocks one belongs.
-__device__ static const JpegComponent *jpeg_component_of(const JpegComponent *components, u32 count, u32 group) {
+__device__ static const JpegComponent *jpeg_component_of(const JpegComponent *components,
+    u32 count, u32 group) {
     u32 from = 0, end = count;
     while (end - from > 1) {
         u32 middle = (from + end) / 2;
@@ -49,9 +51,10 @@ struct JpegTile {
     i32 values[JPEG_BLOCK_STRIDE];
 };
 
-// Transforms a block: `row` and `factors` are the own row of it and of the quantisation table, `own`
-// its number. Returns the own row of samples. All threads of the warp take part.
-__device__ static __forceinline__ uint2 jpeg_transform_block(JpegTile &tile, u32 own, uint4 row, uint4 factors) {
+// Transforms a block: `row` and `factors` are the own row of it and of the quantisation table,
+// `own` its number. Returns the own row of samples. All threads of the warp take part.
+__device__ static __forceinline__ uint2 jpeg_transform_block(JpegTile &tile, u32 own, uint4 row,
+    uint4 factors) {
     u32 pairs[4] = {row.x, row.y, row.z, row.w};
     u32 steps[4] = {factors.x, factors.y, factors.z, factors.w};
 #pragma unroll
@@ -90,7 +93,8 @@ __device__ static __forceinline__ uint2 jpeg_transform_block(JpegTile &tile, u32
 }
 
 // Eight threads for each block of coefficients, a row or a column each.
-extern "C" __global__ void __launch_bounds__(256) jpeg_transform(const JpegComponent *components, u32 component_count, const i16 *coefficients, u8 *samples) {
+extern "C" __global__ void __launch_bounds__(256) jpeg_transform(const JpegComponent *components,
+    u32 component_count, const i16 *coefficients, u8 *samples) {
     __shared__ JpegTile tiles[32];
     const JpegComponent *component = jpeg_component_of(components, component_count, blockIdx.x);
     u32 own = threadIdx.x % 8;
@@ -105,6 +109,7 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_transform(const JpegCompo
         uint4 row = {0, 0, 0, 0};
         if (block < count) row = from[8 * (u64)block + own];
         uint2 bytes = jpeg_transform_block(tiles[threadIdx.x / 8], own, row, factors);
-        if (block < count) *(uint2 *)(to + (block / wide * 8 + own) * stride + block % wide * 8) = bytes;
+        if (block >= count) continue;
+        *(uint2 *)(to + (block / wide * 8 + own) * stride + block % wide * 8) = bytes;
     }
 }

@@ -1,6 +1,6 @@
 // Huffman codes to coefficients for a picture whose data have one known beginning only: a block of
-// threads decodes parts of the data at the same time. Codes synchronise by themselves: decoding that
-// begins anywhere soon arrives at the states of decoding from the beginning (Weissenberger and
+// threads decodes parts of the data at the same time. Codes synchronise by themselves: decoding
+// that begins anywhere soon arrives at the states of decoding from the beginning (Weissenberger and
 // Schmidt, "Accelerating JPEG Decompression on GPUs", 2021).
 
 #define JPEG_STREAM_THREADS 256
@@ -15,8 +15,8 @@ struct JpegStream {
     u32 block_end;
 };
 
-// Where decoding stands: the next bit, and the block in the MCU with the zigzag position of the next
-// coefficient in it.
+// Where decoding stands: the next bit, and the block in the MCU with the zigzag position of the
+// next coefficient in it.
 struct JpegState {
     u32 at;
     u16 number, position;
@@ -57,7 +57,8 @@ struct JpegStreamBits {
 
 // Decodes up to a bit without storing anything. What no decoder accepts advances it somehow: from
 // the true state, the pass that stores finds it too.
-__device__ static __forceinline__ void jpeg_walk(const JpegShared &shared, u32 unit_count, const u32 *words, JpegState &state, u32 until, JpegSums &sums) {
+__device__ static __forceinline__ void jpeg_walk(const JpegShared &shared, u32 unit_count,
+    const u32 *words, JpegState &state, u32 until, JpegSums &sums) {
     JpegStreamBits bits;
     bits.start(words, state.at);
     u32 at = state.at, number = state.number, position = state.position;
@@ -90,7 +91,9 @@ __device__ static __forceinline__ void jpeg_walk(const JpegShared &shared, u32 u
 }
 
 // Decodes the same from the true state, stores the coefficients and returns what is wrong.
-__device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared, const JpegPicture *picture, const JpegStream &stream, const u32 *words, JpegState state, u32 until, const JpegSums &before, i16 *coefficients) {
+__device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared,
+    const JpegPicture *picture, const JpegStream &stream, const u32 *words, JpegState state,
+    u32 until, const JpegSums &before, i16 *coefficients) {
     JpegStreamBits bits;
     bits.start(words, state.at);
     JpegTarget target = {shared.components, coefficients};
@@ -139,7 +142,9 @@ __device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared, 
 }
 
 // One block of threads for each picture. It takes as many parts as it has threads at a time.
-extern "C" __global__ void __launch_bounds__(JPEG_STREAM_THREADS) jpeg_decode_streams(const u8 *area, const JpegPicture *pictures, const JpegComponent *all_components, const JpegTable *all_tables, const JpegStream *streams, i16 *coefficients, u32 *status) {
+extern "C" __global__ void __launch_bounds__(256) jpeg_decode_streams(const u8 *area,
+    const JpegPicture *pictures, const JpegComponent *all_components, const JpegTable *all_tables,
+    const JpegStream *streams, i16 *coefficients, u32 *status) {
     __shared__ JpegShared shared;
     __shared__ JpegState ends[JPEG_STREAM_THREADS];
     __shared__ JpegSums scanned[JPEG_STREAM_THREADS];
@@ -154,7 +159,8 @@ extern "C" __global__ void __launch_bounds__(JPEG_STREAM_THREADS) jpeg_decode_st
     // The true state at the beginning of the parts, and what lies before them.
     JpegState start = {0, 0, 0};
     JpegSums before = {{0, 0, 0, 0}};
-    for (u32 base = 0; base < stream.bits && before.values[0] < stream.block_end; base += JPEG_STREAM_THREADS * JPEG_PART_BITS) {
+    const u32 step = JPEG_STREAM_THREADS * JPEG_PART_BITS;
+    for (u32 base = 0; base < stream.bits && before.values[0] < stream.block_end; base += step) {
         u32 from = base + thread * JPEG_PART_BITS;
         bool is_used = from < stream.bits;
         u32 until = from + JPEG_PART_BITS < stream.bits ? from + JPEG_PART_BITS : stream.bits;
@@ -193,10 +199,12 @@ extern "C" __global__ void __launch_bounds__(JPEG_STREAM_THREADS) jpeg_decode_st
         // Behind the last part nothing follows, so that its end may stay as it was.
         start = ends[JPEG_STREAM_THREADS - 1];
         if (is_used && own.values[0] < stream.block_end) {
-            u32 problem = jpeg_store_part(shared, picture, stream, words, entry, until, own, coefficients);
+            u32 problem = jpeg_store_part(shared, picture, stream, words, entry, until, own,
+                coefficients);
             if (problem) atomicOr(status + stream.picture, problem);
         }
         __syncthreads();
     }
-    if (thread == 0 && before.values[0] < stream.block_end) atomicOr(status + stream.picture, JPEG_OVERRUN);
+    bool is_short = before.values[0] < stream.block_end;
+    if (thread == 0 && is_short) atomicOr(status + stream.picture, JPEG_OVERRUN);
 }

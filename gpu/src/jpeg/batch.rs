@@ -14,8 +14,8 @@ use meetpoint_jpeg::DecodePlan;
 /// Bytes behind the data of a picture that the reader of bits loads.
 const READ_AHEAD: usize = 16;
 
-/// Most bytes of the staging area, whatever the limits: offsets in it have 32 bits, and so have those
-/// of bits in a picture, whose data take an eighth of it at most.
+/// Most bytes of the staging area, whatever the limits: offsets in it have 32 bits, and so have
+/// those of bits in a picture, whose data take an eighth of it at most.
 const STAGING_BYTES_MAX: usize = 1 << 31;
 
 /// Decodes batches one after another, reusing its memory: after the first few it allocates nothing.

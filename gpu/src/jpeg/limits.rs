@@ -11,8 +11,8 @@ pub struct JpegLimits {
     pub device_bytes_max: u64,
     /// Longest segment, in bytes: one thread decodes it, while all others may have finished.
     pub segment_bytes_max: usize,
-    /// Longest data of a picture without segments, in bytes: one block of threads decodes them. Of a
-    /// hostile file, each thread may have to wait for the one before; 16 MiB then take seconds.
+    /// Longest data of a picture without segments, in bytes: one block of threads decodes them. Of
+    /// a hostile file, each thread may have to wait for the one before.
     pub stream_bytes_max: usize,
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! plans and files --add--> staging area --one copy--> device
 //!   jpeg_decode_segments   Huffman codes to coefficients, a thread for each segment
-//!   jpeg_decode_streams    the same where there are no segments, a block of threads for each picture
+//!   jpeg_decode_streams    the same without segments, a block of threads for each picture
 //!   jpeg_transform         coefficients to samples
 //!   jpeg_make_pixels       samples to three planes of pixels
 //! ```
@@ -12,9 +12,9 @@
 //! Whatever is wrong with the data of a picture is a bit of its [`PictureStatus`]: the CPU then
 //! decodes it again and determines the error.
 //!
-//! In reading order: [`JpegBatch`], [`JpegLimits`], `words` (descriptions of a batch), `layout` (their
-//! structures), `tables` (Huffman
-//! tables), `area` (the staging area), `stuffing` (data of files without segments).
+//! In reading order: [`JpegBatch`], [`JpegLimits`], `words` (descriptions of a batch), `layout`
+//! (their structures), `tables` (Huffman tables), `area` (the staging area), `stuffing` (data of
+//! files without segments).
 
 mod area;
 mod batch;

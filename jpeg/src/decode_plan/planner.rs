@@ -25,8 +25,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Reads the headers of a file, which [`Planner::plan_opened`] then makes a plan of; returns its
-    /// columns and rows of pixels.
+    /// Reads the headers of a file, which [`Planner::plan_opened`] then makes a plan of; returns
+    /// its columns and rows of pixels.
     pub fn open(
         &mut self,
         encoded: Encoded<'_>,

@@ -37,8 +37,8 @@ fn only_segments_with_needed_mcus_are_planned() {
     let region = Region { x: 4, y: 20, width: 8, height: 4 };
     let middle = plan(encoded, Some(region)).unwrap();
     assert_eq!((middle.mcu_columns.clone(), middle.mcu_rows.clone()), (0..1, 1..2));
-    let mcus: Vec<_> = middle.segments.iter().map(|it| it.mcu..it.mcu_end).collect();
-    assert_eq!(mcus, [3..4]);
+    let mcus: Vec<_> = middle.segments.iter().map(|it| (it.mcu, it.mcu_end)).collect();
+    assert_eq!(mcus, [(3, 4)]);
     let whole = plan(encoded, None).unwrap();
     assert_eq!(whole.segments.len(), 9);
     assert!(whole.data.start < middle.data.start && middle.data.end < whole.data.end);
