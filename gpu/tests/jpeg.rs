@@ -187,7 +187,7 @@ fn limits_of_a_batch_are_errors_with_the_limit() {
     let error = refused(JpegLimits { staging_bytes_max: 500, ..defaults });
     assert!(matches!(error, JpegError::Staging { limit: 500 }));
     let error = refused(JpegLimits { device_bytes_max: 500, ..defaults });
-    assert!(matches!(error, JpegError::DeviceBytes { limit: 500 }));
+    assert!(matches!(error, JpegError::DeviceBytes { limit: 500 }) && error.is_full());
     Case::whole(case.file.clone()).plan(&mut planner, &mut plan).unwrap();
     let mut batch = JpegBatch::new(JpegLimits { stream_bytes_max: 100, ..defaults });
     let error = batch.add(&mut *setup.compute, &plan, &case.file).unwrap_err();

@@ -66,6 +66,19 @@ pub enum JpegError {
     Device(#[from] Error),
 }
 
+impl JpegError {
+    /// Whether the picture may fit into another batch. One that an empty batch refuses fits into
+    /// none.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Staging { .. } | Self::DeviceBytes { .. } => true,
+            Self::LongSegment { .. } | Self::LongStream { .. } | Self::Plan | Self::Device(_) => {
+                false
+            }
+        }
+    }
+}
+
 /// What was wrong with the data of a picture; only with none of it are its pixels those of the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PictureStatus(pub(super) u32);

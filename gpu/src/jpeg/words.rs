@@ -8,7 +8,7 @@ use super::tables::TABLE_WORDS;
 use meetpoint_jpeg::{DecodePlan, PlannedComponent};
 
 /// Blocks of threads that keep a large GPU busy while each decodes a few segments.
-const GROUPS_WANTED: usize = 1024;
+const GROUPS_WANTED: usize = 2048;
 
 /// Fewest and most segments that a block of threads decodes.
 const GROUP_SEGMENTS: [usize; 2] = [4, 32];
