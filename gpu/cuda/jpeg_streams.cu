@@ -1,4 +1,4 @@
-// Huffman codes to coefficients for a picture whose data have one known beginning only: a block of
+// Huffman codes to coefficients for a picture whose data have few known beginnings: a block of
 // threads decodes parts of the data at the same time. Codes synchronise by themselves: decoding
 // that begins anywhere soon arrives at the states of decoding from the beginning (Weissenberger and
 // Schmidt, "Accelerating JPEG Decompression on GPUs", 2021).
@@ -13,6 +13,17 @@ struct JpegStream {
     u32 bits;
     // Behind the last needed block, counted through the scan.
     u32 block_end;
+    // Where decoding begins: its first bit and block, and the DC values before.
+    u32 first_bit, first_block;
+    i16 dc[3], reserved;
+    // Entry points behind the beginning.
+    u32 first_check, check_count;
+};
+
+// What decoding must find at an entry point, where the CPU's decoder begins anew.
+struct JpegCheck {
+    u32 block, at;
+    i16 dc[3], reserved;
 };
 
 // Where decoding stands: the next bit, and the block in the MCU with the zigzag position of the
@@ -93,7 +104,7 @@ __device__ static __forceinline__ void jpeg_walk(const JpegShared &shared, u32 u
 // Decodes the same from the true state, stores the coefficients and returns what is wrong.
 __device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared,
     const JpegPicture *picture, const JpegStream &stream, const u32 *words, JpegState state,
-    u32 until, const JpegSums &before, i16 *coefficients) {
+    u32 until, const JpegSums &before, const JpegCheck *checks, i16 *coefficients) {
     JpegStreamBits bits;
     bits.start(words, state.at);
     JpegTarget target = {shared.components, coefficients};
@@ -104,6 +115,13 @@ __device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared,
     u32 mcu = index / unit_count, column = mcu % mcus_wide, row = mcu / mcus_wide;
     u32 unit = shared.units[number];
     i16 *block = target.block(unit, column, row);
+    // The first check behind the block.
+    u32 check = stream.first_check, check_end = stream.first_check + stream.check_count;
+    for (u32 end = check_end; check < end;) {
+        u32 middle = (check + end) / 2;
+        if (checks[middle].block <= index) check = middle + 1; else end = middle;
+    }
+    u32 check_at = check < check_end ? checks[check].block : 0xffffffffu;
     while (at < until && index < stream.block_end) {
         bits.refill();
         bool is_dc = position == 0;
@@ -135,6 +153,14 @@ __device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared,
             number = 0, column += 1;
             if (column == mcus_wide) column = 0, row += 1;
         }
+        if (index == check_at) {
+            JpegCheck found = checks[check];
+            bool is_right = at == found.at && (i16)dc0 == found.dc[0] && (i16)dc1 == found.dc[1] &&
+                            (i16)dc2 == found.dc[2];
+            if (!is_right) return JPEG_WRONG_END;
+            check += 1;
+            check_at = check < check_end ? checks[check].block : 0xffffffffu;
+        }
         unit = shared.units[number];
         block = target.block(unit, column, row);
     }
@@ -144,7 +170,7 @@ __device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared,
 // One block of threads for each picture. It takes as many parts as it has threads at a time.
 extern "C" __global__ void __launch_bounds__(256) jpeg_decode_streams(const u8 *area,
     const JpegPicture *pictures, const JpegComponent *all_components, const JpegTable *all_tables,
-    const JpegStream *streams, i16 *coefficients, u32 *status) {
+    const JpegStream *streams, const JpegCheck *checks, i16 *coefficients, u32 *status) {
     __shared__ JpegShared shared;
     __shared__ JpegState ends[JPEG_STREAM_THREADS];
     __shared__ JpegSums scanned[JPEG_STREAM_THREADS];
@@ -157,8 +183,9 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_decode_streams(const u8 *
     __syncthreads();
 
     // The true state at the beginning of the parts, and what lies before them.
-    JpegState start = {0, 0, 0};
-    JpegSums before = {{0, 0, 0, 0}};
+    JpegState start = {stream.first_bit, 0, 0};
+    JpegSums before = {{stream.first_block, (u32)(i32)stream.dc[0], (u32)(i32)stream.dc[1],
+                        (u32)(i32)stream.dc[2]}};
     const u32 step = JPEG_STREAM_THREADS * JPEG_PART_BITS;
     for (u32 base = 0; base < stream.bits && before.values[0] < stream.block_end; base += step) {
         u32 from = base + thread * JPEG_PART_BITS;
@@ -200,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(256) jpeg_decode_streams(const u8 *
         start = ends[JPEG_STREAM_THREADS - 1];
         if (is_used && own.values[0] < stream.block_end) {
             u32 problem = jpeg_store_part(shared, picture, stream, words, entry, until, own,
-                coefficients);
+                checks, coefficients);
             if (problem) atomicOr(status + stream.picture, problem);
         }
         __syncthreads();

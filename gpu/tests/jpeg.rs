@@ -199,13 +199,13 @@ fn a_second_batch_allocates_nothing() {
     let mut setup = Setup::start();
     let file = |seed| encode(SAMPLINGS[3], seed, 33, 33, 80);
     setup.check(&[Case::whole(file(2)), Case::whole(file(4))]);
-    let bytes = setup.batch.bytes();
-    assert!(bytes.host > 0 && bytes.device > 0);
+    let bytes = setup.batches.each_ref().map(JpegBatch::bytes);
+    assert!(bytes.iter().all(|bytes| bytes.host > 0 && bytes.device > 0));
     // Nor does a second run of a batch.
-    setup.batch.run(&mut *setup.compute).unwrap();
+    setup.batches[0].run(&mut *setup.compute).unwrap();
     let outcome = setup.check(&[Case::whole(file(4)), Case::whole(file(2))]);
     assert_eq!(outcome.statuses, [PictureStatus::default(); 2]);
-    assert_eq!(setup.batch.bytes(), bytes);
+    assert_eq!(setup.batches.each_ref().map(JpegBatch::bytes), bytes);
 }
 
 #[test]

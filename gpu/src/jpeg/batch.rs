@@ -2,7 +2,8 @@
 
 use super::area::{Buffer, Staging};
 use super::layout::{
-    GROUP_BLOCKS, PictureRecord, STREAM_WORDS, TABLES_MAX, UNITS_MAX, push_component, push_segment,
+    CHECK_WORDS, GROUP_BLOCKS, PictureRecord, STREAM_WORDS, StreamRecord, TABLES_MAX, UNITS_MAX,
+    push_check, push_component, push_segment,
 };
 use super::limits::{BatchBytes, JpegError, JpegLimits, PictureStatus};
 use super::stuffing::copy_without_stuffing;
@@ -89,12 +90,14 @@ impl JpegBatch {
         file: &[u8],
     ) -> Result<usize, JpegError> {
         let data = file.get(plan.data.clone()).ok_or(JpegError::Plan)?;
-        let totals = self.check(plan, data.len())?;
+        let is_stream = self.is_stream(plan);
+        let totals = self.check(plan, is_stream, data.len())?;
         self.staging.truncate(self.data_bytes);
         let room = data.len() + READ_AHEAD;
         let (offset, to) = self.staging.extend(compute, room)?;
-        let data_bytes = if plan.is_unsegmented {
-            copy_without_stuffing(data, to)
+        let check_words = self.words.checks.len();
+        let data_bytes = if is_stream {
+            copy_stream(plan, data, to, &mut self.words.checks)
         } else {
             to[..data.len()].copy_from_slice(data);
             data.len()
@@ -121,13 +124,20 @@ impl JpegBatch {
             let blocks = blocks_of(component);
             (group, block) = (group + blocks.div_ceil(GROUP_BLOCKS), block + blocks);
         }
-        let segments = if plan.is_unsegmented {
-            let mcu_end = plan.segments.last().map_or(0, |segment| segment.mcu_end);
-            let (index, blocks) = (self.pictures.len() as u32, plan.units.len() as u32);
-            self.words.streams.extend([index, data_bytes as u32 * 8, mcu_end * blocks]);
-            &[]
-        } else {
-            &plan.segments[..]
+        let segments = match &plan.segments[..] {
+            [first, .., last] | [first @ last] if is_stream => {
+                let blocks = plan.units.len() as u32;
+                let stream = StreamRecord {
+                    picture: self.pictures.len() as u32,
+                    bits: data_bytes as u32 * 8,
+                    block_end: last.mcu_end * blocks,
+                    first_check: (check_words / CHECK_WORDS) as u32,
+                    check_count: ((self.words.checks.len() - check_words) / CHECK_WORDS) as u32,
+                };
+                stream.push(first, blocks, &mut self.words.streams);
+                &[]
+            }
+            segments => segments,
         };
         for segment in segments {
             push_segment(segment, plan.data.start, &mut self.words.segments);
@@ -144,16 +154,28 @@ impl JpegBatch {
         Ok(self.pictures.len() - 1)
     }
 
+    /// Whether a block of threads decodes the data as a whole.
+    fn is_stream(&self, plan: &DecodePlan) -> bool {
+        let is_long =
+            plan.data.len() / plan.segments.len().max(1) >= self.limits.segment_bytes_long;
+        plan.is_unsegmented || is_long && !plan.has_restart_markers
+    }
+
     /// What the batch takes with one more picture, if that is within the limits.
-    fn check(&self, plan: &DecodePlan, data_bytes: usize) -> Result<Totals, JpegError> {
+    fn check(
+        &self,
+        plan: &DecodePlan,
+        is_stream: bool,
+        data_bytes: usize,
+    ) -> Result<Totals, JpegError> {
         let limits = self.limits;
         let longest = plan.segments.iter().map(|it| it.offset_end.saturating_sub(it.offset)).max();
         let (bytes, limit) = (longest.unwrap_or(0), limits.segment_bytes_max);
-        if bytes > limit && !plan.is_unsegmented {
+        if bytes > limit && !is_stream {
             return Err(JpegError::LongSegment { bytes, limit });
         }
         let (bytes, limit) = (data_bytes, limits.stream_bytes_max);
-        if bytes > limit && plan.is_unsegmented {
+        if bytes > limit && is_stream {
             return Err(JpegError::LongStream { bytes, limit });
         }
         let tables = plan.huffman.len();
@@ -165,6 +187,7 @@ impl JpegBatch {
                     && usize::from(unit.dc.max(unit.ac)) < tables
             })
             && plan.mcus.0 > 0
+            && !plan.segments.is_empty()
             && plan.region.0 > 0
             && plan.region.1 > 0;
         if !is_possible {
@@ -176,7 +199,7 @@ impl JpegBatch {
         if more > limit.saturating_sub(used) || data_bytes > STAGING_BYTES_MAX / 8 {
             return Err(JpegError::Staging { limit });
         }
-        let totals = self.totals.with(plan);
+        let totals = self.totals.with(plan, is_stream);
         let limit = limits.device_bytes_max;
         // Indices of blocks have 32 bits.
         if totals.device_bytes() > limit || totals.blocks >= 1 << 31 {
@@ -211,8 +234,9 @@ impl JpegBatch {
             &words.segments,
             &words.groups,
             &words.streams,
+            &words.checks,
         ];
-        let mut starts = [0; 6];
+        let mut starts = [0; 7];
         for (start, words) in starts.iter_mut().zip(sections) {
             *start = append(words)?;
         }
@@ -221,7 +245,7 @@ impl JpegBatch {
         let area = self.area.grown(compute, self.staging.used())?;
         self.staging.upload(compute, area)?;
         let at = |offset: usize| Argument::Address(area.address() + offset as u64);
-        let [pictures, components, tables, segments, group_list, streams] = starts.map(at);
+        let [pictures, components, tables, segments, group_list, streams, checks] = starts.map(at);
         let status = at(self.offsets.status);
 
         let coefficient_bytes = totals.blocks as usize * 128;
@@ -243,7 +267,7 @@ impl JpegBatch {
             [at(0), pictures, components, tables, segments, group_list, coefficients, status];
         launch("jpeg_entropy", "jpeg_decode_segments", groups as u64, 32, &entropy)?;
         let stream_count = words.streams.len() / STREAM_WORDS;
-        let entropy = [at(0), pictures, components, tables, streams, coefficients, status];
+        let entropy = [at(0), pictures, components, tables, streams, checks, coefficients, status];
         launch("jpeg_streams", "jpeg_decode_streams", stream_count as u64, 256, &entropy)?;
         let component_count = Argument::Word(totals.components as u32);
         let transform = [components, component_count, coefficients, samples];
@@ -315,4 +339,18 @@ impl JpegBatch {
         }
         Ok(())
     }
+}
+
+/// Copies the data of a picture without stuffed bytes, and appends what must be found at its entry
+/// points; returns the bytes written.
+fn copy_stream(plan: &DecodePlan, data: &[u8], to: &mut [u8], checks: &mut Vec<u32>) -> usize {
+    let blocks = plan.units.len() as u32;
+    let (mut written, mut rest, mut start) = (0, data, plan.data.start);
+    for segment in plan.segments.iter().skip(1) {
+        let (part, behind) = rest.split_at(segment.offset.saturating_sub(start).min(rest.len()));
+        written += copy_without_stuffing(part, &mut to[written..]);
+        push_check(segment, written, blocks, checks);
+        (rest, start) = (behind, segment.offset);
+    }
+    written + copy_without_stuffing(rest, &mut to[written..])
 }

@@ -9,7 +9,8 @@ pub(super) const PICTURE_WORDS: usize = 29;
 pub(super) const COMPONENT_WORDS: usize = 48;
 pub(super) const SEGMENT_WORDS: usize = 10;
 pub(super) const GROUP_WORDS: usize = 3;
-pub(super) const STREAM_WORDS: usize = 3;
+pub(super) const STREAM_WORDS: usize = 9;
+pub(super) const CHECK_WORDS: usize = 4;
 
 /// Most tables and blocks of an MCU, as in the kernels.
 pub(super) const TABLES_MAX: usize = 6;
@@ -99,4 +100,42 @@ pub(super) fn push_segment(segment: &Segment, data_start: usize, words: &mut Vec
     let ([a, b, c], [d, e, f]) = (segment.dc, end_dc);
     words.extend([[a, b], [c, d], [e, f]].iter().map(pair));
     debug_assert!(words.len().is_multiple_of(SEGMENT_WORDS), "the structure has this size");
+}
+
+/// A picture that a block of threads decodes.
+pub(super) struct StreamRecord {
+    pub(super) picture: u32,
+    /// Bits of its data without stuffed bytes.
+    pub(super) bits: u32,
+    pub(super) block_end: u32,
+    pub(super) first_check: u32,
+    pub(super) check_count: u32,
+}
+
+impl StreamRecord {
+    /// Appends it with the beginning of its first segment.
+    pub(super) fn push(&self, first: &Segment, blocks_per_mcu: u32, words: &mut Vec<u32>) {
+        words.extend([self.picture, self.bits, self.block_end]);
+        words.extend([u32::from(first.bits), first.mcu * blocks_per_mcu]);
+        words.extend(dc_words(first.dc));
+        words.extend([self.first_check, self.check_count]);
+        debug_assert!(words.len().is_multiple_of(STREAM_WORDS), "the structure has this size");
+    }
+}
+
+/// Appends what decoding must find at the beginning of a segment, at an offset in the data without
+/// stuffed bytes.
+pub(super) fn push_check(
+    segment: &Segment,
+    offset: usize,
+    blocks_per_mcu: u32,
+    words: &mut Vec<u32>,
+) {
+    words.extend([segment.mcu * blocks_per_mcu, offset as u32 * 8 + u32::from(segment.bits)]);
+    words.extend(dc_words(segment.dc));
+    debug_assert!(words.len().is_multiple_of(CHECK_WORDS), "the structure has this size");
+}
+
+fn dc_words([first, second, third]: [i16; 3]) -> [u32; 2] {
+    [pair(&[first, second]), pair(&[third, 0])]
 }

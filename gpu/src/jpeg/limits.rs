@@ -11,6 +11,9 @@ pub struct JpegLimits {
     pub device_bytes_max: u64,
     /// Longest segment, in bytes: one thread decodes it, while all others may have finished.
     pub segment_bytes_max: usize,
+    /// Mean length of the segments of a picture, in bytes, from which on a block of threads decodes
+    /// them as a whole, unless there are restart markers.
+    pub segment_bytes_long: usize,
     /// Longest data of a picture without segments, in bytes: one block of threads decodes them. Of
     /// a hostile file, each thread may have to wait for the one before.
     pub stream_bytes_max: usize,
@@ -22,6 +25,7 @@ impl Default for JpegLimits {
             staging_bytes_max: 1 << 30,
             device_bytes_max: 8 << 30,
             segment_bytes_max: 1 << 18,
+            segment_bytes_long: 1 << 10,
             stream_bytes_max: 1 << 24,
         }
     }

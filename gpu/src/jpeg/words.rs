@@ -27,6 +27,7 @@ pub(super) struct Words {
     pub(super) ranges: Vec<(usize, usize)>,
     pub(super) groups: Vec<u32>,
     pub(super) streams: Vec<u32>,
+    pub(super) checks: Vec<u32>,
     pub(super) descriptors: Vec<u32>,
     pub(super) status: Vec<u32>,
 }
@@ -45,8 +46,8 @@ pub(super) struct Totals {
 impl Words {
     /// Begins a batch.
     pub(super) fn clear(&mut self) {
-        let Self { pictures, components, tables, segments, ranges, streams, .. } = self;
-        for words in [pictures, components, tables, segments, streams] {
+        let Self { pictures, components, tables, segments, ranges, streams, checks, .. } = self;
+        for words in [pictures, components, tables, segments, streams, checks] {
             words.clear();
         }
         ranges.clear();
@@ -54,8 +55,11 @@ impl Words {
 
     /// Bytes that they take in the staging area, without those that [`Words::group`] adds.
     pub(super) fn bytes(&self) -> usize {
-        let Self { pictures, components, tables, segments, streams, .. } = self;
-        4 * [pictures, components, tables, segments, streams].map(Vec::len).iter().sum::<usize>()
+        let Self { pictures, components, tables, segments, streams, checks, .. } = self;
+        4 * [pictures, components, tables, segments, streams, checks]
+            .map(Vec::len)
+            .iter()
+            .sum::<usize>()
     }
 
     /// Most bytes that a picture adds to the staging area besides its data.
@@ -64,7 +68,7 @@ impl Words {
         let segments = plan.segments.len() * (SEGMENT_WORDS + GROUP_WORDS);
         let tables = plan.huffman.len() * TABLE_WORDS;
         let components = plan.components.len() * COMPONENT_WORDS;
-        4 * (segments + tables + components + PICTURE_WORDS + STREAM_WORDS + 7) + 8 * 16
+        4 * (segments + tables + components + PICTURE_WORDS + STREAM_WORDS + 7) + 9 * 16
     }
 
     /// Divides the segments among blocks of threads, and returns how many there are.
@@ -84,14 +88,14 @@ impl Words {
 
 impl Totals {
     /// What a batch takes with one more picture.
-    pub(super) fn with(mut self, plan: &DecodePlan) -> Self {
+    pub(super) fn with(mut self, plan: &DecodePlan, is_stream: bool) -> Self {
         for component in &plan.components {
             let blocks = blocks_of(component);
             self.block_groups += blocks.div_ceil(GROUP_BLOCKS);
             self.blocks += blocks;
         }
         self.components += plan.components.len() as u64;
-        self.segments += if plan.is_unsegmented { 0 } else { plan.segments.len() };
+        self.segments += if is_stream { 0 } else { plan.segments.len() };
         let (width, height) = plan.region;
         let items = u64::from(width).div_ceil(ITEM_PIXELS) * u64::from(height);
         self.pixel_groups += items.div_ceil(GROUP_ITEMS);

@@ -95,10 +95,11 @@ pub(crate) struct Outcome {
     pub(crate) statuses: Vec<PictureStatus>,
 }
 
-/// What runs the kernels, and a batch whose memory is reused.
+/// What runs the kernels, and two batches whose memory is reused: one decodes each segment by a
+/// thread, the other one decodes all segments of a picture as a whole.
 pub(crate) struct Setup {
     pub(crate) compute: Box<dyn Compute>,
-    pub(crate) batch: JpegBatch,
+    pub(crate) batches: [JpegBatch; 2],
     planner: Planner,
     plan: DecodePlan,
 }
@@ -109,14 +110,21 @@ impl Setup {
     }
 
     pub(crate) fn on(compute: Box<dyn Compute>) -> Self {
-        let batch = JpegBatch::new(JpegLimits::default());
-        Self { compute, batch, planner: Planner::default(), plan: DecodePlan::default() }
+        let batches = [usize::MAX, 0].map(|segment_bytes_long| {
+            JpegBatch::new(JpegLimits { segment_bytes_long, ..JpegLimits::default() })
+        });
+        Self { compute, batches, planner: Planner::default(), plan: DecodePlan::default() }
     }
 
-    /// Decodes all in one batch. Panics where the kernels accept what the CPU refuses, or where
-    /// pixels differ.
+    /// Decodes all, once in each batch. Panics where the kernels accept what the CPU refuses, or
+    /// where pixels differ. Returns the outcome of the batch with fewer sound pictures.
     pub(crate) fn check(&mut self, cases: &[Case]) -> Outcome {
-        let (compute, batch) = (&mut *self.compute, &mut self.batch);
+        let outcomes = [0, 1].map(|batch| self.check_in(batch, cases));
+        outcomes.into_iter().min_by_key(|outcome| outcome.sound).unwrap()
+    }
+
+    fn check_in(&mut self, batch: usize, cases: &[Case]) -> Outcome {
+        let (compute, batch) = (&mut *self.compute, &mut self.batches[batch]);
         batch.clear();
         let (mut outcome, mut added) = (Outcome::default(), Vec::new());
         for (number, case) in cases.iter().enumerate() {

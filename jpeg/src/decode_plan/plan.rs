@@ -36,6 +36,8 @@ pub struct DecodePlan {
     /// Whether the file has neither entry points nor restart markers, so that the only segment
     /// begins with the data.
     pub is_unsegmented: bool,
+    /// Whether restart markers interrupt the data.
+    pub has_restart_markers: bool,
 }
 
 /// Meaning of the components, and colours of the pixels.

@@ -118,6 +118,7 @@ impl Planner {
         };
         let restarts = (scan.restart_interval, &self.restarts[..]);
         let boundaries = Boundaries { layout: &layout, restarts, entry_points };
+        plan.has_restart_markers = !self.restarts.is_empty();
         plan.is_unsegmented = entry_points.is_none() && self.restarts.is_empty();
         plan.data = boundaries.segments(&mut plan.segments)?;
         Ok(())
