@@ -108,7 +108,7 @@ impl PictureStatus {
     }
 }
 
-/// Memory of a [`JpegBatch`].
+/// Memory of a [`JpegBatch`](super::JpegBatch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchBytes {
     /// Page-locked memory of the host.
