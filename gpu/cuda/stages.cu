@@ -340,7 +340,8 @@ __device__ static inline void load_job(Pass *to, const Pass *from) {
 // columns of 8 rows.
 extern "C" __global__ void __launch_bounds__(256) first_pass(const stages::Pass *jobs, const u32 *jobs_of_blocks) {
     using namespace stages;
-    const Pass pass = jobs[jobs_of_blocks[blockIdx.x]];
+    __shared__ Pass pass;
+    load_job(&pass, &jobs[jobs_of_blocks[blockIdx.x]]);
     u32 block = blockIdx.x - pass.first_block, lane = threadIdx.x % 32, group = threadIdx.x / 32;
     if (pass.across == Weigh) {
         const u32 ROWS = 4;

@@ -198,7 +198,9 @@ impl Rounds {
     fn upload(&mut self, program: &Program<'_>) -> Uploaded {
         align(&mut self.data);
         let words = self.data.len();
-        self.data.extend(program.words.iter().flat_map(|word| word.to_le_bytes()));
+        self.data.resize(words + size_of_val(program.words), 0);
+        let (out, _) = self.data[words..].as_chunks_mut::<4>();
+        out.iter_mut().zip(program.words).for_each(|(out, word)| *out = word.to_le_bytes());
         let tables = self.data.len();
         self.data.extend_from_slice(program.tables.as_flattened());
         Uploaded { words, tables }

@@ -3,7 +3,7 @@
 use crate::program::{ConvertedProgram, tensor_format};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::pictures::PictureBatch;
-use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, subject};
+use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, Shim};
 use meetpoint_kernels::jpeg::OutputColour;
 use meetpoint_kernels::{
     Cpu, Encoded, NotExported, PictureProgram, Region, SampleId, SamplePreparer,
@@ -61,13 +61,13 @@ pub(crate) fn recipe(operations: &[&str]) -> Recipe {
     Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-pub(crate) fn start() -> Box<dyn Compute> {
-    subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
+pub(crate) fn start() -> Shim {
+    Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
 }
 
 /// The picture that a program takes, uploaded: the region of its first stage.
 fn upload(
-    compute: &mut dyn Compute,
+    shim: &mut Shim,
     encoded: Encoded<'_>,
     program: &PictureProgram,
 ) -> (DeviceMemory, PictureDescriptor) {
@@ -94,50 +94,90 @@ fn upload(
             }
         }
     }
-    let memory = compute.allocate(planes.len()).unwrap();
-    compute.upload(&planes, &memory, 0).unwrap();
+    let memory = shim.allocate(planes.len()).unwrap();
+    shim.upload(&planes, &memory, 0).unwrap();
     let (address, Region { width, height, .. }) = (memory.address(), region);
     (memory, PictureDescriptor { address, row_stride, plane_stride, width, height })
 }
 
+/// What came of a picture.
+pub(crate) enum Outcome {
+    /// Both ways gave the same bytes.
+    Equal,
+    /// They did not; how.
+    Different(String),
+    /// There is no program.
+    NotExported(NotExported),
+    /// The operations do not fit the picture.
+    Refused,
+}
+
 /// Executes a recipe on pictures both ways. Returns why the recipe or a picture has no program.
 pub(crate) fn compare(
-    compute: &mut dyn Compute,
+    shim: &mut Shim,
     recipe: &Recipe,
     pictures: &[Vec<u8>],
 ) -> Result<(), NotExported> {
+    for outcome in outcomes(shim, recipe, pictures) {
+        match outcome {
+            Outcome::Equal => (),
+            Outcome::Different(what) => panic!("{what}"),
+            Outcome::NotExported(reason) => return Err(reason),
+            Outcome::Refused => panic!("the operations fit"),
+        }
+    }
+    Ok(())
+}
+
+/// As [`compare`], with what came of each picture; of all, where the recipe has no programs.
+pub(crate) fn outcomes(shim: &mut Shim, recipe: &Recipe, pictures: &[Vec<u8>]) -> Vec<Outcome> {
     let mut preparer = SamplePreparer::new(recipe, Cpu::detect());
-    let format = preparer.export_tensor()?;
+    let format = match preparer.export_tensor() {
+        Ok(format) => format,
+        Err(reason) => return vec![Outcome::NotExported(reason)],
+    };
     let mut batch = PictureBatch::new(tensor_format(&format));
-    let mut held = Vec::new();
+    let (mut held, mut outcomes) = (Vec::new(), Vec::new());
     for (sample, encoded) in (0..).zip(pictures) {
         let id = SampleId { seed: 3, epoch: 1, sample };
         let encoded = Encoded::from(&encoded[..]);
-        let expected = preparer.prepare_tensor(encoded, id).unwrap();
         let mut program = PictureProgram::default();
-        preparer.export(encoded, id, &mut program).unwrap()?;
+        let expected = preparer.prepare_tensor(encoded, id);
+        let (expected, exported) = match (expected, preparer.export(encoded, id, &mut program)) {
+            (Ok(expected), Ok(exported)) => (expected, exported),
+            (Err(_), Err(_)) => {
+                outcomes.push(Outcome::Refused);
+                continue;
+            }
+            (expected, exported) => panic!("{expected:?} but {exported:?}"),
+        };
+        if let Err(reason) = exported {
+            outcomes.push(Outcome::NotExported(reason));
+            continue;
+        }
         assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
-        let (memory, source) = upload(compute, encoded, &program);
-        let tensor = compute.allocate(expected.data.len()).unwrap();
+        let (memory, source) = upload(shim, encoded, &program);
+        let tensor = shim.allocate(expected.data.len()).unwrap();
         batch.add(&source, &ConvertedProgram::default().convert(&program), tensor.address());
         held.push((memory, tensor, expected, program));
     }
-    batch.run(compute).unwrap();
-    for (sample, (_, tensor, expected, program)) in held.iter().enumerate() {
+    batch.run(shim).unwrap();
+    for (_, tensor, expected, program) in &held {
         let mut got = vec![0; expected.data.len()];
-        compute.download(tensor, 0, &mut got).unwrap();
+        shim.download(tensor, 0, &mut got).unwrap();
         let first = got.iter().zip(&expected.data).position(|(got, expected)| got != expected);
-        if let Some(first) = first {
-            panic!(
-                "sample {sample} differs at byte {first} of {}: {} in place of {}; {:?} {:?} {:?}",
+        outcomes.push(first.map_or(Outcome::Equal, |first| {
+            Outcome::Different(format!(
+                "byte {first} of {} is {}, not {}; {:?} {:?} {:?} {:?}",
                 got.len(),
                 got[first],
                 expected.data[first],
                 expected.spec,
                 program.stages,
                 program.changes,
-            );
-        }
+                program.erasures,
+            ))
+        }));
     }
-    Ok(())
+    outcomes
 }

@@ -3,7 +3,11 @@
 
 mod colour;
 mod compare;
+mod every_operation;
 mod finish;
+#[expect(dead_code, reason = "the tests of that crate use all of it")]
+#[path = "../../../kernels/tests/every_operation/generate.rs"]
+mod generate;
 mod geometry;
 #[path = "../../../prepare/src/gpu/program.rs"]
 mod program;

@@ -406,7 +406,7 @@ fn check_bytes(info: ImageInfo, encoded: &[u8]) -> Result<(), Error> {
 }
 
 /// Refuses what is too large, empty or outside, before memory is taken.
-fn check_size(info: ImageInfo, region: Option<Region>) -> Result<(), Error> {
+pub(crate) fn check_size(info: ImageInfo, region: Option<Region>) -> Result<(), Error> {
     let ImageInfo { format, width, height } = info;
     if u64::from(width) * u64::from(height) > PIXELS_MAX {
         return Err(Error::TooLarge { width, height, limit: PIXELS_MAX });

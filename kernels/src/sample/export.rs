@@ -2,7 +2,7 @@
 
 use super::{SampleId, SamplePreparer, Streams, apply};
 use crate::Error;
-use crate::decode::{Encoded, output_colour};
+use crate::decode::{Encoded, check_size, orientation, output_colour, probe};
 use crate::finished::FinishedTensor;
 use crate::operations::Step;
 use crate::picture_program::{NotExported, PictureProgram, StageProgram, TensorProgram};
@@ -18,7 +18,7 @@ impl SamplePreparer {
     }
 
     /// Finds what is done to a sample by its headers and random parameters, into `program`.
-    /// Operations on batches are not part of it. The inner error says why the sample has no program:
+    /// Operations on batches are not part of it, and damage behind the header is not found. The inner error says why the sample has no program:
     /// [`Self::prepare`] prepares it then.
     pub fn export(
         &mut self,
@@ -31,7 +31,15 @@ impl SamplePreparer {
             return Ok(Err(reason));
         }
         let id = Streams::from(id);
-        let spec = self.plan(encoded, &[], id)?;
+        // What lies behind the header is left to whoever decodes it.
+        let info = probe(encoded.bytes)?;
+        check_size(info, None)?;
+        let orientation = match self.decode.orient {
+            true => Some(orientation(encoded.bytes)?),
+            false => None,
+        };
+        self.turn_source(info, orientation);
+        let spec = self.plan_opened(info, &[], id)?;
         if self.turn.is_some() {
             return Ok(Err(NotExported::Turned));
         }

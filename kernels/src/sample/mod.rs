@@ -424,8 +424,18 @@ impl SamplePreparer {
         stored: &[&[u8]],
         id: Streams,
     ) -> Result<TensorSpec, Error> {
-        assert!(self.views.is_none(), "the recipe makes one picture of a sample");
         let info = self.open(encoded)?;
+        self.plan_opened(info, stored, id)
+    }
+
+    /// As [`Self::plan`], for a picture whose header was read.
+    fn plan_opened(
+        &mut self,
+        info: ImageInfo,
+        stored: &[&[u8]],
+        id: Streams,
+    ) -> Result<TensorSpec, Error> {
+        assert!(self.views.is_none(), "the recipe makes one picture of a sample");
         self.begin_targets(stored)?;
         self.chosen.clear();
         choose(&self.program.steps, 0, self.program.steps.len(), id, &mut self.chosen);
@@ -442,17 +452,20 @@ impl SamplePreparer {
     /// Opens a picture, and finds how it is turned.
     fn open(&mut self, encoded: Encoded<'_>) -> Result<ImageInfo, Error> {
         let info = self.decoder.open(encoded, on_damage(self.decode.on_error))?;
-        self.turn = match self.decode.orient {
-            true => {
-                let orientation = self.decoder.opened_orientation(encoded.bytes)?;
-                Turn::of(orientation).map(|turn| (turn, info))
-            }
+        let orientation = match self.decode.orient {
+            true => Some(self.decoder.opened_orientation(encoded.bytes)?),
             false => None,
         };
+        self.turn_source(info, orientation);
+        Ok(info)
+    }
+
+    /// Finds the picture that the stages begin with; `orientation` says how it is turned.
+    fn turn_source(&mut self, info: ImageInfo, orientation: Option<u8>) {
+        self.turn = orientation.and_then(Turn::of).map(|turn| (turn, info));
         let size = (info.width, info.height);
         let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
         self.source = Geometry::upright(width, height);
-        Ok(info)
     }
 
     /// Finds the resolution at which an opened picture is decoded for the stages in hand.

@@ -1,0 +1,79 @@
+//! Every operation of the registry is executed by the kernels with the bits of the CPU, for random
+//! keys, random parameters and pictures of many sizes, or is listed here as one that is not.
+
+use crate::compare::{Outcome, outcomes, png, start};
+use crate::generate::{Chance, Content, after, case};
+use meetpoint_format::recipe::DECLARATIONS;
+use meetpoint_kernels::NotExported;
+use std::collections::BTreeSet;
+
+/// Operations on pictures that only the CPU executes.
+const ON_CPU_ONLY: [&str; 8] = [
+    "aug_mix",
+    "convert_color",
+    "elastic_transform",
+    "five_crop",
+    "gaussian_noise",
+    "random_iou_crop",
+    "random_sensor_noise",
+    "ten_crop",
+];
+
+/// Cases of each operation.
+const CASES: u64 = 10;
+
+const SIZES: [(u32, u32); 4] = [(1, 1), (8, 2), (23, 17), (14, 20)];
+
+#[test]
+fn every_operation_is_executed_or_listed() {
+    let mut shim = start();
+    let (mut executed, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    for declaration in DECLARATIONS {
+        for number in 0..CASES {
+            let case = case(declaration, &mut Chance::new(number, declaration.name));
+            if case.content != (Content::Picture { has_alpha: false }) {
+                continue;
+            }
+            let pictures: Vec<Vec<u8>> = SIZES
+                .iter()
+                .enumerate()
+                .map(|(index, (width, height))| png(*width, *height, number * 7 + index as u64))
+                .collect();
+            if !after(declaration).is_empty() {
+                // It needs targets, with which there are no programs.
+                refused.insert(declaration.name);
+                continue;
+            }
+            for outcome in outcomes(&mut shim, &case.recipe, &pictures) {
+                match outcome {
+                    Outcome::Equal => {
+                        executed.insert(declaration.name);
+                    }
+                    Outcome::NotExported(NotExported::Operation(name)) => {
+                        refused.insert(name);
+                    }
+                    Outcome::NotExported(NotExported::Views) => {
+                        refused.insert(declaration.name);
+                    }
+                    Outcome::NotExported(
+                        NotExported::NotPictures
+                        | NotExported::Mode(_)
+                        | NotExported::Targets
+                        | NotExported::Turned
+                        | NotExported::Scaled,
+                    )
+                    | Outcome::Refused => (),
+                    Outcome::Different(what) => panic!("{what}\n{}", case.text),
+                }
+            }
+        }
+    }
+    let listed = BTreeSet::from(ON_CPU_ONLY);
+    assert_eq!(refused, listed, "operations without a program");
+    for declaration in DECLARATIONS {
+        let content = case(declaration, &mut Chance::new(0, declaration.name)).content;
+        if matches!(content, Content::Picture { .. }) && !listed.contains(declaration.name) {
+            assert!(executed.contains(declaration.name), "{} is executed", declaration.name);
+        }
+    }
+}
