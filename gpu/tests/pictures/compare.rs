@@ -110,7 +110,12 @@ pub(crate) enum Outcome {
     NotExported(NotExported),
     /// The operations do not fit the picture.
     Refused,
+    /// The result is so large that the kernels would take long on the CPU.
+    Large,
 }
+
+/// Most pixels of a result.
+const PIXELS_MAX: u32 = 1 << 13;
 
 /// Executes a recipe on pictures both ways. Returns why the recipe or a picture has no program.
 pub(crate) fn compare(
@@ -124,6 +129,7 @@ pub(crate) fn compare(
             Outcome::Different(what) => panic!("{what}"),
             Outcome::NotExported(reason) => return Err(reason),
             Outcome::Refused => panic!("the operations fit"),
+            Outcome::Large => panic!("the result is small"),
         }
     }
     Ok(())
@@ -153,6 +159,10 @@ pub(crate) fn outcomes(shim: &mut Shim, recipe: &Recipe, pictures: &[Vec<u8>]) -
         };
         if let Err(reason) = exported {
             outcomes.push(Outcome::NotExported(reason));
+            continue;
+        }
+        if expected.spec.height * expected.spec.width > PIXELS_MAX {
+            outcomes.push(Outcome::Large);
             continue;
         }
         assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
