@@ -46,7 +46,9 @@ pub(crate) fn png(width: u32, height: u32, seed: u64) -> Vec<u8> {
     let mut encoded = Vec::new();
     let mut encoder = png::Encoder::new(&mut encoded, width, height);
     encoder.set_color(png::ColorType::Rgb);
-    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+    let mut writer = encoder.write_header().expect("a header in memory");
+    writer.write_image_data(&pixels).expect("pixels in memory");
+    drop(writer);
     encoded
 }
 
@@ -62,7 +64,7 @@ pub(crate) fn recipe(operations: &[&str]) -> Recipe {
 }
 
 pub(crate) fn start() -> Shim {
-    Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
+    Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile")
 }
 
 /// The picture that a program takes, uploaded: the region of its first stage.
@@ -78,7 +80,7 @@ fn upload(
     let decode = recipe(&[&format!("decode mode = \"{mode}\"")]);
     let id = SampleId { seed: 0, epoch: 0, sample: 0 };
     let mut decoder = SamplePreparer::new(&decode, Cpu::detect());
-    let picture = decoder.prepare_tensor(encoded, id).unwrap();
+    let picture = decoder.prepare_tensor(encoded, id).expect("a picture");
     let width = picture.spec.width;
     let region = program.stages[0].region;
     // Not a multiple of anything, as what the decoder writes may lie anywhere.
@@ -94,8 +96,8 @@ fn upload(
             }
         }
     }
-    let memory = shim.allocate(planes.len()).unwrap();
-    shim.upload(&planes, &memory, 0).unwrap();
+    let memory = shim.allocate(planes.len()).expect("the kernels run");
+    shim.upload(&planes, &memory, 0).expect("the kernels run");
     let (address, Region { width, height, .. }) = (memory.address(), region);
     (memory, PictureDescriptor { address, row_stride, plane_stride, width, height })
 }
@@ -114,16 +116,13 @@ pub(crate) enum Outcome {
     Large,
 }
 
-/// Most pixels of a result.
-const PIXELS_MAX: u32 = 1 << 13;
-
 /// Executes a recipe on pictures both ways. Returns why the recipe or a picture has no program.
 pub(crate) fn compare(
     shim: &mut Shim,
     recipe: &Recipe,
     pictures: &[Vec<u8>],
 ) -> Result<(), NotExported> {
-    for outcome in outcomes(shim, recipe, pictures) {
+    for outcome in outcomes(shim, recipe, pictures, u32::MAX) {
         match outcome {
             Outcome::Equal => (),
             Outcome::Different(what) => panic!("{what}"),
@@ -135,8 +134,14 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// As [`compare`], with what came of each picture; of all, where the recipe has no programs.
-pub(crate) fn outcomes(shim: &mut Shim, recipe: &Recipe, pictures: &[Vec<u8>]) -> Vec<Outcome> {
+/// As [`compare`], with what came of each picture; of all, where the recipe has no programs. Results
+/// of more pixels than `pixels_max` are not compared.
+pub(crate) fn outcomes(
+    shim: &mut Shim,
+    recipe: &Recipe,
+    pictures: &[Vec<u8>],
+    pixels_max: u32,
+) -> Vec<Outcome> {
     let mut preparer = SamplePreparer::new(recipe, Cpu::detect());
     let format = match preparer.export_tensor() {
         Ok(format) => format,
@@ -161,20 +166,20 @@ pub(crate) fn outcomes(shim: &mut Shim, recipe: &Recipe, pictures: &[Vec<u8>]) -
             outcomes.push(Outcome::NotExported(reason));
             continue;
         }
-        if expected.spec.height * expected.spec.width > PIXELS_MAX {
+        if expected.spec.height * expected.spec.width > pixels_max {
             outcomes.push(Outcome::Large);
             continue;
         }
         assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
         let (memory, source) = upload(shim, encoded, &program);
-        let tensor = shim.allocate(expected.data.len()).unwrap();
+        let tensor = shim.allocate(expected.data.len()).expect("the kernels run");
         batch.add(&source, &ConvertedProgram::default().convert(&program), tensor.address());
         held.push((memory, tensor, expected, program));
     }
-    batch.run(shim).unwrap();
+    batch.run(shim).expect("the kernels run");
     for (_, tensor, expected, program) in &held {
         let mut got = vec![0; expected.data.len()];
-        shim.download(tensor, 0, &mut got).unwrap();
+        shim.download(tensor, 0, &mut got).expect("the kernels run");
         let first = got.iter().zip(&expected.data).position(|(got, expected)| got != expected);
         outcomes.push(first.map_or(Outcome::Equal, |first| {
             Outcome::Different(format!(
