@@ -1,5 +1,5 @@
-// Blurs of pictures, one direction at a time. Jobs are those of gpu/src/pictures/jobs.rs; block b of
-// a launch works on job `jobs_of_blocks[b]`.
+// Blurs of pictures, one direction at a time. Jobs are those of gpu/src/pictures/jobs.rs; block b
+// of a launch works on job `jobs_of_blocks[b]`.
 
 namespace blur {
 
@@ -23,7 +23,9 @@ struct Blur {
 
 static const u32 QUAD = 4;
 
-__device__ static inline i32 inside(i32 position, i32 length) { return max_of(0, min_of(position, length - 1)); }
+__device__ static inline i32 inside(i32 position, i32 length) {
+    return max_of(0, min_of(position, length - 1));
+}
 
 // A position outside mirrored at the first and the last one.
 __device__ static inline i32 mirrored(i32 position, i32 length) {
@@ -38,13 +40,14 @@ __device__ static inline i32 mirrored(i32 position, i32 length) {
 __device__ static inline u32 box(const Blur &job, const u8 *line, u32 step, i32 length, i32 at) {
     i32 radius = (i32)job.count;
     u32 sum = 0;
-    for (i32 from = -radius; from <= radius; from++) sum += line[(u64)inside(at + from, length) * step];
+    for (i32 from = -radius; from <= radius; from++)
+        sum += line[(u64)inside(at + from, length) * step];
     u32 outer = (u32)line[(u64)inside(at - radius - 1, length) * step] +
                 line[(u64)inside(at + radius + 1, length) * step];
     return (sum * job.inner_weight + outer * job.outer_weight + (1u << 23)) >> 24;
 }
 
-}  // namespace blur
+} // namespace blur
 
 // Each block makes 256 groups of four pixels of a row.
 extern "C" __global__ void __launch_bounds__(256) blur_once(const blur::Blur *jobs, const u32 *jobs_of_blocks) {
@@ -57,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(256) blur_once(const blur::Blur *jo
     i32 width = (i32)job.width, height = (i32)job.height;
     for (u32 plane = 0; plane < 3; plane++) {
         const u8 *source = job.source + (u64)plane * job.source_plane_bytes;
-        u8 *target = job.target + (u64)plane * job.target_plane_bytes + (u64)y * job.target_row_bytes;
+        u8 *target =
+            job.target + (u64)plane * job.target_plane_bytes + (u64)y * job.target_row_bytes;
         const u8 *row = source + (u64)y * job.source_row_bytes;
         u32 word = 0;
         for (u32 i = 0; i < QUAD; i++) {
@@ -76,7 +80,8 @@ extern "C" __global__ void __launch_bounds__(256) blur_once(const blur::Blur *jo
                         value = (float)(i32)row[mirrored(column + tap - radius, width)];
                     } else {
                         i32 from = mirrored((i32)y + tap - radius, height);
-                        value = ((const float *)(source + (u64)from * job.source_row_bytes))[column];
+                        value =
+                            ((const float *)(source + (u64)from * job.source_row_bytes))[column];
                     }
                     sum = __fadd_rn(sum, __fmul_rn(__ldg(job.weights + tap), value));
                 }

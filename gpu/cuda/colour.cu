@@ -7,8 +7,8 @@ enum Change { Contrast, Autocontrast, Equalize };
 
 struct Statistic {
     const u8 *picture;
-    // How often each of 256 values occurs in each of three channels; then the sum of the luma of all
-    // pixels, in eight bytes.
+    // How often each of 256 values occurs in each of three channels; then the sum of the luma of
+    // all pixels, in eight bytes.
     u32 *counts;
     u8 *tables;
     u32 row_bytes, plane_bytes;
@@ -56,7 +56,7 @@ __device__ static inline u32 truncated_double(double number) {
     return number >= 255.0 ? 255 : number > 0.0 ? (u32)(i32)number : 0;
 }
 
-}  // namespace colour
+} // namespace colour
 
 // Counts the values of pictures, or sums up their luma. A block counts up to 4096 groups of four
 // pixels of a row.
@@ -77,10 +77,12 @@ extern "C" __global__ void __launch_bounds__(256) count_values(const colour::Sta
         u32 y = index / quads_per_row, x = (index - y * quads_per_row) * QUAD;
         const u8 *at = job.picture + (u64)y * job.row_bytes + x;
         u32 words[3];
-        for (u32 plane = 0; plane < 3; plane++) words[plane] = *(const u32 *)(at + (u64)plane * job.plane_bytes);
+        for (u32 plane = 0; plane < 3; plane++)
+            words[plane] = *(const u32 *)(at + (u64)plane * job.plane_bytes);
         for (u32 i = 0; i < QUAD; i++) {
             if (x + i >= job.width) break;
-            if (is_luma) sum += luma(byte_of(words[0], i), byte_of(words[1], i), byte_of(words[2], i));
+            if (is_luma)
+                sum += luma(byte_of(words[0], i), byte_of(words[1], i), byte_of(words[2], i));
             else
                 for (u32 plane = 0; plane < 3; plane++)
                     atomicAdd(&counts[VALUES * plane + byte_of(words[plane], i)], 1u);
@@ -134,7 +136,8 @@ extern "C" __global__ void __launch_bounds__(256) make_tables(const colour::Stat
         }
         if (job.change == Equalize) {
             u32 step = (before[VALUES - 1] - counts[high]) / 255;
-            if (step > 0) changed = (u32)min_of((i32)((step / 2 + before[value] - own) / step), 255);
+            if (step > 0)
+                changed = (u32)min_of((i32)((step / 2 + before[value] - own) / step), 255);
         }
         job.tables[VALUES * plane + value] = (u8)changed;
         __syncthreads();
@@ -153,7 +156,8 @@ extern "C" __global__ void __launch_bounds__(256) sharpen(const colour::Neighbou
     bool is_border = y == 0 || y == job.height - 1 || job.width < 3;
     float factor = __uint_as_float(job.number);
     for (u32 plane = 0; plane < 3; plane++) {
-        const u8 *row = job.source + (u64)plane * job.source_plane_bytes + (u64)y * job.source_row_bytes;
+        const u8 *row =
+            job.source + (u64)plane * job.source_plane_bytes + (u64)y * job.source_row_bytes;
         u32 word = 0;
         for (u32 i = 0; i < QUAD; i++) {
             u32 column = x + i;
@@ -169,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(256) sharpen(const colour::Neighbou
             }
             word |= blended(smooth, middle, factor) << (8 * i);
         }
-        *(u32 *)(job.target + (u64)plane * job.target_plane_bytes + (u64)y * job.target_row_bytes + x) = word;
+        *(u32 *)(job.target + (u64)plane * job.target_plane_bytes + (u64)y * job.target_row_bytes +
+                 x) = word;
     }
 }

@@ -44,7 +44,9 @@ __device__ static inline u32 half_of(float number) {
 
 __device__ static inline float float_of(u32 half) {
     u32 sign = (half & 0x8000) << 16, size = half & 0x7fff;
-    if (size >= 0x7c00) return __uint_as_float(sign | 0x7f800000 | (size & 0x3ff) << 13 | (size > 0x7c00 ? 0x400000 : 0));
+    if (size >= 0x7c00)
+        return __uint_as_float(sign | 0x7f800000 | (size & 0x3ff) << 13 |
+                               (size > 0x7c00 ? 0x400000 : 0));
     if (size < 0x400) {
         float number = __fmul_rn((float)(i32)size, 5.9604644775390625e-8f);
         return __uint_as_float(sign | __float_as_uint(number));
@@ -68,14 +70,22 @@ __device__ static inline double logarithm(double x) {
     double f = sum(__longlong_as_double((i64)((u64)high << 32 | (bits & 0xffffffff))), -1.0);
     double half_square = product(product(0.5, f), f);
     double s = __ddiv_rn(f, sum(2.0, f)), z = product(s, s), w = product(z, z);
-    double even = product(w, sum(3.999999999940941908e-01, product(w, sum(2.222219843214978396e-01, product(w, 1.531383769920937332e-01)))));
-    double odd = product(z, sum(6.666666666666735130e-01, product(w, sum(2.857142874366239149e-01, product(w, sum(1.818357216161805012e-01, product(w, 1.479819860511658591e-01)))))));
-    double result = sum(product(s, sum(half_square, sum(odd, even))), product(exponent, 1.90821492927058770002e-10));
+    double even = product(
+        w, sum(3.999999999940941908e-01,
+               product(w, sum(2.222219843214978396e-01, product(w, 1.531383769920937332e-01)))));
+    double odd =
+        product(z, sum(6.666666666666735130e-01,
+                       product(w, sum(2.857142874366239149e-01,
+                                      product(w, sum(1.818357216161805012e-01,
+                                                     product(w, 1.479819860511658591e-01)))))));
+    double result = sum(product(s, sum(half_square, sum(odd, even))),
+                        product(exponent, 1.90821492927058770002e-10));
     return sum(sum(sum(result, -half_square), f), product(exponent, 6.93147180369123816490e-01));
 }
 
 // A polynomial of degree 7, the highest coefficient first.
-__device__ static inline double polynomial(double a, double b, double c, double d, double e, double f, double g, double h, double at) {
+__device__ static inline double polynomial(double a, double b, double c, double d, double e,
+                                           double f, double g, double h, double at) {
     double result = sum(product(a, at), b);
     result = sum(product(result, at), c);
     result = sum(product(result, at), d);
@@ -92,24 +102,29 @@ __device__ static inline double normal(u32 word) {
     double q = sum(share, -0.5), distance = q < 0.0 ? -q : q;
     if (distance <= 0.425) {
         double r = sum(0.180625, -product(q, q));
-        double above = polynomial(2509.0809287301227, 33430.57558358813, 67265.7709270087, 45921.95393154987,
-                                  13731.69376550946, 1971.5909503065513, 133.14166789178438, 3.3871328727963665, r);
-        double below = polynomial(5226.495278852854, 28729.085735721943, 39307.89580009271, 21213.794301586597,
-                                  5394.196021424751, 687.1870074920579, 42.31333070160091, 1.0, r);
+        double above = polynomial(2509.0809287301227, 33430.57558358813, 67265.7709270087,
+                                  45921.95393154987, 13731.69376550946, 1971.5909503065513,
+                                  133.14166789178438, 3.3871328727963665, r);
+        double below =
+            polynomial(5226.495278852854, 28729.085735721943, 39307.89580009271, 21213.794301586597,
+                       5394.196021424751, 687.1870074920579, 42.31333070160091, 1.0, r);
         return __ddiv_rn(product(above, q), below);
     }
     double tail = q <= 0.0 ? share : sum(1.0, -share);
     double r = sum(__dsqrt_rn(-logarithm(tail)), -1.6);
-    double above = polynomial(0.0007745450142783414, 0.022723844989269184, 0.2417807251774506, 1.2704582524523684,
-                              3.6478483247632045, 5.769497221460691, 4.630337846156546, 1.4234371107496835, r);
-    double below = polynomial(1.0507500716444169e-9, 0.0005475938084995345, 0.015198666563616457, 0.14810397642748008,
-                              0.6897673349851, 1.6763848301838038, 2.053191626637759, 1.0, r);
+    double above = polynomial(0.0007745450142783414, 0.022723844989269184, 0.2417807251774506,
+                              1.2704582524523684, 3.6478483247632045, 5.769497221460691,
+                              4.630337846156546, 1.4234371107496835, r);
+    double below = polynomial(1.0507500716444169e-9, 0.0005475938084995345, 0.015198666563616457,
+                              0.14810397642748008, 0.6897673349851, 1.6763848301838038,
+                              2.053191626637759, 1.0, r);
     double value = __ddiv_rn(above, below);
     return q < 0.0 ? -value : value;
 }
 
 // The word of Philox 4x32-10 with a counter, at an index.
-__device__ static inline u32 random_word(u32 block, u32 row, u32 channel, u32 index, u32 first, u32 second) {
+__device__ static inline u32 random_word(u32 block, u32 row, u32 channel, u32 index, u32 first,
+                                         u32 second) {
     u32 a = block, b = row, c = channel, d = 0;
     for (u32 round = 0; round < 10; round++) {
         u64 of_a = (u64)a * 0xd2511f53u, of_c = (u64)c * 0xcd9e8d57u;
@@ -130,10 +145,12 @@ __device__ static inline void store(u8 *at, u32 element_bytes, u32 bits) {
 }
 
 // An element of bits `own` blended with that of its partner, each rounded step by step.
-template <u32 BYTES> __device__ static inline u32 blended(u32 own, u32 partner, float own_weight, float partner_weight) {
+template <u32 BYTES>
+__device__ static inline u32 blended(u32 own, u32 partner, float own_weight, float partner_weight) {
     if (BYTES == 4) {
         float first = __fmul_rn(__uint_as_float(own), own_weight);
-        return __float_as_uint(__fadd_rn(first, __fmul_rn(__uint_as_float(partner), partner_weight)));
+        return __float_as_uint(
+            __fadd_rn(first, __fmul_rn(__uint_as_float(partner), partner_weight)));
     }
     if (BYTES == 2) {
         float first = float_of(half_of(__fmul_rn(float_of(own), own_weight)));
@@ -154,8 +171,10 @@ struct Place {
 template <u32 BYTES>
 __device__ static inline u32 mixed(const Mix &mix, Place at, u32 own, u32 partner) {
     if (mix.form == Blend)
-        return blended<BYTES>(own, partner, __uint_as_float(mix.own_weight), __uint_as_float(mix.partner_weight));
-    bool is_pasted = mix.form == Paste && at.y >= mix.top && at.y < mix.bottom && at.x >= mix.left && at.x < mix.right;
+        return blended<BYTES>(own, partner, __uint_as_float(mix.own_weight),
+                              __uint_as_float(mix.partner_weight));
+    bool is_pasted = mix.form == Paste && at.y >= mix.top && at.y < mix.bottom &&
+                     at.x >= mix.left && at.x < mix.right;
     return is_pasted ? partner : own;
 }
 
@@ -167,22 +186,24 @@ template <u32 BYTES, u32 GROUP> __device__ static inline u32 load_group(const u8
     return *at;
 }
 
-template <u32 BYTES, u32 GROUP>
-__device__ static inline u32 mixed_group(const Mix &mix, const Place *places, u32 own, u32 partner) {
+template <u32 BYTES, u32 GROUP> __device__ static inline u32
+mixed_group(const Mix &mix, const Place *places, u32 own, u32 partner) {
     if (mix.form == Keep) return own;
     if (BYTES == 4) return mixed<4>(mix, places[0], own, partner);
     u32 result = 0, mask = BYTES == 2 ? 0xffff : 0xff;
     for (u32 i = 0; i < GROUP / BYTES; i++) {
         u32 shift = 8 * BYTES * i;
-        result |= mixed<BYTES>(mix, places[i], own >> shift & mask, partner >> shift & mask) << shift;
+        result |= mixed<BYTES>(mix, places[i], own >> shift & mask, partner >> shift & mask)
+                  << shift;
     }
     return result;
 }
 
 // All samples at a group of elements, each given what its partner was before.
 template <u32 BYTES, u32 GROUP>
-__device__ static inline void mix_all(u8 *tensors, const Mix *mixes, u32 samples, u64 sample_bytes, u32 width,
-                                      u32 height, u32 channels, u32 is_interleaved, u32 is_mirrored, u64 group) {
+__device__ static inline void mix_all(u8 *tensors, const Mix *mixes, u32 samples, u64 sample_bytes,
+                                      u32 width, u32 height, u32 channels, u32 is_interleaved,
+                                      u32 is_mirrored, u64 group) {
     Place places[GROUP / BYTES];
     for (u32 i = 0; i < GROUP / BYTES; i++) {
         u64 element = group * (GROUP / BYTES) + i;
@@ -195,7 +216,8 @@ __device__ static inline void mix_all(u8 *tensors, const Mix *mixes, u32 samples
         for (u32 own = 0; own < samples / 2; own++) {
             u32 other = samples - 1 - own;
             u8 *of_own = at + own * sample_bytes, *of_other = at + other * sample_bytes;
-            u32 first = load_group<BYTES, GROUP>(of_own), second = load_group<BYTES, GROUP>(of_other);
+            u32 first = load_group<BYTES, GROUP>(of_own),
+                second = load_group<BYTES, GROUP>(of_other);
             store(of_own, GROUP, mixed_group<BYTES, GROUP>(mixes[own], places, first, second));
             store(of_other, GROUP, mixed_group<BYTES, GROUP>(mixes[other], places, second, first));
         }
@@ -204,13 +226,14 @@ __device__ static inline void mix_all(u8 *tensors, const Mix *mixes, u32 samples
     u32 last = load_group<BYTES, GROUP>(at + (samples - 1) * sample_bytes), own = last;
     for (u32 sample = samples - 1; sample > 0; sample--) {
         u32 partner = load_group<BYTES, GROUP>(at + (sample - 1) * sample_bytes);
-        store(at + sample * sample_bytes, GROUP, mixed_group<BYTES, GROUP>(mixes[sample], places, own, partner));
+        store(at + sample * sample_bytes, GROUP,
+              mixed_group<BYTES, GROUP>(mixes[sample], places, own, partner));
         own = partner;
     }
     store(at, GROUP, mixed_group<BYTES, GROUP>(mixes[0], places, own, last));
 }
 
-}  // namespace finish
+} // namespace finish
 
 // Replaces rectangles of tensors, one after another: a block for each tensor.
 extern "C" __global__ void __launch_bounds__(256) erase(const finish::Erased *jobs, u32 element_bytes, u32 channels, u32 is_interleaved) {
@@ -225,7 +248,8 @@ extern "C" __global__ void __launch_bounds__(256) erase(const finish::Erased *jo
             for (u32 channel = 0; channel < channels; channel++) {
                 u32 bits = erasure.values[channel];
                 if (erasure.is_noise) {
-                    u32 word = random_word(column / 4, row, channel, column % 4, erasure.values[0], erasure.values[1]);
+                    u32 word = random_word(column / 4, row, channel, column % 4, erasure.values[0],
+                                           erasure.values[1]);
                     float number = (float)normal(word);
                     bits = element_bytes == 4 ? __float_as_uint(number) : half_of(number);
                 }
@@ -247,13 +271,18 @@ extern "C" __global__ void __launch_bounds__(256) mix_samples(u8 *tensors, const
     u32 group_bytes = is_whole ? 4 : element_bytes;
     if (group >= sample_bytes / group_bytes) return;
     if (element_bytes == 4)
-        mix_all<4, 4>(tensors, mixes, samples, sample_bytes, width, height, channels, is_interleaved, is_mirrored, group);
+        mix_all<4, 4>(tensors, mixes, samples, sample_bytes, width, height, channels,
+                      is_interleaved, is_mirrored, group);
     else if (element_bytes == 2 && is_whole)
-        mix_all<2, 4>(tensors, mixes, samples, sample_bytes, width, height, channels, is_interleaved, is_mirrored, group);
+        mix_all<2, 4>(tensors, mixes, samples, sample_bytes, width, height, channels,
+                      is_interleaved, is_mirrored, group);
     else if (element_bytes == 2)
-        mix_all<2, 2>(tensors, mixes, samples, sample_bytes, width, height, channels, is_interleaved, is_mirrored, group);
+        mix_all<2, 2>(tensors, mixes, samples, sample_bytes, width, height, channels,
+                      is_interleaved, is_mirrored, group);
     else if (is_whole)
-        mix_all<1, 4>(tensors, mixes, samples, sample_bytes, width, height, channels, is_interleaved, is_mirrored, group);
+        mix_all<1, 4>(tensors, mixes, samples, sample_bytes, width, height, channels,
+                      is_interleaved, is_mirrored, group);
     else
-        mix_all<1, 1>(tensors, mixes, samples, sample_bytes, width, height, channels, is_interleaved, is_mirrored, group);
+        mix_all<1, 1>(tensors, mixes, samples, sample_bytes, width, height, channels,
+                      is_interleaved, is_mirrored, group);
 }

@@ -1,9 +1,9 @@
 // Stages of recipes: crops, resizes, canvases, changes of single pixels, and the tensor.
 //
-// A stage has up to two passes, each of which gives bytes. `first_pass` writes what lies between the
-// two. `last_pass` puts its result on the canvas, changes the colours, and writes a picture or a
-// tensor. Pictures are three planes of bytes. Jobs are those of gpu/src/pictures/jobs.rs; block b of
-// a launch works on job `jobs_of_blocks[b]`.
+// A stage has up to two passes, each of which gives bytes. `first_pass` writes what lies between
+// the two. `last_pass` puts its result on the canvas, changes the colours, and writes a picture or
+// a tensor. Pictures are three planes of bytes. Jobs are those of gpu/src/pictures/jobs.rs; block b
+// of a launch works on job `jobs_of_blocks[b]`.
 
 namespace stages {
 
@@ -47,8 +47,12 @@ static const u32 WEIGHT_BITS = 22;
 static const u32 HALF = 1u << (WEIGHT_BITS - 1);
 
 // Sums wrap in 32 bits, as those of the CPU.
-__device__ static inline u32 weighed(u32 sum, i32 weight, u32 value) { return sum + (u32)weight * value; }
-__device__ static inline u32 clipped(u32 sum) { return (u32)clamp_to_byte((i32)sum >> WEIGHT_BITS); }
+__device__ static inline u32 weighed(u32 sum, i32 weight, u32 value) {
+    return sum + (u32)weight * value;
+}
+__device__ static inline u32 clipped(u32 sum) {
+    return (u32)clamp_to_byte((i32)sum >> WEIGHT_BITS);
+}
 
 __device__ static inline u32 byte_of(u32 word, u32 index) { return word >> (8 * index) & 255; }
 
@@ -106,12 +110,14 @@ __device__ static inline void change_pixel(const ChangeOfPixels &by, u32 *colour
         for (u32 plane = 0; plane < 3; plane++) colour[plane] = by.table[colour[plane]];
         break;
     case Tables:
-        for (u32 plane = 0; plane < 3; plane++) colour[plane] = by.table[256 * plane + colour[plane]];
+        for (u32 plane = 0; plane < 3; plane++)
+            colour[plane] = by.table[256 * plane + colour[plane]];
         break;
     case Saturation: {
         u32 grey = luma(colour);
         float factor = __uint_as_float(by.number);
-        for (u32 plane = 0; plane < 3; plane++) colour[plane] = blended(grey, colour[plane], factor);
+        for (u32 plane = 0; plane < 3; plane++)
+            colour[plane] = blended(grey, colour[plane], factor);
         break;
     }
     case Hue: turn_hue(colour, by.number); break;
@@ -139,7 +145,8 @@ __device__ static inline void weigh_down_words(const Pass &pass, u32 y, u32 offs
         i32 weight = __ldg(weights);
         for (u32 plane = 0; plane < 3; plane++) {
             u32 word = *(const u32 *)(at + (u64)plane * pass.source_plane_bytes);
-            for (u32 i = 0; i < QUAD; i++) sums[plane][i] = weighed(sums[plane][i], weight, byte_of(word, i));
+            for (u32 i = 0; i < QUAD; i++)
+                sums[plane][i] = weighed(sums[plane][i], weight, byte_of(word, i));
         }
         weights += pass.height;
         at += pass.source_row_bytes;
@@ -158,7 +165,8 @@ __device__ static inline void weigh_down(const Pass &pass, u32 x, u32 y, u32 *co
     u32 sums[3] = {HALF, HALF, HALF};
     for (u32 tap = 0; tap < count; tap++) {
         for (u32 plane = 0; plane < 3; plane++)
-            sums[plane] = weighed(sums[plane], __ldg(weights), at[(u64)plane * pass.source_plane_bytes]);
+            sums[plane] =
+                weighed(sums[plane], __ldg(weights), at[(u64)plane * pass.source_plane_bytes]);
         weights += pass.height;
         at += pass.source_row_bytes;
     }
@@ -173,7 +181,8 @@ __device__ static inline void weigh_across(const Pass &pass, u32 x, u32 y, u32 *
     u32 sums[3] = {HALF, HALF, HALF};
     for (u32 tap = 0; tap < count; tap++) {
         for (u32 plane = 0; plane < 3; plane++)
-            sums[plane] = weighed(sums[plane], __ldg(weights), at[(u64)plane * pass.source_plane_bytes]);
+            sums[plane] =
+                weighed(sums[plane], __ldg(weights), at[(u64)plane * pass.source_plane_bytes]);
         weights += pass.width;
         at += pass.column_step;
     }
@@ -188,7 +197,8 @@ __device__ static inline void picked(const Pass &pass, u32 x, u32 y, u32 *colour
     const u8 *at = pass.source + (u64)max_of(row, 0) * pass.source_row_bytes +
                    (i64)pass.column_step * max_of(column, 0);
     for (u32 plane = 0; plane < 3; plane++)
-        colour[plane] = is_inside ? at[(u64)plane * pass.source_plane_bytes] : byte_of(pass.outside, plane);
+        colour[plane] =
+            is_inside ? at[(u64)plane * pass.source_plane_bytes] : byte_of(pass.outside, plane);
 }
 
 // Four pixels of the canvas from column x on, which may lie behind its end.
@@ -198,7 +208,8 @@ __device__ static inline void quads_of_canvas(const Pass &pass, u32 x, u32 y, u3
     bool is_inside = inner_y < pass.height && inner_x < pass.width && inner_x + QUAD <= pass.width;
     bool is_aligned = ((u64)(pass.source + inner_x) & 3) == 0 &&
                       ((pass.source_row_bytes | pass.source_plane_bytes) & 3) == 0;
-    if (is_inside && is_aligned && pass.column_step == 1 && pass.across == Shift && pass.down != Pick) {
+    if (is_inside && is_aligned && pass.column_step == 1 && pass.across == Shift &&
+        pass.down != Pick) {
         if (pass.down == Weigh) return weigh_down_words(pass, inner_y, inner_x, quads);
         const u8 *at = pass.source + (u64)inner_y * pass.source_row_bytes + inner_x;
         for (u32 plane = 0; plane < 3; plane++)
@@ -243,7 +254,8 @@ __device__ static inline void store_words(u8 *at, const u32 *words, u32 count) {
 }
 
 // An element of a tensor; `BYTES` are those of an element.
-template <u32 BYTES> __device__ static inline u32 element(const u32 *table, u32 channel, u32 value) {
+template <u32 BYTES>
+__device__ static inline u32 element(const u32 *table, u32 channel, u32 value) {
     if (BYTES == 4) return table[256 * channel + value];
     if (BYTES == 2) return ((const u16 *)table)[256 * channel + value];
     return value;
@@ -255,9 +267,9 @@ template <u32 BYTES> __device__ static inline void store_element(u8 *at, u32 bit
     else *at = (u8)bits;
 }
 
-template <u32 BYTES>
-__device__ static inline void store_tensor(const Pass &pass, u32 x, u32 y, const u32 *quads, const u32 *table,
-                                           u32 channels, u32 is_interleaved) {
+template <u32 BYTES> __device__ static inline void store_tensor(const Pass &pass, u32 x, u32 y,
+                                                                const u32 *quads, const u32 *table,
+                                                                u32 channels, u32 is_interleaved) {
     const u32 PER_WORD = 4 / BYTES;
     u32 width = pass.canvas_width, count = (u32)min_of(QUAD, (i32)(width - x));
     u64 pixel = (u64)y * width + x, pixels = (u64)pass.canvas_height * width;
@@ -291,7 +303,8 @@ __device__ static inline void store_tensor(const Pass &pass, u32 x, u32 y, const
             store_words(at, words, BYTES);
         } else {
             for (u32 i = 0; i < count; i++)
-                store_element<BYTES>(at + i * BYTES, element<BYTES>(table, channel, byte_of(quads[channel], i)));
+                store_element<BYTES>(at + i * BYTES,
+                                     element<BYTES>(table, channel, byte_of(quads[channel], i)));
         }
     }
 }
@@ -303,14 +316,15 @@ __device__ static inline void store_picture(const Pass &pass, u32 x, u32 y, cons
         *(u32 *)(at + (u64)plane * pass.target_plane_bytes) = quads[plane];
 }
 
-template <u32 BYTES>
-__device__ static inline void last(const Pass &pass, u32 block, const u32 *table, u32 channels,
-                                   u32 is_interleaved, u32 quads_per_thread) {
+template <u32 BYTES> __device__ static inline void last(const Pass &pass, u32 block,
+                                                        const u32 *table, u32 channels,
+                                                        u32 is_interleaved, u32 quads_per_thread) {
     u32 width = pass.canvas_width, quads_per_row = (width + QUAD - 1) / QUAD;
     // A picture has at most 2^28 pixels.
     u32 quads_count = quads_per_row * pass.canvas_height;
     u32 index = block * blockDim.x * quads_per_thread + threadIdx.x;
-    for (u32 turn = 0; turn < quads_per_thread && index < quads_count; turn++, index += blockDim.x) {
+    for (u32 turn = 0; turn < quads_per_thread && index < quads_count;
+         turn++, index += blockDim.x) {
         u32 row = index / quads_per_row, x = (index - row * quads_per_row) * QUAD;
         u32 y = pass.flags & Flipped ? pass.canvas_height - 1 - row : row;
         u32 quads[3];
@@ -323,21 +337,23 @@ __device__ static inline void last(const Pass &pass, u32 block, const u32 *table
             quads_of_canvas(pass, x, y, quads);
         }
         change_quads(pass, quads);
-        if (pass.flags & IsTensor) store_tensor<BYTES>(pass, x, row, quads, table, channels, is_interleaved);
+        if (pass.flags & IsTensor)
+            store_tensor<BYTES>(pass, x, row, quads, table, channels, is_interleaved);
         else store_picture(pass, x, row, quads);
     }
 }
 
 // Copies the job of a block to the memory that its threads share, which saves registers.
 __device__ static inline void load_job(Pass *to, const Pass *from) {
-    for (u32 i = threadIdx.x; i < sizeof(Pass) / sizeof(u32); i += blockDim.x) ((u32 *)to)[i] = ((const u32 *)from)[i];
+    for (u32 i = threadIdx.x; i < sizeof(Pass) / sizeof(u32); i += blockDim.x)
+        ((u32 *)to)[i] = ((const u32 *)from)[i];
     __syncthreads();
 }
 
-}  // namespace stages
+} // namespace stages
 
-// The first of two passes. Along the rows a block makes 32 columns of 32 rows, along the columns 128
-// columns of 8 rows.
+// The first of two passes. Along the rows a block makes 32 columns of 32 rows, along the columns
+// 128 columns of 8 rows.
 extern "C" __global__ void __launch_bounds__(256) first_pass(const stages::Pass *jobs, const u32 *jobs_of_blocks) {
     using namespace stages;
     __shared__ Pass pass;
@@ -355,7 +371,8 @@ extern "C" __global__ void __launch_bounds__(256) first_pass(const stages::Pass 
         for (u32 i = 0; i < ROWS; i++) {
             // Rows behind the last are computed as the last, and not written.
             u32 row = (u32)min_of((i32)(y + 8 * i), (i32)pass.height - 1);
-            rows[i] = pass.source + (u64)row * pass.source_row_bytes + (i64)pass.column_step * first;
+            rows[i] =
+                pass.source + (u64)row * pass.source_row_bytes + (i64)pass.column_step * first;
             for (u32 plane = 0; plane < 3; plane++) sums[i][plane] = HALF;
         }
         for (u32 tap = 0; tap < count; tap++) {
@@ -363,8 +380,8 @@ extern "C" __global__ void __launch_bounds__(256) first_pass(const stages::Pass 
             weights += pass.width;
             for (u32 i = 0; i < ROWS; i++) {
                 for (u32 plane = 0; plane < 3; plane++)
-                    sums[i][plane] =
-                        weighed(sums[i][plane], weight, __ldg(rows[i] + (u64)plane * pass.source_plane_bytes));
+                    sums[i][plane] = weighed(sums[i][plane], weight,
+                                             __ldg(rows[i] + (u64)plane * pass.source_plane_bytes));
                 rows[i] += pass.column_step;
             }
         }
@@ -397,7 +414,9 @@ extern "C" __global__ void __launch_bounds__(256) last_pass(const stages::Pass *
         for (u32 i = threadIdx.x; i < words; i += blockDim.x) elements[i] = table[i];
         __syncthreads();
     }
-    if (element_bytes == 4) last<4>(pass, block, elements, channels, is_interleaved, quads_per_thread);
-    else if (element_bytes == 2) last<2>(pass, block, elements, channels, is_interleaved, quads_per_thread);
+    if (element_bytes == 4)
+        last<4>(pass, block, elements, channels, is_interleaved, quads_per_thread);
+    else if (element_bytes == 2)
+        last<2>(pass, block, elements, channels, is_interleaved, quads_per_thread);
     else last<1>(pass, block, elements, channels, is_interleaved, quads_per_thread);
 }

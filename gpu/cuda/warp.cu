@@ -79,7 +79,8 @@ __device__ static inline void pixel(const Warp &job, u32 x, u32 y, u32 *colour) 
     } else {
         Position at = position_of(job, x, y);
         // NaN is not inside.
-        is_inside = at.column >= 0.0 && at.column < (double)width && at.row >= 0.0 && at.row < (double)height;
+        is_inside = at.column >= 0.0 && at.column < (double)width && at.row >= 0.0 &&
+                    at.row < (double)height;
         if (job.form == Nearest) {
             column = whole(at.column);
             row = whole(at.row);
@@ -97,7 +98,8 @@ __device__ static inline void pixel(const Warp &job, u32 x, u32 y, u32 *colour) 
     }
     if (job.form == Fixed || job.form == Nearest) {
         const u8 *at = job.source + (u64)row * job.source_row_bytes + column;
-        for (u32 plane = 0; plane < 3; plane++) colour[plane] = at[(u64)plane * job.source_plane_bytes];
+        for (u32 plane = 0; plane < 3; plane++)
+            colour[plane] = at[(u64)plane * job.source_plane_bytes];
         return;
     }
     if (job.form == Bilinear) {
@@ -107,8 +109,10 @@ __device__ static inline void pixel(const Warp &job, u32 x, u32 y, u32 *colour) 
         i32 left = max_of(column, 0), top = max_of(row, 0);
         i32 right = min_of(left + 1, width - 1), bottom = min_of(top + 1, height - 1);
         for (u32 plane = 0; plane < 3; plane++) {
-            const u8 *above = job.source + (u64)plane * job.source_plane_bytes + (u64)top * job.source_row_bytes;
-            const u8 *below = job.source + (u64)plane * job.source_plane_bytes + (u64)bottom * job.source_row_bytes;
+            const u8 *above =
+                job.source + (u64)plane * job.source_plane_bytes + (u64)top * job.source_row_bytes;
+            const u8 *below = job.source + (u64)plane * job.source_plane_bytes +
+                              (u64)bottom * job.source_row_bytes;
             double upper = between((double)above[left], (double)above[right], across);
             double lower = between((double)below[left], (double)below[right], across);
             colour[plane] = (u32)whole(between(upper, lower, down)) & 255;
@@ -125,15 +129,15 @@ __device__ static inline void pixel(const Warp &job, u32 x, u32 y, u32 *colour) 
         double lines[4];
         for (u32 tap = 0; tap < 4; tap++) {
             const u8 *at = job.source + (u64)plane * job.source_plane_bytes + rows[tap];
-            lines[tap] = cubic((double)at[columns[0]], (double)at[columns[1]], (double)at[columns[2]],
-                               (double)at[columns[3]], across);
+            lines[tap] = cubic((double)at[columns[0]], (double)at[columns[1]],
+                               (double)at[columns[2]], (double)at[columns[3]], across);
         }
         double value = cubic(lines[0], lines[1], lines[2], lines[3], down);
         colour[plane] = (u32)whole(value < 255.0 ? value : 255.0);
     }
 }
 
-}  // namespace warp
+} // namespace warp
 
 // Each thread makes a pixel.
 extern "C" __global__ void __launch_bounds__(256) warp_pixels(const warp::Warp *jobs, const u32 *jobs_of_blocks) {
@@ -152,8 +156,10 @@ extern "C" __global__ void __launch_bounds__(256) warp_pixels(const warp::Warp *
             pixel(job, x * job.samples + inner_x, y * job.samples + inner_y, colour);
             for (u32 plane = 0; plane < 3; plane++) sums[plane] += colour[plane];
         }
-        for (u32 plane = 0; plane < 3; plane++) colour[plane] = ((sums[plane] + count / 2) * share) >> 24;
+        for (u32 plane = 0; plane < 3; plane++)
+            colour[plane] = ((sums[plane] + count / 2) * share) >> 24;
     }
     u8 *at = job.target + (u64)y * job.target_row_bytes + x;
-    for (u32 plane = 0; plane < 3; plane++) at[(u64)plane * job.target_plane_bytes] = (u8)colour[plane];
+    for (u32 plane = 0; plane < 3; plane++)
+        at[(u64)plane * job.target_plane_bytes] = (u8)colour[plane];
 }

@@ -1,5 +1,5 @@
-//! What a recipe does to the picture of one sample, as plain data without pixels, for executors that
-//! are not in this crate.
+//! What a recipe does to the picture of one sample, as plain data without pixels, for executors
+//! that are not in this crate.
 //!
 //! A [`PictureProgram`] is exported from the plan that [`crate::SamplePreparer`] itself executes;
 //! nothing here decides anything. Executing it on the decoded region gives the bytes that the
@@ -23,8 +23,8 @@ pub struct PictureProgram {
     pub picture: (u32, u32),
     /// How the picture is decoded.
     pub colour: OutputColour,
-    /// What is done, in order. The first stage takes its region of the file, which is to be decoded;
-    /// the last one writes the tensor.
+    /// What is done, in order. The first stage takes its region of the file, which is to be
+    /// decoded; the last one writes the tensor.
     pub stages: Vec<StageProgram>,
     /// Changes that stages name by their ranges.
     pub changes: Vec<PictureChange>,
@@ -52,9 +52,9 @@ impl PictureProgram {
 /// One pass of a picture through a resizer onto a canvas, and changes of the result.
 ///
 /// The columns and rows of `region` go through both axes, each result rounded to a byte; the window
-/// that they give is put on the canvas, whose rest has the colour `fill`. The canvas is mirrored and
-/// flipped, `row_changes` change the colours of its pixels, and it becomes the tensor or a picture.
-/// That is then changed by `whole`.
+/// that they give is put on the canvas, whose rest has the colour `fill`. The canvas is mirrored
+/// and flipped, `row_changes` change the colours of its pixels, and it becomes the tensor or a
+/// picture. That is then changed by `whole`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageProgram {
     /// The part of the source that it takes, as it lies there.
@@ -101,9 +101,9 @@ pub enum AxisProgram {
         words: usize,
     },
     /// Each position of the result is a weighted sum: for `n` positions, `n` first positions of the
-    /// region and `n` counts of weights; then `n` weights that come first, `n` that come second, and
-    /// so on, [`WEIGHT_BITS`] behind the point and 0 behind the count. The sum begins with a half
-    /// and is cut off.
+    /// region and `n` counts of weights; then `n` weights that come first, `n` that come second,
+    /// and so on, [`WEIGHT_BITS`] behind the point and 0 behind the count. The sum begins with a
+    /// half and is cut off.
     Weigh {
         /// Index of the first word.
         words: usize,

@@ -39,9 +39,9 @@ impl SampleMixer {
         self.used = 0;
     }
 
-    /// Starts mixing the samples of a batch in place, one for each mix. Several mixes may be started
-    /// one after another; [`Self::clear`] is called when they are done. There is room for as many as
-    /// the first call says in `mixes_max`.
+    /// Starts mixing the samples of a batch in place, one for each mix. Several mixes may be
+    /// started one after another; [`Self::clear`] is called when they are done. There is room for
+    /// as many as the first call says in `mixes_max`.
     pub fn mix(
         &mut self,
         compute: &mut dyn Compute,

@@ -212,7 +212,8 @@ pub enum ErasedValues {
     /// The bits of the element of each channel.
     Channels([u32; 3]),
     /// A standard normal number for each element: of the word of Philox 4x32-10 with the counter
-    /// [column / 4, row, channel, 0] in the rectangle, at column % 4 rounded to float32 and then to the element type.
+    /// [column / 4, row, channel, 0] in the rectangle, at column % 4, rounded to float32 and then to
+    /// the element type.
     Noise {
         /// Of Philox.
         key: [u32; 2],

@@ -134,8 +134,8 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// As [`compare`], with what came of each picture; of all, where the recipe has no programs. Results
-/// of more pixels than `pixels_max` are not compared.
+/// As [`compare`], with what came of each picture; of all, where the recipe has no programs.
+/// Results of more pixels than `pixels_max` are not compared.
 pub(crate) fn outcomes(
     shim: &mut Shim,
     recipe: &Recipe,

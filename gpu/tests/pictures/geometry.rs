@@ -112,3 +112,17 @@ fn rows_that_are_reduced_first_are_equal() {
         }
     }
 }
+
+#[test]
+fn a_picture_of_the_usual_size_is_equal() {
+    let mut shim = start();
+    let recipe = recipe(&[
+        "decode",
+        "random_resized_crop size = 224;scale = [0.5, 1.0]",
+        "random_horizontal_flip p = 0.5",
+        "to_dtype dtype = \"float16\";scale = true",
+        "normalize mean = [0.485, 0.456, 0.406];std = [0.229, 0.224, 0.225]",
+        "layout layout = \"NCHW\"",
+    ]);
+    compare(&mut shim, &recipe, &[png(500, 375, 1)]).unwrap();
+}

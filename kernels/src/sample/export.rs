@@ -18,8 +18,8 @@ impl SamplePreparer {
     }
 
     /// Finds what is done to a sample by its headers and random parameters, into `program`.
-    /// Operations on batches are not part of it, and damage behind the header is not found. The inner error says why the sample has no program:
-    /// [`Self::prepare`] prepares it then.
+    /// Operations on batches are not part of it, and damage behind the header is not found. The
+    /// inner error says why the sample has no program: [`Self::prepare`] prepares it then.
     pub fn export(
         &mut self,
         encoded: Encoded<'_>,
