@@ -1,5 +1,5 @@
-// Changes of finished tensors: rectangles that are replaced, and samples that are mixed with one
-// another.
+// Noise, and changes of finished tensors: rectangles that are replaced, and samples that are mixed
+// with one another.
 
 namespace finish {
 
@@ -15,6 +15,17 @@ struct Erased {
     const Erasure *erasures;
     u32 count;
     u32 width, height;
+    u32 unused;
+};
+
+struct Noisy {
+    u8 *picture;
+    double mean, sigma;
+    u32 row_bytes, plane_bytes;
+    u32 width, height;
+    u32 key[2];
+    u32 is_clipped, is_grey;
+    u32 first_block;
     u32 unused;
 };
 
@@ -120,6 +131,12 @@ __device__ static inline double normal(u32 word) {
                               2.053191626637759, 1.0, r);
     double value = __ddiv_rn(above, below);
     return q < 0.0 ? -value : value;
+}
+
+// A number without its fraction, at the ends of the range of i32 beyond it.
+__device__ static inline i32 whole(double number) {
+    if (number >= 2147483647.0) return 2147483647;
+    return number > -2147483648.0 ? (i32)number : -2147483647 - 1;
 }
 
 // The word of Philox 4x32-10 with a counter, at an index.
@@ -234,6 +251,25 @@ __device__ static inline void mix_all(u8 *tensors, const Mix *mixes, u32 samples
 }
 
 } // namespace finish
+
+// Adds noise to pictures. Each thread changes a pixel.
+extern "C" __global__ void __launch_bounds__(256) add_noise(const finish::Noisy *jobs, const u32 *jobs_of_blocks) {
+    using namespace finish;
+    const Noisy &job = jobs[jobs_of_blocks[blockIdx.x]];
+    u32 index = (blockIdx.x - job.first_block) * blockDim.x + threadIdx.x;
+    if (index >= job.width * job.height) return;
+    u32 y = index / job.width, x = index - y * job.width;
+    u8 *at = job.picture + (u64)y * job.row_bytes + x;
+    i32 noise = 0;
+    for (u32 channel = 0; channel < 3; channel++) {
+        if (channel == 0 || !job.is_grey) {
+            u32 word = random_word(x / 4, y, channel, x % 4, job.key[0], job.key[1]);
+            noise = whole(sum(job.mean, product(normal(word), job.sigma)));
+        }
+        i32 value = (i32)(at[(u64)channel * job.plane_bytes] + (u32)noise);
+        at[(u64)channel * job.plane_bytes] = job.is_clipped ? clamp_to_byte(value) : (u8)value;
+    }
+}
 
 // Replaces rectangles of tensors, one after another: a block for each tensor.
 extern "C" __global__ void __launch_bounds__(256) erase(const finish::Erased *jobs, u32 element_bytes, u32 channels, u32 is_interleaved) {

@@ -2,8 +2,8 @@
 
 use super::jobs::{
     Address, BLOCK, BLUR_BYTES, Bases, Blur, CHANGE_BYTES, ERASE_BYTES, NEIGHBOURS_BYTES,
-    Neighbours, PASS_BYTES, Pass, QUADS_PER_THREAD, STATISTIC_BYTES, Statistic, WARP_BYTES,
-    WarpJob, Writer,
+    NOISE_BYTES, Neighbours, NoiseJob, PASS_BYTES, Pass, QUADS_PER_THREAD, STATISTIC_BYTES,
+    Statistic, WARP_BYTES, WarpJob, Writer,
 };
 use super::program::Program;
 use super::steps::{ALIGNMENT, Round, Rounds, align};
@@ -54,6 +54,7 @@ const COUNT_VALUES: KernelName = KernelName { module: "colour", name: "count_val
 const MAKE_TABLES: KernelName = KernelName { module: "colour", name: "make_tables" };
 const BLUR: KernelName = KernelName { module: "blur", name: "blur_once" };
 const WARP: KernelName = KernelName { module: "warp", name: "warp_pixels" };
+const NOISE: KernelName = KernelName { module: "finish", name: "add_noise" };
 const ERASE: KernelName = KernelName { module: "finish", name: "erase" };
 const SHARPEN: KernelName = KernelName { module: "colour", name: "sharpen" };
 
@@ -154,13 +155,15 @@ impl PictureBatch {
             jobs.len() * bytes + 4 * blocks + 2 * ALIGNMENT
         }
         let of_round = |round: &Round| {
-            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps } = round;
+            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps, noises } =
+                round;
             of(first_passes, PASS_BYTES, Pass::first_blocks)
                 + of(last_passes, PASS_BYTES, Pass::last_blocks)
                 + of(statistics, STATISTIC_BYTES, Statistic::blocks)
                 + of(sharpened, NEIGHBOURS_BYTES, Neighbours::blocks)
                 + of(blurs, BLUR_BYTES, Blur::blocks)
                 + of(warps, WARP_BYTES, WarpJob::blocks)
+                + of(noises, NOISE_BYTES, NoiseJob::blocks)
         };
         let rounds: usize = self.rounds.rounds().iter().map(of_round).sum();
         let elements = self.format.elements.len() + ALIGNMENT;
@@ -181,7 +184,8 @@ impl PictureBatch {
         self.rounds.elements_at = data.len();
         data.extend_from_slice(&self.format.elements);
         for round in self.rounds.rounds() {
-            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps } = round;
+            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps, noises } =
+                round;
             let mut planner = Planner { data: &mut data, bases, launches: &mut self.launches };
             planner.plan(FIRST_PASS, first_passes, Pass::first_blocks, |job, block, to| {
                 job.write(block, changes, to);
@@ -200,6 +204,7 @@ impl PictureBatch {
             planner.plan(SHARPEN, sharpened, Neighbours::blocks, Neighbours::write);
             planner.plan(BLUR, blurs, Blur::blocks, Blur::write);
             planner.plan(WARP, warps, WarpJob::blocks, WarpJob::write);
+            planner.plan(NOISE, noises, NoiseJob::blocks, NoiseJob::write);
         }
         if !self.rounds.erased.is_empty() {
             align(&mut data);

@@ -346,6 +346,39 @@ impl WarpJob {
     }
 }
 
+/// Bytes of a [`NoiseJob`].
+pub(super) const NOISE_BYTES: usize = 64;
+
+/// `Noisy` of `finish.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NoiseJob {
+    pub(super) picture: Planes,
+    pub(super) size: (u32, u32),
+    pub(super) key: [u32; 2],
+    pub(super) mean: f64,
+    pub(super) sigma: f64,
+    pub(super) is_clipped: bool,
+    pub(super) is_grey: bool,
+}
+
+impl NoiseJob {
+    pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
+        let Planes { address, row_bytes, plane_bytes } = self.picture;
+        to.address(address);
+        to.number(self.mean.to_bits());
+        to.number(self.sigma.to_bits());
+        to.words(&[row_bytes, plane_bytes, self.size.0, self.size.1, self.key[0], self.key[1]]);
+        let switches = [self.is_clipped, self.is_grey].map(u32::from);
+        to.words(&[switches[0], switches[1], first_block, 0]);
+    }
+
+    /// Blocks of `add_noise`.
+    pub(super) fn blocks(&self) -> u32 {
+        let pixels = u64::from(self.size.0) * u64::from(self.size.1);
+        pixels.div_ceil(u64::from(BLOCK)) as u32
+    }
+}
+
 /// Bytes of an erasure, and of an [`EraseJob`].
 pub(super) const ERASURE_BYTES: usize = 32;
 pub(super) const ERASE_BYTES: usize = 32;

@@ -151,6 +151,21 @@ pub enum Change {
         /// Their weight, and that of the two outer values, in 1 / 2^24.
         weights: [u32; 2],
     },
+    /// To each value, `mean` and `sigma` times a standard normal number are added, in float64, without
+    /// the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before they are
+    /// rounded, by the positions in the picture.
+    Noise {
+        /// Of Philox.
+        key: [u32; 2],
+        /// The mean.
+        mean: f64,
+        /// The deviation.
+        sigma: f64,
+        /// Whether results are clipped; otherwise they are taken modulo 256.
+        is_clipped: bool,
+        /// Whether all channels get the numbers of the first.
+        is_grey: bool,
+    },
     /// torchvision's Gaussian blur: a kernel along the rows, one along the columns, in float32
     /// without fused operations, the borders mirrored.
     KernelBlur {

@@ -1,8 +1,8 @@
 //! Programs as rounds: the n-th step of every picture that has as many is executed in round n.
 
 use super::jobs::{
-    Address, AxisJob, Blur, BlurForm, COUNTS_BYTES, EraseJob, Neighbours, Pass, PixelChange,
-    Planes, Statistic, WarpJob, erasure_words,
+    Address, AxisJob, Blur, BlurForm, COUNTS_BYTES, EraseJob, Neighbours, NoiseJob, Pass,
+    PixelChange, Planes, Statistic, WarpJob, erasure_words,
 };
 use super::program::{Axis, Change, Program, Region, Stage};
 use crate::PictureDescriptor;
@@ -16,6 +16,7 @@ pub(super) struct Round {
     pub(super) sharpened: Vec<Neighbours>,
     pub(super) blurs: Vec<Blur>,
     pub(super) warps: Vec<WarpJob>,
+    pub(super) noises: Vec<NoiseJob>,
 }
 
 impl Round {
@@ -26,6 +27,7 @@ impl Round {
         self.sharpened.clear();
         self.blurs.clear();
         self.warps.clear();
+        self.noises.clear();
     }
 }
 
@@ -133,6 +135,7 @@ impl Uploaded {
             | Change::Frame { .. }
             | Change::Warp { .. }
             | Change::BoxBlur { .. }
+            | Change::Noise { .. }
             | Change::KernelBlur { .. } => return None,
         })
     }
@@ -343,6 +346,12 @@ impl Rounds {
                 let job = WarpJob { source, source_size, target, size, form, samples, fill };
                 self.round(*round).warps.push(job);
                 return self.replaced(picture, result, round);
+            }
+            Change::Noise { key, mean, sigma, is_clipped, is_grey } => {
+                let (size, picture) = (picture.size, picture.planes);
+                let job = NoiseJob { picture, size, key, mean, sigma, is_clipped, is_grey };
+                self.round(*round).noises.push(job);
+                *round += 1;
             }
             Change::BoxBlur { radius, weights } => {
                 let mut picture = picture;

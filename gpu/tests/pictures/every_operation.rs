@@ -8,12 +8,11 @@ use meetpoint_kernels::NotExported;
 use std::collections::BTreeSet;
 
 /// Operations on pictures that only the CPU executes.
-const ON_CPU_ONLY: [&str; 8] = [
+const ON_CPU_ONLY: [&str; 7] = [
     "aug_mix",
     "convert_color",
     "elastic_transform",
     "five_crop",
-    "gaussian_noise",
     "random_iou_crop",
     "random_sensor_noise",
     "ten_crop",

@@ -2,6 +2,7 @@
 
 use super::PixelOperation;
 use crate::Error;
+use crate::picture_program::PictureChange;
 use crate::pixels::Pixels;
 use crate::random::{Field, normals};
 use crate::vector::{Kernel, run};
@@ -18,6 +19,11 @@ impl PixelOperation for GaussianNoise {
         let (mean, sigma) = (mean * 255.0, sigma * 255.0);
         let field = Field::drawn(draws);
         let (cpu, is_grey) = (pixels.cpu(), pixels.is_grey());
+        if let Some(recording) = pixels.recording() {
+            let (key, is_clipped) = (field.key(), clip);
+            recording.push(PictureChange::Noise { key, mean, sigma, is_clipped, is_grey });
+            return Ok(());
+        }
         let width = pixels.size().0 as usize;
         let (mut words, mut numbers) = (vec![0; width], vec![0.0; width]);
         let mut y = 0;

@@ -94,6 +94,9 @@ fn of_change(from: PictureChange) -> Change {
         PictureChange::Warp { size, form, samples, fill } => {
             Change::Warp { size, form: warp_form(form), samples, fill }
         }
+        PictureChange::Noise { key, mean, sigma, is_clipped, is_grey } => {
+            Change::Noise { key, mean, sigma, is_clipped, is_grey }
+        }
         PictureChange::BoxBlur { radius, weights } => Change::BoxBlur { radius, weights },
         PictureChange::KernelBlur { across, down } => Change::KernelBlur { across, down },
     }
