@@ -37,7 +37,7 @@ mean = [0.485, 0.456, 0.406]
 std = [0.229, 0.224, 0.225]
 [[operation]]
 name = "layout"
-layout = "nchw"
+layout = "NCHW"
 "#;
 
 /// Images per second that one GPU should reach.

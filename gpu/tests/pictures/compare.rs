@@ -3,7 +3,7 @@
 use crate::program::{ConvertedProgram, tensor_format};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::pictures::PictureBatch;
-use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, Shim};
+use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, subject};
 use meetpoint_kernels::jpeg::OutputColour;
 use meetpoint_kernels::{
     Cpu, Encoded, NotExported, PictureProgram, Region, SampleId, SamplePreparer,
@@ -63,13 +63,13 @@ pub(crate) fn recipe(operations: &[&str]) -> Recipe {
     Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-pub(crate) fn start() -> Shim {
-    Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile")
+pub(crate) fn start() -> Box<dyn Compute> {
+    subject(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile")
 }
 
 /// The picture that a program takes, uploaded: the region of its first stage.
 fn upload(
-    shim: &mut Shim,
+    compute: &mut dyn Compute,
     encoded: Encoded<'_>,
     program: &PictureProgram,
 ) -> (DeviceMemory, PictureDescriptor) {
@@ -96,8 +96,8 @@ fn upload(
             }
         }
     }
-    let memory = shim.allocate(planes.len()).expect("the kernels run");
-    shim.upload(&planes, &memory, 0).expect("the kernels run");
+    let memory = compute.allocate(planes.len()).expect("the kernels run");
+    compute.upload(&planes, &memory, 0).expect("the kernels run");
     let (address, Region { width, height, .. }) = (memory.address(), region);
     (memory, PictureDescriptor { address, row_stride, plane_stride, width, height })
 }
@@ -118,11 +118,11 @@ pub(crate) enum Outcome {
 
 /// Executes a recipe on pictures both ways. Returns why the recipe or a picture has no program.
 pub(crate) fn compare(
-    shim: &mut Shim,
+    compute: &mut dyn Compute,
     recipe: &Recipe,
     pictures: &[Vec<u8>],
 ) -> Result<(), NotExported> {
-    for outcome in outcomes(shim, recipe, pictures, u32::MAX) {
+    for outcome in outcomes(compute, recipe, pictures, u32::MAX) {
         match outcome {
             Outcome::Equal => (),
             Outcome::Different(what) => panic!("{what}"),
@@ -137,7 +137,7 @@ pub(crate) fn compare(
 /// As [`compare`], with what came of each picture; of all, where the recipe has no programs.
 /// Results of more pixels than `pixels_max` are not compared.
 pub(crate) fn outcomes(
-    shim: &mut Shim,
+    compute: &mut dyn Compute,
     recipe: &Recipe,
     pictures: &[Vec<u8>],
     pixels_max: u32,
@@ -171,15 +171,15 @@ pub(crate) fn outcomes(
             continue;
         }
         assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
-        let (memory, source) = upload(shim, encoded, &program);
-        let tensor = shim.allocate(expected.data.len()).expect("the kernels run");
+        let (memory, source) = upload(compute, encoded, &program);
+        let tensor = compute.allocate(expected.data.len()).expect("the kernels run");
         batch.add(&source, &ConvertedProgram::default().convert(&program), tensor.address());
         held.push((memory, tensor, expected, program));
     }
-    batch.run(shim).expect("the kernels run");
+    batch.run(compute).expect("the kernels run");
     for (_, tensor, expected, program) in &held {
         let mut got = vec![0; expected.data.len()];
-        shim.download(tensor, 0, &mut got).expect("the kernels run");
+        compute.download(tensor, 0, &mut got).expect("the kernels run");
         let first = got.iter().zip(&expected.data).position(|(got, expected)| got != expected);
         outcomes.push(first.map_or(Outcome::Equal, |first| {
             Outcome::Different(format!(

@@ -28,7 +28,7 @@ const SIZES: [(u32, u32); 4] = [(1, 1), (8, 2), (23, 17), (14, 20)];
 
 #[test]
 fn every_operation_is_executed_or_listed() {
-    let mut shim = start();
+    let mut compute = start();
     let (mut executed, mut refused) = (BTreeSet::new(), BTreeSet::new());
     for declaration in DECLARATIONS {
         for number in 0..CASES {
@@ -46,7 +46,7 @@ fn every_operation_is_executed_or_listed() {
                 refused.insert(declaration.name);
                 continue;
             }
-            for outcome in outcomes(&mut shim, &case.recipe, &pictures, PIXELS_MAX) {
+            for outcome in outcomes(&mut *compute, &case.recipe, &pictures, PIXELS_MAX) {
                 match outcome {
                     Outcome::Equal => {
                         executed.insert(declaration.name);

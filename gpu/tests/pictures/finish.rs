@@ -11,7 +11,7 @@ use meetpoint_kernels::{
 
 #[test]
 fn erased_tensors_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let pictures = [png(20, 20, 1), png(31, 12, 2), png(9, 9, 3), png(20, 20, 4)];
     let erasures = [
         "random_erasing p = 0.8;value = [0.3, -2.0, 7.0]",
@@ -27,17 +27,17 @@ fn erased_tensors_are_equal() {
                 );
                 let resize = "random_resized_crop size = [19, 22]";
                 let recipe = recipe(&["decode", resize, &dtype, &layout, erasing]);
-                compare(&mut shim, &recipe, &pictures).unwrap_or_else(|it| panic!("{it}"));
+                compare(&mut *compute, &recipe, &pictures).unwrap_or_else(|it| panic!("{it}"));
             }
         }
     }
     let recipe = recipe(&["decode", "resize size = [9, 13]", "random_erasing p = 1;value = [9]"]);
-    compare(&mut shim, &recipe, &pictures).unwrap_or_else(|it| panic!("{it}"));
+    compare(&mut *compute, &recipe, &pictures).unwrap_or_else(|it| panic!("{it}"));
 }
 
 #[test]
 fn mixed_batches_are_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let mixing = [
         "mix_up num_classes = 3",
         "mix_up num_classes = 3;mode = \"elem\";partner = \"mirrored\"",
@@ -62,13 +62,13 @@ fn mixed_batches_are_equal() {
                     mixing.to_owned(),
                 ];
                 let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
-                compare_batch(&mut shim, &operations, samples);
+                compare_batch(&mut *compute, &operations, samples);
             }
         }
     }
 }
 
-fn compare_batch(shim: &mut meetpoint_gpu::Shim, operations: &[&str], samples: u64) {
+fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
     let recipe = recipe(operations);
     let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
     let format = tensor_format(&preparer.export_tensor().expect("the samples are prepared"));
@@ -91,8 +91,8 @@ fn compare_batch(shim: &mut meetpoint_gpu::Shim, operations: &[&str], samples: u
     for (label, row) in (0..).zip(labels.chunks_exact_mut(12)) {
         BatchMixer::write_label(soft, label % 3, row);
     }
-    let memory = shim.allocate(images.len()).expect("the samples are prepared");
-    shim.upload(&images, &memory, 0).expect("the samples are prepared");
+    let memory = compute.allocate(images.len()).expect("the samples are prepared");
+    compute.upload(&images, &memory, 0).expect("the samples are prepared");
     let (mut other_labels, mut programs) = (labels.clone(), Vec::new());
     let (id, samples) = (BatchId { seed: 4, epoch: 2, batch: 5 }, samples as usize);
     let without = BatchTensors { samples, images: &mut [], labels: &mut other_labels };
@@ -105,9 +105,9 @@ fn compare_batch(shim: &mut meetpoint_gpu::Shim, operations: &[&str], samples: u
     for program in &programs {
         let mixes = mixes(&program.mixes);
         let by = (partner(program.partner), &mixes[..], programs.len());
-        on_device.mix(shim, (batch, &format), by).expect("the samples are prepared");
+        on_device.mix(compute, (batch, &format), by).expect("the samples are prepared");
     }
     let mut got = vec![0; images.len()];
-    shim.download(&memory, 0, &mut got).expect("the samples are prepared");
+    compute.download(&memory, 0, &mut got).expect("the samples are prepared");
     assert!(got == images, "{operations:?} of {samples}");
 }

@@ -115,7 +115,7 @@ fn rows_that_are_reduced_first_are_equal() {
 
 #[test]
 fn a_picture_of_the_usual_size_is_equal() {
-    let mut shim = start();
+    let mut compute = start();
     let recipe = recipe(&[
         "decode",
         "random_resized_crop size = 224;scale = [0.5, 1.0]",
@@ -124,5 +124,5 @@ fn a_picture_of_the_usual_size_is_equal() {
         "normalize mean = [0.485, 0.456, 0.406];std = [0.229, 0.224, 0.225]",
         "layout layout = \"NCHW\"",
     ]);
-    compare(&mut shim, &recipe, &[png(500, 375, 1)]).unwrap();
+    compare(&mut *compute, &recipe, &[png(500, 375, 1)]).unwrap();
 }

@@ -3,7 +3,7 @@
 
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegLimits, PictureStatus};
-use meetpoint_gpu::{Compute, Shim};
+use meetpoint_gpu::{Compute, subject};
 use meetpoint_jpeg::{
     DecodeOptions, DecodePlan, Decoder, Encoded, HuffmanTables, Picture, PlanError, Planner,
     Process, Region, Rewrite, Spacing, entry_points, rewrite,
@@ -106,7 +106,7 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn start() -> Self {
-        Self::on(Box::new(Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()))
+        Self::on(subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap())
     }
 
     pub(crate) fn on(compute: Box<dyn Compute>) -> Self {
