@@ -5,13 +5,13 @@
 //! Before anything is timed, all tensors are compared with the CPU's. Times are those of the clock
 //! around work that was waited for; the first batches, which allocate and compile, do not count.
 //!
-//! Options: `--dir FOLDER` of JPEGs, `--device N`, `--batch N`. Without a GPU it says so and ends.
+//! Run it with `cargo bench -p meetpoint-jpeg-benches --bench gpu`. Options: `--dir FOLDER` of JPEGs, `--device N`, `--batch N`. Without a GPU it says so and ends.
 
 use anyhow::{Context, bail, ensure};
-use meetpoint_benches::{Options, Report, Row, Target, median};
+use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::cuda::{Driver, Gpu, Options as GpuOptions};
-use meetpoint_jpeg_benches::{encoded_picture, jpeg_files};
+use meetpoint_jpeg_benches::{Options, Report, Row, Target, encoded_picture, jpeg_files, median};
 use meetpoint_kernels::jpeg::{Restarts, Rewrite, Spacing, entry_points, rewrite};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
 use meetpoint_prepare::gpu::{GpuBatch, Taken};
@@ -50,11 +50,17 @@ const BATCH: usize = 256;
 struct File {
     bytes: Vec<u8>,
     entry_points: Vec<u8>,
+    crc32c: u32,
 }
 
 impl File {
+    fn new(bytes: Vec<u8>, entry_points: Vec<u8>) -> Self {
+        Self { crc32c: crc32c(&bytes), bytes, entry_points }
+    }
+
     fn encoded(&self) -> Encoded<'_> {
-        Encoded { bytes: &self.bytes, entry_points: &self.entry_points, crc32c: None }
+        let Self { bytes, entry_points, crc32c } = self;
+        Encoded { bytes, entry_points, crc32c: Some(*crc32c) }
     }
 }
 
@@ -112,21 +118,20 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn as_they_are(plain: &[Vec<u8>]) -> Vec<File> {
-    plain.iter().map(|bytes| File { bytes: bytes.clone(), entry_points: Vec::new() }).collect()
+    plain.iter().map(|bytes| File::new(bytes.clone(), Vec::new())).collect()
 }
 
 fn with_entry_points(plain: &[Vec<u8>]) -> anyhow::Result<Vec<File>> {
     let file = |bytes: &Vec<u8>| {
         let points = entry_points(bytes, Spacing::McuRow)?.unwrap_or_default();
-        Ok(File { bytes: bytes.clone(), entry_points: points })
+        Ok(File::new(bytes.clone(), points))
     };
     plain.iter().map(file).collect()
 }
 
 fn with_restarts(plain: &[Vec<u8>]) -> anyhow::Result<Vec<File>> {
     let how = Rewrite { restarts: Restarts::EveryMcuRows(1), ..Rewrite::default() };
-    let file =
-        |bytes: &Vec<u8>| Ok(File { bytes: rewrite(bytes, &how)?, entry_points: Vec::new() });
+    let file = |bytes: &Vec<u8>| Ok(File::new(rewrite(bytes, &how)?, Vec::new()));
     plain.iter().map(file).collect()
 }
 
