@@ -5,11 +5,12 @@
 //! kernels (feature `shim`). Nothing here opens a dataset or knows a recipe.
 //!
 //! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
-//! `cuda` (an NVIDIA GPU), `shim` (the CPU).
+//! `cuda` (an NVIDIA GPU), `shim` (the CPU), [`delivery`] (batches brought to a GPU).
 
 mod compute;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod delivery;
 mod error;
 mod module;
 #[cfg(feature = "shim")]

@@ -22,7 +22,10 @@ pub struct Module {
 }
 
 /// All modules. A further one is a file in the folder `cuda` and a line here.
-pub const MODULES: &[Module] = &[Module { name: "tensor", source: include_str!("../cuda/tensor.cu") }];
+pub const MODULES: &[Module] = &[
+    Module { name: "delivery", source: include_str!("../cuda/delivery.cu") },
+    Module { name: "tensor", source: include_str!("../cuda/tensor.cu") },
+];
 
 impl Module {
     /// The source as it is compiled.

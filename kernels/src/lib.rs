@@ -62,6 +62,6 @@ pub use meetpoint_jpeg as jpeg;
 pub use meetpoint_jpeg::{Cpu, Interrupt};
 pub use operations::numbers_of;
 pub use planes::{ROW_SLACK, Row, Stripe};
-pub use sample::{SampleId, SamplePreparer, Tensor};
+pub use sample::{SampleId, SamplePreparer, Tensor, element_table};
 pub use targets::{TargetProblem, TargetSpec, element_bytes};
 pub use text::{FileMisfit, check_files};

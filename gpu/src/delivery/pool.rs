@@ -1,0 +1,135 @@
+//! Memory for batches on the device, used again when the work of their consumers is done.
+//!
+//! A batch may be released by any thread. Its memory is handed out again with the events after which
+//! it may be overwritten.
+
+use super::limits::DeliveryError;
+use crate::DeviceMemory;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What sizes are rounded to: that of a page of the GPU.
+const PAGE_BYTES: usize = 2 << 20;
+
+/// After what released memory may be overwritten.
+#[derive(Debug)]
+pub(super) struct Release<E> {
+    pub(super) memory: DeviceMemory,
+    /// Events of the consumers.
+    pub(super) after: Vec<E>,
+    /// Whether something unknown may still use it, so that all work must end first.
+    pub(super) is_unknown: bool,
+}
+
+/// Memory of batches, at most so much.
+#[derive(Debug)]
+pub(super) struct Pool<E> {
+    limit_bytes: u64,
+    state: Mutex<State<E>>,
+    released: Condvar,
+}
+
+#[derive(Debug)]
+struct State<E> {
+    /// The longest free ones first.
+    free: Vec<Release<E>>,
+    /// Bytes of all, free or not.
+    bytes: u64,
+    bytes_max: u64,
+    /// Number of those in use.
+    lent: u32,
+    allocations: u64,
+}
+
+/// Whether memory is there, or may be allocated.
+pub(super) enum Taken<E> {
+    Free(Release<E>),
+    /// So many bytes were reserved.
+    Allocate(usize),
+}
+
+/// What the memory of batches amounts to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Usage {
+    pub(super) bytes: u64,
+    pub(super) bytes_max: u64,
+    pub(super) lent: u32,
+    pub(super) allocations: u64,
+}
+
+impl<E> Pool<E> {
+    pub(super) fn new(limit_bytes: u64) -> Self {
+        let state = State { free: Vec::new(), bytes: 0, bytes_max: 0, lent: 0, allocations: 0 };
+        Self { limit_bytes, state: Mutex::new(state), released: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
+        // Nothing is left half done by a panic while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        let State { bytes, bytes_max, lent, allocations, .. } = *self.lock();
+        Usage { bytes, bytes_max, lent, allocations }
+    }
+
+    /// Memory of at least so many bytes, waiting for one to be released where the limit is reached.
+    pub(super) fn take(
+        &self,
+        bytes: usize,
+        is_stopped: &dyn Fn() -> bool,
+        limit: Duration,
+    ) -> Result<Taken<E>, DeliveryError> {
+        let rounded = bytes.max(1).div_ceil(PAGE_BYTES) * PAGE_BYTES;
+        let since = Instant::now();
+        let mut state = self.lock();
+        loop {
+            if let Some(at) = state.free.iter().position(|it| it.memory.bytes() >= bytes) {
+                let release = state.free.remove(at);
+                state.lent += 1;
+                return Ok(Taken::Free(release));
+            }
+            // Memory that is too small makes room.
+            while state.bytes + rounded as u64 > self.limit_bytes
+                && let Some(too_small) = state.free.pop()
+            {
+                state.bytes -= too_small.memory.bytes() as u64;
+                // Freeing it waits for the work that uses it.
+                drop(too_small);
+            }
+            if state.bytes + rounded as u64 <= self.limit_bytes {
+                state.bytes += rounded as u64;
+                state.bytes_max = state.bytes_max.max(state.bytes);
+                state.lent += 1;
+                state.allocations += 1;
+                return Ok(Taken::Allocate(rounded));
+            }
+            if is_stopped() {
+                return Err(DeliveryError::Stopped);
+            }
+            if state.lent == 0 || since.elapsed() >= limit {
+                let (limit_bytes, lent) = (self.limit_bytes, state.lent);
+                return Err(DeliveryError::NoMemory { bytes: rounded as u64, limit_bytes, lent });
+            }
+            let waited = self.released.wait_timeout(state, Duration::from_millis(20));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// An allocation failed.
+    pub(super) fn not_allocated(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.bytes -= bytes as u64;
+        state.lent -= 1;
+        state.allocations -= 1;
+    }
+
+    /// A batch is not used any more.
+    pub(super) fn give_back(&self, release: Release<E>) {
+        let mut state = self.lock();
+        state.lent -= 1;
+        state.free.push(release);
+        drop(state);
+        self.released.notify_one();
+    }
+}
