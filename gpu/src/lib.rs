@@ -10,6 +10,7 @@
 mod compute;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod diagnose;
 mod error;
 mod module;
 #[cfg(feature = "shim")]
