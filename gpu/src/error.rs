@@ -60,12 +60,21 @@ pub enum Error {
     #[error("the GPU has not finished its work after {seconds} s")]
     Hung {
         /// How long it was waited for.
-        seconds: u64,
+        seconds: f64,
     },
     /// The process is a fork of the one that opened the GPU, in which CUDA does not work.
     #[error("the GPU was opened before this process was forked; CUDA does not work in the child")]
     Forked,
-    /// Any other failure of the driver: the GPU is not used any more.
+    /// A kernel ran and gave results that are not those of the CPU.
+    #[error("{gpu} gives wrong results: {what}")]
+    WrongResults {
+        /// Its name.
+        gpu: String,
+        /// Which ones.
+        what: String,
+    },
+    /// Any other failure of the driver. After those that CUDA does not recover from, such as an
+    /// illegal address, every further call returns the same one.
     #[error("{call}: {name} ({what})")]
     Driver {
         /// What was called.

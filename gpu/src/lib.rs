@@ -11,6 +11,7 @@ mod compute;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod delivery;
+mod diagnose;
 mod error;
 mod module;
 #[cfg(feature = "shim")]

@@ -24,6 +24,7 @@ pub struct Module {
 /// All modules. A further one is a file in the folder `cuda` and a line here.
 pub const MODULES: &[Module] = &[
     Module { name: "delivery", source: include_str!("../cuda/delivery.cu") },
+    Module { name: "probe", source: include_str!("../cuda/probe.cu") },
     Module { name: "tensor", source: include_str!("../cuda/tensor.cu") },
 ];
 
@@ -39,9 +40,9 @@ impl Module {
         let module = self.name;
         self.source.lines().filter_map(move |line| {
             let rest = line.strip_prefix("extern \"C\" __global__ void ")?;
-            let rest = rest.strip_prefix("__launch_bounds__").map_or(rest, |rest| {
-                rest.split_once(") ").map_or(rest, |(_, name)| name)
-            });
+            let rest = rest
+                .strip_prefix("__launch_bounds__")
+                .map_or(rest, |rest| rest.split_once(") ").map_or(rest, |(_, name)| name));
             Some(KernelName { module, name: rest.split_once('(')?.0 })
         })
     }

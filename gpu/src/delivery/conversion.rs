@@ -145,9 +145,8 @@ impl Loaded {
         if each == 0 {
             return Ok(());
         }
-        let bytes = |offset: usize, elements: u64, size: usize| {
-            offset as u64 + elements * size as u64
-        };
+        let bytes =
+            |offset: usize, elements: u64, size: usize| offset as u64 + elements * size as u64;
         let all = each * u64::from(samples);
         assert!(bytes(from_offset, all, 1) <= from.bytes() as u64, "pixels lie in their memory");
         let end = bytes(to_offset, all, elements.bytes());

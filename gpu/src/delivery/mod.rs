@@ -1,9 +1,9 @@
 //! Batches brought to a GPU: copied through page-locked memory, converted there, and shared with the
 //! streams of their consumers.
 //!
-//! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of others),
-//! `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked memory, in
-//! chunks), `pool` (memory of batches, reused when their consumers are done), [`DeviceBatch`],
+//! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
+//! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
+//! memory, in chunks), `pool` (memory of batches, reused when their consumers are done), [`DeviceBatch`],
 //! and [`Delivery`], which does all of it.
 //!
 //! Memory is bounded: two limits, one for page-locked memory and one for memory of the GPU, are

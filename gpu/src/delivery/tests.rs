@@ -173,7 +173,8 @@ fn content(delivery: &mut Delivery<Recorded>, address: u64, bytes: usize) -> Vec
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ count as u64;
     std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     })
     .take(count)
@@ -239,8 +240,7 @@ fn every_order_and_element_type_is_converted_at_every_size() {
         }
     }
     let (streams, _log) = recorded();
-    let mut delivery =
-        Delivery::new(streams, &conversions, DeliveryLimits::default()).unwrap();
+    let mut delivery = Delivery::new(streams, &conversions, DeliveryLimits::default()).unwrap();
     for (plane, samples) in
         [(1, 1), (1, 7), (2, 3), (3, 2), (4, 1), (5, 5), (8, 3), (15, 2), (16, 2), (64, 3), (77, 2)]
     {

@@ -1,0 +1,217 @@
+#![expect(unsafe_code, reason = "the driver is a C library")]
+//! A GPU in one process: its context, whether it still works, and the memory it has given out.
+//!
+//! Nothing is called, and nothing is freed, in a process that was forked from it.
+
+use super::driver::{self, Code, NOT_READY, SUCCESS};
+use crate::Error;
+use cudarc::driver::sys;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Codes after which CUDA refuses every further call of the process, or the GPU is gone.
+const FATAL: [Code; 17] = [
+    4,   // CUDA_ERROR_DEINITIALIZED
+    46,  // CUDA_ERROR_DEVICE_UNAVAILABLE
+    214, // CUDA_ERROR_ECC_UNCORRECTABLE
+    220, // CUDA_ERROR_NVLINK_UNCORRECTABLE
+    700, // CUDA_ERROR_ILLEGAL_ADDRESS
+    702, // CUDA_ERROR_LAUNCH_TIMEOUT
+    709, // CUDA_ERROR_CONTEXT_IS_DESTROYED
+    710, // CUDA_ERROR_ASSERT
+    714, // CUDA_ERROR_HARDWARE_STACK_ERROR
+    715, // CUDA_ERROR_ILLEGAL_INSTRUCTION
+    716, // CUDA_ERROR_MISALIGNED_ADDRESS
+    717, // CUDA_ERROR_INVALID_ADDRESS_SPACE
+    718, // CUDA_ERROR_INVALID_PC
+    719, // CUDA_ERROR_LAUNCH_FAILED
+    721, // CUDA_ERROR_CONTAINED
+    807, // CUDA_ERROR_MPS_SERVER_NOT_READY
+    999, // CUDA_ERROR_UNKNOWN
+];
+
+/// Memory that a GPU has given out and that is not freed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Allocated {
+    /// Bytes of the GPU.
+    pub device_bytes: u64,
+    /// Bytes of page-locked memory of the host.
+    pub pinned_bytes: u64,
+    /// Allocations of either since the GPU was opened, freed ones included.
+    pub allocations: u64,
+}
+
+/// A handle of the driver, which any thread may use.
+#[derive(Debug)]
+pub(super) struct Handle<T>(pub(super) *mut T);
+
+// SAFETY: the functions of the driver may be called from any thread with any handle.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above; the driver locks what it must.
+unsafe impl<T> Sync for Handle<T> {}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Handle<T> {}
+
+/// The primary context of a GPU, which it shares with the other users of the process.
+pub(super) struct Context {
+    handle: Handle<sys::CUctx_st>,
+    device: sys::CUdevice,
+    process: u32,
+    /// Call, name and description of the failure after which nothing works.
+    lost: OnceLock<(&'static str, String, String)>,
+    is_late: AtomicBool,
+    device_bytes: AtomicU64,
+    pinned_bytes: AtomicU64,
+    allocations: AtomicU64,
+}
+
+/// The context is that of this thread until this is dropped.
+#[must_use]
+pub(super) struct Entered {
+    is_pushed: bool,
+    /// The context belongs to the thread, so this must stay there.
+    _thread: PhantomData<*mut ()>,
+}
+
+impl Context {
+    pub(super) fn retain(device: sys::CUdevice) -> Result<Self, Error> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the driver is initialised and named the device; the pointer is to a local
+        // variable.
+        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut handle, device) };
+        driver::check("cuDevicePrimaryCtxRetain", result)?;
+        Ok(Self {
+            handle: Handle(handle),
+            device,
+            process: std::process::id(),
+            lost: OnceLock::new(),
+            is_late: AtomicBool::new(false),
+            device_bytes: AtomicU64::new(0),
+            pinned_bytes: AtomicU64::new(0),
+            allocations: AtomicU64::new(0),
+        })
+    }
+
+    /// Makes the context that of this thread; refused in a forked process and after a failure.
+    pub(super) fn enter(&self) -> Result<Entered, Error> {
+        self.check_usable()?;
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local variable.
+        let result = unsafe { sys::cuCtxGetCurrent(&raw mut current) };
+        self.check("cuCtxGetCurrent", result)?;
+        let is_pushed = current != self.handle.0;
+        if is_pushed {
+            // SAFETY: the context is retained.
+            let result = unsafe { sys::cuCtxPushCurrent_v2(self.handle.0) };
+            self.check("cuCtxPushCurrent", result)?;
+        }
+        Ok(Entered { is_pushed, _thread: PhantomData })
+    }
+
+    /// Whether calls are possible at all.
+    pub(super) fn check_usable(&self) -> Result<(), Error> {
+        if self.is_forked() {
+            return Err(Error::Forked);
+        }
+        match self.lost.get() {
+            None => Ok(()),
+            Some((call, name, what)) => {
+                Err(Error::Driver { call, name: name.clone(), what: what.clone() })
+            }
+        }
+    }
+
+    pub(super) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// The error of a result other than success. After a fatal one, the GPU is lost.
+    pub(super) fn check(&self, call: &'static str, result: sys::CUresult) -> Result<(), Error> {
+        let code = result as Code;
+        if code == SUCCESS {
+            return Ok(());
+        }
+        let checked = driver::check(call, result);
+        if let Err(Error::Driver { call, name, what }) = &checked
+            && FATAL.contains(&code)
+        {
+            self.lost.get_or_init(|| (*call, name.clone(), what.clone()));
+        }
+        checked
+    }
+
+    /// Whether work is done, by the result of a query of it.
+    pub(super) fn is_done(&self, call: &'static str, result: sys::CUresult) -> Result<bool, Error> {
+        match result as Code {
+            NOT_READY => Ok(false),
+            _ => self.check(call, result).map(|()| true),
+        }
+    }
+
+    /// Notes whether the last wait ended in time. Until one does, nothing is freed: the driver
+    /// would wait for the GPU without a limit.
+    pub(super) fn set_late(&self, is_late: bool) {
+        self.is_late.store(is_late, Ordering::Relaxed);
+    }
+
+    /// Makes the context that of this thread to free something, unless that is impossible.
+    pub(super) fn enter_to_free(&self) -> Option<Entered> {
+        if self.is_late.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.enter().ok()
+    }
+
+    pub(super) fn allocated(&self) -> Allocated {
+        Allocated {
+            device_bytes: self.device_bytes.load(Ordering::Relaxed),
+            pinned_bytes: self.pinned_bytes.load(Ordering::Relaxed),
+            allocations: self.allocations.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn count_device(&self, bytes: u64) {
+        self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_pinned(&self, bytes: u64) {
+        self.pinned_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_freed_device(&self, bytes: u64) {
+        self.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_freed_pinned(&self, bytes: u64) {
+        self.pinned_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // A late GPU still works in its context: it stays, as does what was not freed.
+        if !self.is_forked() && !self.is_late.load(Ordering::Relaxed) {
+            // SAFETY: it was retained once. The result has no one to go to.
+            let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if self.is_pushed {
+            let mut popped = std::ptr::null_mut();
+            // SAFETY: the context was pushed on this thread; the pointer is to a local variable.
+            let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) };
+        }
+    }
+}

@@ -1,0 +1,121 @@
+#![expect(unsafe_code, reason = "the driver is a C library")]
+//! The driver's library, its version and its error codes.
+
+use crate::Error;
+use cudarc::driver::sys;
+use std::ffi::{CStr, c_char};
+use std::sync::OnceLock;
+
+/// The number that a function of the driver returns. It is compared as a number, because a newer
+/// driver has codes that the enumeration lacks.
+pub(super) type Code = u32;
+
+pub(super) const SUCCESS: Code = 0;
+pub(super) const OUT_OF_MEMORY: Code = 2;
+pub(super) const NOT_READY: Code = 600;
+/// Initialised in the parent process, before a fork.
+const NOT_INITIALIZED: Code = 3;
+/// What is found is the library for linking, without a driver.
+const STUB_LIBRARY: Code = 34;
+const NO_DEVICE: Code = 100;
+
+/// The oldest driver that is used.
+const NEEDED: Version = Version { major: 12, minor: 0 };
+
+/// A version of CUDA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Of `12.9`: 12.
+    pub major: u32,
+    /// Of `12.9`: 9.
+    pub minor: u32,
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The driver of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Driver {
+    /// The newest version of CUDA that it supports.
+    pub version: Version,
+    /// GPUs that this process sees.
+    pub gpu_count: u32,
+}
+
+impl Driver {
+    /// Loads the driver when it is called for the first time.
+    pub fn load() -> Result<Self, Error> {
+        static INITIALIZED: OnceLock<u32> = OnceLock::new();
+        let process = std::process::id();
+        if INITIALIZED.get().is_some_and(|first| *first != process) {
+            return Err(Error::Forked);
+        }
+        if !is_present() {
+            return Err(Error::NoDriver);
+        }
+        let mut number = 0;
+        // SAFETY: the library is present; the pointer is to a local variable.
+        let result = unsafe { sys::cuDriverGetVersion(&raw mut number) };
+        check("cuDriverGetVersion", result)?;
+        let number = number.cast_unsigned();
+        let version = Version { major: number / 1000, minor: number % 1000 / 10 };
+        if version < NEEDED {
+            let (found_major, found_minor) = (version.major, version.minor);
+            return Err(Error::OldDriver { found_major, found_minor });
+        }
+        // SAFETY: its only argument is a reserved 0.
+        let result = unsafe { sys::cuInit(0) };
+        match result as Code {
+            STUB_LIBRARY => return Err(Error::NoDriver),
+            NOT_INITIALIZED => return Err(Error::Forked),
+            NO_DEVICE => return Ok(Self { version, gpu_count: 0 }),
+            _ => check("cuInit", result)?,
+        }
+        INITIALIZED.get_or_init(|| process);
+        let mut count = 0;
+        // SAFETY: the driver is initialised; the pointer is to a local variable.
+        check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
+        Ok(Self { version, gpu_count: count.cast_unsigned() })
+    }
+}
+
+/// Whether the loader finds the library. Without it, every function of it panics.
+fn is_present() -> bool {
+    static IS_PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: the library is the driver's, whose initialisation may run in any thread.
+    *IS_PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+/// The error of a result other than success.
+pub(super) fn check(call: &'static str, result: sys::CUresult) -> Result<(), Error> {
+    if result as Code == SUCCESS {
+        return Ok(());
+    }
+    let name = text(sys::cuGetErrorName, result);
+    let what = text(sys::cuGetErrorString, result);
+    let code = result as Code;
+    Err(Error::Driver {
+        call,
+        name: name.unwrap_or_else(|| format!("CUDA error {code}")),
+        what: what.unwrap_or_else(|| "no description".to_owned()),
+    })
+}
+
+/// What the driver calls a result, or says about it.
+fn text(
+    describe: unsafe fn(sys::CUresult, *mut *const c_char) -> sys::CUresult,
+    result: sys::CUresult,
+) -> Option<String> {
+    let mut text = std::ptr::null();
+    // SAFETY: the pointer is to a local variable.
+    let found = unsafe { describe(result, &raw mut text) };
+    if found as Code != SUCCESS || text.is_null() {
+        return None;
+    }
+    // SAFETY: it is a constant of the library, which is never closed.
+    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}

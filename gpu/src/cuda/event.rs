@@ -1,0 +1,96 @@
+#![expect(unsafe_code, reason = "the driver is a C library")]
+//! A point in the work of a stream, to wait for and to measure from.
+
+use super::context::{Context, Handle};
+use crate::Error;
+use cudarc::driver::sys;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a wait asks again at once before it sleeps between two questions.
+const SPIN: Duration = Duration::from_micros(30);
+/// The shortest and the longest sleep between two questions.
+const SLEEP: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
+
+/// A point in the work of a stream. One that was never recorded is done.
+pub struct Event {
+    pub(super) handle: Handle<sys::CUevent_st>,
+    context: Arc<Context>,
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Event({:p})", self.handle.0)
+    }
+}
+
+impl Event {
+    pub(super) fn new(context: &Arc<Context>) -> Result<Self, Error> {
+        let _entered = context.enter()?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the context is current; the pointer is to a local variable.
+        context.check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut handle, 0) })?;
+        Ok(Self { handle: Handle(handle), context: Arc::clone(context) })
+    }
+
+    /// Records the event behind the work of a stream so far.
+    ///
+    /// # Safety
+    ///
+    /// The stream exists.
+    pub(super) unsafe fn record(&self, stream: sys::CUstream) -> Result<(), Error> {
+        let _entered = self.context.enter()?;
+        // SAFETY: the event exists; so does the stream, as the caller says.
+        let result = unsafe { sys::cuEventRecord(self.handle.0, stream) };
+        self.context.check("cuEventRecord", result)
+    }
+
+    /// Whether the work before it is done.
+    pub fn query(&self) -> Result<bool, Error> {
+        let _entered = self.context.enter()?;
+        // SAFETY: the event exists.
+        let result = unsafe { sys::cuEventQuery(self.handle.0) };
+        self.context.is_done("cuEventQuery", result)
+    }
+
+    /// Waits until the work before it is done, at most for a time: then it is [`Error::Hung`].
+    pub fn wait(&self, limit: Duration) -> Result<(), Error> {
+        let start = Instant::now();
+        let mut sleep = SLEEP[0];
+        while !self.query()? {
+            let waited = start.elapsed();
+            if waited >= limit {
+                self.context.set_late(true);
+                return Err(Error::Hung { seconds: limit.as_secs_f64() });
+            }
+            if waited < SPIN {
+                std::hint::spin_loop();
+            } else {
+                std::thread::sleep(sleep.min(limit - waited));
+                sleep = (sleep * 2).min(SLEEP[1]);
+            }
+        }
+        self.context.set_late(false);
+        Ok(())
+    }
+
+    /// The time of the GPU between an earlier event and this one, both done.
+    pub fn milliseconds_since(&self, earlier: &Self) -> Result<f32, Error> {
+        let _entered = self.context.enter()?;
+        let mut milliseconds = 0.0;
+        let (from, to) = (earlier.handle.0, self.handle.0);
+        // SAFETY: both events exist; the pointer is to a local variable.
+        let result = unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, from, to) };
+        self.context.check("cuEventElapsedTime", result)?;
+        Ok(milliseconds)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if let Some(_entered) = self.context.enter_to_free() {
+            // SAFETY: it is destroyed once; the driver keeps it until the work before it is done.
+            let _ = unsafe { sys::cuEventDestroy_v2(self.handle.0) };
+        }
+    }
+}
