@@ -78,6 +78,13 @@ impl<S: Streams> DeviceBatch<S> {
         self.ready.is_done()
     }
 
+    /// Copies bytes of it to the host, for tests and for consumers without a library of their own.
+    /// Returns when that is done.
+    pub fn read(&self, streams: &mut S, offset: usize, to: &mut [u8]) -> Result<(), Error> {
+        streams.wait_for(&self.ready)?;
+        streams.download(self.memory(), offset, to)
+    }
+
     /// Waits until its content is complete.
     pub fn wait(&self) -> Result<(), Error> {
         self.ready.wait(super::limits::HUNG_AFTER)

@@ -129,6 +129,10 @@ impl Loaded {
         Ok(Self { conversion, table })
     }
 
+    pub(super) fn channels(&self) -> u32 {
+        self.conversion.channels
+    }
+
     pub(super) fn element_bytes(&self) -> usize {
         self.conversion.elements.bytes()
     }

@@ -259,6 +259,11 @@ impl<S: Streams> Delivery<S> {
         })
     }
 
+    /// Channels of the pictures of a conversion.
+    pub fn channels(&self, conversion: usize) -> u32 {
+        self.conversions[conversion].channels()
+    }
+
     /// Bytes of an element of a conversion.
     pub fn element_bytes(&self, conversion: usize) -> usize {
         self.conversions[conversion].element_bytes()

@@ -4,7 +4,7 @@
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
 //! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
 //! memory, in chunks), `pool` (memory of batches, reused when their consumers are done), [`DeviceBatch`],
-//! and [`Delivery`], which does all of it.
+//! [`Delivery`], which does all of it, and `shim` (the CPU instead of a GPU, for tests).
 //!
 //! Memory is bounded: two limits, one for page-locked memory and one for memory of the GPU, are
 //! never exceeded, and nothing is allocated once the largest batch has passed.
@@ -14,6 +14,8 @@ mod conversion;
 mod deliver;
 mod limits;
 mod pool;
+#[cfg(feature = "shim")]
+mod shim;
 mod staging;
 mod streams;
 #[cfg(all(test, feature = "shim"))]
