@@ -3,11 +3,12 @@
 //!
 //! In reading order: `target` ([`DeviceOut`], which GPU),
 //! `split` ([`Split`], where a recipe is divided, and why one is not), `stage` ([`DeliveryStage`],
-//! which brings batches of a loader to it).
+//! which brings batches of a loader to it), `usage` ([`DeliveryUse`], what that took).
 
 mod split;
 mod stage;
 mod target;
+mod usage;
 
 pub use meetpoint_gpu::delivery::{
     ConsumerStream, Delivered, DeliveryError, DeliveryLimits, DeviceBatch, Export, Streams,
@@ -15,5 +16,6 @@ pub use meetpoint_gpu::delivery::{
 pub use split::{Split, Undivided};
 pub use stage::{DeliveryStage, GpuBatch, GpuColumn};
 #[cfg(feature = "cuda")]
-pub use target::{CudaStage, open_cuda};
+pub use target::{CudaBatch, CudaMemory, CudaStage, open_cuda};
 pub use target::{DeviceOut, DeviceOutSyntax};
+pub use usage::DeliveryUse;

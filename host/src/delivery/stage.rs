@@ -156,8 +156,8 @@ mod tests {
     use crate::{Loader, LoaderConfig};
     use meetpoint_format::column::Collate;
     use meetpoint_format::recipe::Recipe;
-    use meetpoint_gpu::delivery::DeliveryLimits;
     use meetpoint_gpu::Shim;
+    use meetpoint_gpu::delivery::DeliveryLimits;
     use std::sync::Arc;
 
     const DATASET: &str = "../datasets/tests/golden/version-3";

@@ -50,15 +50,27 @@ impl fmt::Display for DeviceOut {
 #[cfg(feature = "cuda")]
 pub type CudaStage = super::stage::DeliveryStage<meetpoint_gpu::cuda::CudaCompute>;
 
-/// Opens a GPU for batches, divided as given, or as they are.
+/// A batch on an NVIDIA GPU.
+#[cfg(feature = "cuda")]
+pub type CudaBatch = super::stage::GpuBatch<meetpoint_gpu::cuda::CudaCompute>;
+
+/// Its memory.
+#[cfg(feature = "cuda")]
+pub type CudaMemory = meetpoint_gpu::delivery::DeviceBatch<meetpoint_gpu::cuda::CudaCompute>;
+
+/// Opens a GPU for batches, divided as given, or as they are. The run-time compiler is also searched
+/// for in these folders of Python packages.
 #[cfg(feature = "cuda")]
 pub fn open_cuda(
     device: DeviceOut,
     split: Option<&super::split::Split>,
     limits: meetpoint_gpu::delivery::DeliveryLimits,
+    package_folders: Vec<std::path::PathBuf>,
 ) -> Result<CudaStage, meetpoint_gpu::Error> {
     use meetpoint_gpu::cuda::{Gpu, Options};
-    let gpu = Gpu::open(device.index, &Options::from_environment())?;
+    let mut options = Options::from_environment();
+    options.package_folders.extend(package_folders);
+    let gpu = Gpu::open(device.index, &options)?;
     super::stage::DeliveryStage::new(gpu.compute()?, split, limits)
 }
 
