@@ -152,7 +152,7 @@ pub struct Explanation {
     #[serde(default)]
     pub cache: Option<CacheUse>,
     /// What bringing batches to a GPU took; `None` where they stay on the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub delivery: Option<DeliveryUse>,
     /// What a tuner did; `None` without one.
     pub tuning: Option<TuningUse>,
