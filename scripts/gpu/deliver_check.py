@@ -114,7 +114,7 @@ def check_interfaces(dataset: str, device: str) -> None:
             passed &= images.__dlpack_device__() == (2, torch.device(device).index or 0)
             passed &= same_bits(torch.as_tensor(images, device=device), wanted)
             for stream in (None, 1, 2):
-                capsule = images.__dlpack__(stream=stream, max_version=(1, 0))
+                capsule = images.__dlpack__(stream=stream)
                 passed &= same_bits(torch.utils.dlpack.from_dlpack(capsule), wanted)
         try:
             images.__dlpack__(stream=0)
