@@ -84,6 +84,7 @@ pub(super) fn memlock(system: &System, probes: &Probes) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::{huge_pages, limit, memlock};
+    use crate::doctor::cuda::Cuda;
     use crate::doctor::system::made_up;
     use crate::doctor::{NoRing, Probes, State};
 
@@ -94,6 +95,7 @@ mod tests {
             direct_path: "/data".into(),
             direct: Err("not asked".to_owned()),
             memlock_bytes: Some(0),
+            cuda: Cuda::NotBuilt,
             cores_allowed: 2,
         };
         for (bits, state) in [("000001ffffffffff", State::Ready), ("0", State::Limited)] {
