@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 /// What was asked of CUDA.
 #[derive(Debug, Clone, PartialEq, Eq)]
-// Without the feature, only one of them is ever made.
-#[cfg_attr(not(any(feature = "cuda", test)), expect(dead_code))]
+#[cfg_attr(
+    not(any(feature = "cuda", test)),
+    expect(dead_code, reason = "made only by what asks CUDA")
+)]
 pub(crate) enum Cuda {
-    /// This program was built without it.
-    NotBuilt,
     /// There is no driver, or none that works.
     Unusable(Problem),
     /// The driver works.
@@ -67,19 +67,19 @@ impl Finding {
     }
 }
 
-/// Everything about CUDA.
-pub(super) fn findings(system: &System, cuda: &Cuda) -> Vec<Finding> {
+/// Everything about CUDA; `None`: this program was built without it.
+pub(super) fn findings(system: &System, cuda: Option<&Cuda>) -> Vec<Finding> {
     let topic = "CUDA";
     let (version, gpus, cache) = match cuda {
-        Cuda::NotBuilt => {
+        None => {
             let found = "this program was built without the feature `cuda`";
             let remedy = "cargo install --path cli --locked --features full, or install the wheel";
             return vec![Finding::missing(topic, found, UNUSED).remedy(remedy)];
         }
-        Cuda::Unusable(problem) => {
+        Some(Cuda::Unusable(problem)) => {
             return vec![Finding::missing(topic, &problem.reason, UNUSED).problem(problem)];
         }
-        Cuda::Driver { version, gpus, cache } => (version, gpus, cache),
+        Some(Cuda::Driver { version, gpus, cache }) => (version, gpus, cache),
     };
     let found = format!("driver for CUDA {version}, {} GPUs", gpus.len());
     let mut findings = vec![Finding::ready(topic, found, USED)];
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn without_the_feature_or_a_driver_one_finding_has_the_remedy() {
         let (_folder, system) = made_up(&[]);
-        for cuda in [Cuda::NotBuilt, Cuda::Unusable(problem("no driver"))] {
-            let found = findings(&system, &cuda);
+        for cuda in [None, Some(Cuda::Unusable(problem("no driver")))] {
+            let found = findings(&system, cuda.as_ref());
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].state, State::Missing);
             assert!(found[0].remedy.is_some());
@@ -209,7 +209,7 @@ mod tests {
         let (speed, width) =
             (format!("{folder}/current_link_speed"), format!("{folder}/current_link_width"));
         let (_folder, system) = made_up(&[(&speed, "32.0 GT/s PCIe\n"), (&width, "16\n")]);
-        let found = findings(&system, &driver(vec![Ok(gpu())]));
+        let found = findings(&system, Some(&driver(vec![Ok(gpu())])));
         assert_eq!(found.len(), 6);
         assert!(found.iter().all(|finding| finding.state == State::Ready), "{found:?}");
         assert!(found[1].found.ends_with("PCIe 0000:1B:00.0 (32.0 GT/s PCIe, x16)"), "{found:?}");
@@ -224,7 +224,7 @@ mod tests {
             pinned: (1, Err(problem("no memory"))),
             ..gpu()
         };
-        let found = findings(&system, &driver(vec![Ok(broken), Err(problem("lost"))]));
+        let found = findings(&system, Some(&driver(vec![Ok(broken), Err(problem("lost"))])));
         let with_remedy = found.iter().filter(|finding| finding.remedy.is_some());
         let topics: Vec<_> = with_remedy.map(|finding| finding.topic).collect();
         let expected = ["CUDA compiler", "CUDA kernel", "CUDA pinned memory", "CUDA GPU"];

@@ -84,7 +84,6 @@ pub(super) fn memlock(system: &System, probes: &Probes) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::{huge_pages, limit, memlock};
-    use crate::doctor::cuda::Cuda;
     use crate::doctor::system::made_up;
     use crate::doctor::{NoRing, Probes, State};
 
@@ -95,7 +94,7 @@ mod tests {
             direct_path: "/data".into(),
             direct: Err("not asked".to_owned()),
             memlock_bytes: Some(0),
-            cuda: Cuda::NotBuilt,
+            cuda: None,
             cores_allowed: 2,
         };
         for (bits, state) in [("000001ffffffffff", State::Ready), ("0", State::Limited)] {

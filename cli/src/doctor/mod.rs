@@ -81,7 +81,7 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         sensors::gpu(system),
         sensors::gpudirect(system),
     ];
-    findings.extend(cuda::findings(system, &probes.cuda));
+    findings.extend(cuda::findings(system, probes.cuda.as_ref()));
     findings.extend(sensors::energy(system.meters(), sensors::METERS_WARM_UP));
     findings
 }

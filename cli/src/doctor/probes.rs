@@ -19,8 +19,8 @@ pub(crate) struct Probes {
     pub direct: Result<DirectSupport, String>,
     /// Limit of locked memory in bytes; `None`: no limit.
     pub memlock_bytes: Option<u64>,
-    /// NVIDIA GPUs.
-    pub cuda: Cuda,
+    /// NVIDIA GPUs; `None`: this program was built without CUDA.
+    pub cuda: Option<Cuda>,
     /// Cores that this process may run on.
     pub cores_allowed: usize,
 }
@@ -55,13 +55,13 @@ impl Probes {
 }
 
 #[cfg(feature = "cuda")]
-fn cuda() -> Cuda {
-    Cuda::take()
+fn cuda() -> Option<Cuda> {
+    Some(Cuda::take())
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda() -> Cuda {
-    Cuda::NotBuilt
+fn cuda() -> Option<Cuda> {
+    None
 }
 
 /// The folder that stands for `path`: itself, or the nearest one above that exists.

@@ -90,7 +90,6 @@ pub(super) fn spdk() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::{direct, io_uring, nvme};
-    use crate::doctor::cuda::Cuda;
     use crate::doctor::system::made_up;
     use crate::doctor::{NoRing, Probes, State};
     use meetpoint_diagnose::Remedy;
@@ -102,7 +101,7 @@ mod tests {
             direct_path: "/data".into(),
             direct: Ok(DirectSupport::No("the file system refuses O_DIRECT".to_owned())),
             memlock_bytes: None,
-            cuda: Cuda::NotBuilt,
+            cuda: None,
             cores_allowed: 2,
         }
     }
