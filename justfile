@@ -18,6 +18,10 @@ clippy:
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
+# GPU kernels, compiled for several architectures (installs NVIDIA's compiler from PyPI).
+gpu-kernels *ARGS:
+    scripts/gpu_compile.py {{ARGS}}
+
 # The documentation site, checked for dead links.
 site:
     scripts/site.sh

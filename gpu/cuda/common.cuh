@@ -14,3 +14,8 @@ typedef long long i64;
 __device__ static inline i32 min_of(i32 a, i32 b) { return a < b ? a : b; }
 __device__ static inline i32 max_of(i32 a, i32 b) { return a > b ? a : b; }
 __device__ static inline u8 clamp_to_byte(i32 value) { return (u8)max_of(0, min_of(255, value)); }
+
+// Shared memory whose size the launch names. On the CPU, cpu.h has another definition.
+#ifndef DYNAMIC_SHARED
+#define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
+#endif

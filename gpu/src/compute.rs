@@ -110,7 +110,7 @@ impl DeviceMemory {
 /// Memory of the host for copies to and from a device.
 pub struct HostMemory(Box<dyn HostBytes>);
 
-/// Bytes of the host, whoever allocated them.
+/// Bytes of the host, with their allocation.
 pub(crate) trait HostBytes: Send + Sync {
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];

@@ -1,11 +1,12 @@
 //! JPEGs decoded and pictures changed on a GPU, to the bits of the CPU's kernels.
 //!
-//! Kernels are CUDA C++ in the folder `cuda`, compiled when they are first used. What runs them is a
-//! [`Compute`]: an NVIDIA GPU (feature `cuda`), or the CPU, for which the tests compile the same
+//! Kernels are CUDA C++ in the folder `cuda`, compiled when they are first used. What runs them is
+//! a [`Compute`]: an NVIDIA GPU (feature `cuda`), or the CPU, for which the tests compile the same
 //! kernels (feature `shim`). Nothing here opens a dataset or knows a recipe.
 //!
-//! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
-//! `cuda` (an NVIDIA GPU), `shim` (the CPU), [`delivery`] (batches brought to a GPU).
+//! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their
+//! sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), [`delivery`] (batches brought to
+//! a GPU).
 
 mod compute;
 #[cfg(feature = "cuda")]

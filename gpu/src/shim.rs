@@ -1,5 +1,5 @@
-//! Kernels compiled for the CPU, for tests: a process that runs them, with its memory as that of the
-//! device, under AddressSanitizer.
+//! Kernels compiled for the CPU, for tests: a process that runs them, with its memory as that of
+//! the device, under AddressSanitizer.
 
 use crate::{Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, MODULES};
 use std::collections::HashMap;
@@ -37,9 +37,9 @@ struct Pipes {
 }
 
 impl Shim {
-    /// Compiles the kernels into a folder, with the C++ compiler that the environment variable `CXX`
-    /// names, or `c++`, and starts them. A folder whose kernels are compiled already is used as it
-    /// is.
+    /// Compiles the kernels into a folder, with the C++ compiler that the environment variable
+    /// `CXX` names, or `c++`, and starts them. A folder whose kernels are compiled already is used
+    /// as it is.
     pub fn start(folder: &Path) -> Result<Self, Error> {
         let program = compile(folder)?;
         let refused = |error: std::io::Error| failed(&program, error);

@@ -5,7 +5,7 @@
 
 use libloading::Library;
 use meetpoint_gpu::cuda::{Allocated, Driver, Gpu, Options, Version};
-use meetpoint_gpu::{Compute, Error, KernelName, Launch};
+use meetpoint_gpu::{Compute, Error, KernelName, Launch, MODULES};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_millis(50);
 /// Compiles a library, unless it is compiled from the same source already. Processes may use it:
 /// it is not replaced without need.
 fn compile(source: &Path, compiled: &Path, library: &Path) {
-    let text = std::fs::read(source).unwrap();
+    let text = std::fs::read(source).expect("the source reads");
     if library.exists() && std::fs::read(compiled).is_ok_and(|old| old == text) {
         return;
     }
@@ -29,7 +29,7 @@ fn compile(source: &Path, compiled: &Path, library: &Path) {
         .output()
         .expect("a C compiler runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::write(compiled, text).unwrap();
+    std::fs::write(compiled, text).expect("the folder is writable");
 }
 
 /// Compiles the libraries once and returns their folder.
@@ -38,9 +38,9 @@ fn libraries() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake_cuda");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_cuda");
-        std::fs::create_dir_all(&folder).unwrap();
-        let lock = std::fs::File::create(folder.join("lock")).unwrap();
-        lock.lock().unwrap();
+        std::fs::create_dir_all(&folder).expect("the folder is writable");
+        let lock = std::fs::File::create(folder.join("lock")).expect("a lock file");
+        lock.lock().expect("the lock is taken");
         for (source, library) in [("fake_cuda.c", "libcuda.so.1"), ("fake_nvrtc.c", NVRTC)] {
             compile(&sources.join(source), &folder.join(source), &folder.join(library));
         }
@@ -59,13 +59,13 @@ fn with_path(name: &str, path: &Path, variables: &[(&str, &str)], inside: fn()) 
     if std::env::var_os(IS_INSIDE).is_some() {
         return inside();
     }
-    let output = Command::new(std::env::current_exe().unwrap())
+    let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(IS_INSIDE, "1")
         .env("LD_LIBRARY_PATH", path)
         .envs(variables.iter().copied())
         .output()
-        .unwrap();
+        .expect("this program runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains("1 passed"), "{out}\n{errors}");
@@ -75,8 +75,8 @@ fn with_path(name: &str, path: &Path, variables: &[(&str, &str)], inside: fn()) 
 fn ask(name: &str) -> i64 {
     // SAFETY: the library is loaded already; its functions have this type.
     unsafe {
-        let library = Library::new("libcuda.so.1").unwrap();
-        library.get::<unsafe extern "C" fn() -> i64>(name).unwrap()()
+        let library = Library::new("libcuda.so.1").expect("it is loaded");
+        library.get::<unsafe extern "C" fn() -> i64>(name).expect("a function of it")()
     }
 }
 
@@ -379,6 +379,20 @@ fn a_newer_gpu_than_the_compiler_knows_gets_ptx() {
         launch(&mut gpu.compute().unwrap(), 0).unwrap();
         let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         assert!(std::fs::read(file).unwrap().ends_with(b"fake probe.cu for compute_90\0"));
+    });
+}
+
+#[test]
+fn every_module_is_compiled_by_nvidias_compiler_where_there_is_one() {
+    let name = "every_module_is_compiled_by_nvidias_compiler_where_there_is_one";
+    if Options::from_environment().nvrtc.is_none() {
+        return println!("skipped: MEETPOINT_NVRTC names no compiler");
+    }
+    with_driver(name, &[], || {
+        let options = Options { cache: None, ..Options::from_environment() };
+        let gpu = Gpu::open(0, &options).unwrap();
+        gpu.load_kernels().unwrap();
+        assert_eq!(gpu.modules_compiled(), MODULES.len() as u64);
     });
 }
 

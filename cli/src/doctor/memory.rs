@@ -94,6 +94,7 @@ mod tests {
             direct_path: "/data".into(),
             direct: Err("not asked".to_owned()),
             memlock_bytes: Some(0),
+            cuda: None,
             cores_allowed: 2,
         };
         for (bits, state) in [("000001ffffffffff", State::Ready), ("0", State::Limited)] {

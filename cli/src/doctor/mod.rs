@@ -1,8 +1,12 @@
 //! What this machine has, what Meetpoint uses of it, and the remedy for what is missing.
 //!
 //! Files are read below a root that tests replace; what only a system call can tell is gathered
-//! once in [`Probes`]. In reading order: [`system`], [`probes`], then one file per kind of thing.
+//! once in [`Probes`]. In reading order: [`system`], [`probes`], then one file per topic; what is
+//! asked of CUDA is in `cuda_probe`.
 
+mod cuda;
+#[cfg(feature = "cuda")]
+mod cuda_probe;
 mod memory;
 mod probes;
 mod processor;
@@ -77,6 +81,7 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         sensors::gpu(system),
         sensors::gpudirect(system),
     ];
+    findings.extend(cuda::findings(system, probes.cuda.as_ref()));
     findings.extend(sensors::energy(system.meters(), sensors::METERS_WARM_UP));
     findings
 }

@@ -1,5 +1,6 @@
 //! What only a system call can tell.
 
+use super::cuda::Cuda;
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_storage::Error as StorageError;
 use meetpoint_storage::probe::{
@@ -18,6 +19,8 @@ pub(crate) struct Probes {
     pub direct: Result<DirectSupport, String>,
     /// Limit of locked memory in bytes; `None`: no limit.
     pub memlock_bytes: Option<u64>,
+    /// NVIDIA GPUs; `None`: this program was built without CUDA.
+    pub cuda: Option<Cuda>,
     /// Cores that this process may run on.
     pub cores_allowed: usize,
 }
@@ -45,9 +48,20 @@ impl Probes {
             direct_path: path.to_path_buf(),
             direct: probe_direct(path).map_err(|error| error.to_string()),
             memlock_bytes: probe_memlock().current,
+            cuda: cuda(),
             cores_allowed: crate::surface::cores_allowed(),
         }
     }
+}
+
+#[cfg(feature = "cuda")]
+fn cuda() -> Option<Cuda> {
+    Some(Cuda::take())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda() -> Option<Cuda> {
+    None
 }
 
 /// The folder that stands for `path`: itself, or the nearest one above that exists.

@@ -57,10 +57,10 @@ pub(super) fn gpu(system: &System) -> Finding {
         .iter()
         .filter(|name| name.strip_prefix("nvidia").is_some_and(|rest| rest.parse::<u32>().is_ok()))
         .count();
-    let used = "not used by this version: samples are prepared by the CPU and the device";
+    let used = "through CUDA, which is listed below";
     match (devices, has_libcuda(system)) {
         (0, _) => Finding::missing(topic, "no /dev/nvidia0", used),
-        (devices, true) => Finding::limited(topic, format!("{devices} with libcuda.so.1"), used),
+        (devices, true) => Finding::ready(topic, format!("{devices} with libcuda.so.1"), used),
         (devices, false) => {
             Finding::limited(topic, format!("{devices} without libcuda.so.1"), used)
                 .remedy("install the driver's user-space libraries")

@@ -101,6 +101,7 @@ mod tests {
             direct_path: "/data".into(),
             direct: Ok(DirectSupport::No("the file system refuses O_DIRECT".to_owned())),
             memlock_bytes: None,
+            cuda: None,
             cores_allowed: 2,
         }
     }

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 /// How long a wait asks again at once before it sleeps between two questions.
 const SPIN: Duration = Duration::from_micros(30);
-/// The shortest and the longest sleep between two questions.
-const SLEEP: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
+/// The shortest and the longest sleep between two questions; between them, a small part of the time
+/// that was waited so far.
+const SLEEP: [Duration; 2] = [Duration::from_micros(10), Duration::from_millis(1)];
+const SLEEP_PART: u32 = 20;
 
 /// A point in the work of a stream. One that was never recorded is done.
 pub struct Event {
@@ -56,7 +58,6 @@ impl Event {
     /// Waits until the work before it is done, at most for a time: then it is [`Error::Hung`].
     pub fn wait(&self, limit: Duration) -> Result<(), Error> {
         let start = Instant::now();
-        let mut sleep = SLEEP[0];
         while !self.query()? {
             let waited = start.elapsed();
             if waited >= limit {
@@ -66,8 +67,8 @@ impl Event {
             if waited < SPIN {
                 std::hint::spin_loop();
             } else {
+                let sleep = (waited / SLEEP_PART).clamp(SLEEP[0], SLEEP[1]);
                 std::thread::sleep(sleep.min(limit - waited));
-                sleep = (sleep * 2).min(SLEEP[1]);
             }
         }
         self.context.set_late(false);

@@ -158,7 +158,8 @@ fn describe(index: u32, device: sys::CUdevice, driver: Version) -> Result<GpuInf
 
 /// The text before the byte 0.
 fn text_of(characters: &[c_char]) -> String {
-    let bytes: Vec<u8> = characters.iter().map(|character| character.cast_unsigned()).collect();
+    // A character has a sign on some machines.
+    let bytes: Vec<u8> = characters.iter().flat_map(|character| character.to_ne_bytes()).collect();
     let text = CStr::from_bytes_until_nul(&bytes).unwrap_or_default();
     text.to_string_lossy().into_owned()
 }

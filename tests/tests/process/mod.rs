@@ -4,6 +4,7 @@ mod bad_input;
 mod collate;
 mod columns;
 mod dataset;
+mod doctor;
 mod every_operation;
 mod faults;
 mod file_size;
