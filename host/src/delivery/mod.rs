@@ -3,13 +3,16 @@
 //!
 //! In reading order: `target` ([`DeviceOut`], which GPU),
 //! `split` ([`Split`], where a recipe is divided, and why one is not), `stage` ([`DeliveryStage`],
-//! which brings batches of a loader to it), `usage` ([`DeliveryUse`], what that took).
+//! which brings batches of a loader to it), `usage` ([`DeliveryUse`], what that took),
+//! `accelerator` ([`OnGpu`], steps on batches that are there).
 
+mod accelerator;
 mod split;
 mod stage;
 mod target;
 mod usage;
 
+pub use accelerator::{DeliveryOutcome, OnGpu};
 pub use meetpoint_gpu::delivery::{
     ConsumerStream, Delivered, DeliveryError, DeliveryLimits, DeviceBatch, Export, Streams,
 };

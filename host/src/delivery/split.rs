@@ -98,9 +98,8 @@ impl Split {
             Operation::Decode(decode) => !decode.mode.is_wide(),
             _ => true,
         });
-        if !(is_picture && is_8_bit && bytes.dtype == Dtype::Uint8 && bytes.series.is_none())
-            || !matches!(bytes.channels, 1 | 3)
-        {
+        let are_bytes = bytes.dtype == Dtype::Uint8 && matches!(bytes.channels, 1 | 3);
+        if !is_picture || !is_8_bit || !are_bytes || bytes.series.is_some() {
             return Err(not_bytes);
         }
         let conversion = conversion(operations, bytes.channels).ok_or(not_bytes)?;
