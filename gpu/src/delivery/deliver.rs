@@ -78,6 +78,7 @@ struct Times<E> {
     begun: E,
     copied: E,
     ready: Arc<E>,
+    is_converted: bool,
 }
 
 /// Brings batches to a device.
@@ -214,7 +215,12 @@ impl<S: Streams> Delivery<S> {
         if self.unmeasured.len() == UNMEASURED_MAX {
             self.unmeasured.pop_front();
         }
-        self.unmeasured.push_back(Times { begun, copied, ready: Arc::clone(&ready) });
+        self.unmeasured.push_back(Times {
+            begun,
+            copied,
+            ready: Arc::clone(&ready),
+            is_converted: !places.is_empty(),
+        });
         Ok(ready)
     }
 
@@ -236,7 +242,9 @@ impl<S: Streams> Delivery<S> {
                 break;
             }
             self.sums.transfer_ns += nanoseconds(times.copied.since(&times.begun)?);
-            self.sums.convert_ns += nanoseconds(times.ready.since(&times.copied)?);
+            if times.is_converted {
+                self.sums.convert_ns += nanoseconds(times.ready.since(&times.copied)?);
+            }
             self.sums.measured += 1;
             self.unmeasured.pop_front();
         }

@@ -69,8 +69,10 @@ impl fmt::Display for DeliveryUse {
         write!(f, "{batches} batches ({}) were copied to {device}", show_bytes(*bytes))?;
         if *measured > 0 {
             let mean_ms = |ns: u64| ns as f64 / *measured as f64 / 1e6;
-            let (transfer, convert) = (mean_ms(self.transfer_ns), mean_ms(self.convert_ns));
-            write!(f, ": {transfer:.2} ms for a batch, and {convert:.2} ms to convert it")?;
+            write!(f, ": {:.2} ms for a batch", mean_ms(self.transfer_ns))?;
+            if self.convert_ns > 0 {
+                write!(f, ", and {:.2} ms to convert it", mean_ms(self.convert_ns))?;
+            }
         }
         write!(f, "; {late_batches} of them were not complete when they were asked for.")?;
         match &self.undivided {
