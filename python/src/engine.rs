@@ -272,7 +272,9 @@ fn serve_epoch(
     let mut ahead: VecDeque<Result<Next, Failure>> = VecDeque::new();
     loop {
         let has_room = ahead.len() < ahead_max && ahead.back().is_none_or(Result::is_ok);
-        let Some(request) = next_request(requests, has_room, || epoch.is_next_ready())? else {
+        let may_deliver =
+            || epoch.is_next_ready() && gpu.as_ref().is_some_and(|gpu| gpu.has_room());
+        let Some(request) = next_request(requests, has_room, may_deliver)? else {
             let next = next_batch(&mut epoch, &mut gpu, &mut reported);
             // At the end of the epoch nothing is ready.
             ahead.extend(next.transpose());
@@ -294,7 +296,7 @@ fn serve_epoch(
         match next {
             Ok(Some(next)) => {
                 if let (Some(gpu), Next::Batch { batch, .. }) = (&mut gpu, &next) {
-                    gpu.note_handed(batch);
+                    gpu.note_handed(batch.is_complete());
                 }
                 answers.send(Answer::Next(Ok(next))).ok()?;
             }

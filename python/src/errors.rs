@@ -2,7 +2,6 @@
 
 pub(crate) use crate::exceptions::plain;
 
-use crate::engine::Failure;
 use crate::exceptions::{ErrorLocation, Said, at, raise};
 use crate::panics;
 use meetpoint_datasets::Error as DatasetsError;
@@ -15,14 +14,6 @@ use meetpoint_prepare::cache::CacheError;
 use meetpoint_prepare::{Error as PrepareError, RecipeFileError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-
-/// A loader that cannot be opened, or a batch that cannot be had.
-pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
-    match failure {
-        Failure::Host(error) => of_host(py, error),
-        Failure::Gpu(failure) => failure.raised(py),
-    }
-}
 
 /// An error of the runtime.
 pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {

@@ -1,8 +1,6 @@
 //! The GPU that batches are brought to.
 
-use crate::exceptions::{Said, raise};
-use crate::tensor::Batch;
-use crate::{errors, exceptions};
+use crate::exceptions::{ErrorLocation, Said, plain, raise};
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
     CudaBatch, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, DeviceOut, Split,
@@ -55,11 +53,13 @@ impl GpuSettings {
                 "set device_out to {}",
                 meetpoint_host::delivery::DeviceOutSyntax::EXPECTED
             );
-            errors::plain(py, "SettingError", (message, remedy))
+            plain(py, "SettingError", (message, remedy))
         })?;
         let limits = DeliveryLimits {
             staging_bytes: pinned,
             device_bytes: memory,
+            // Those on their way, that of the step, and some whose step is queued on the GPU.
+            buffers: prefetch + 4,
             ..DeliveryLimits::default()
         };
         let split = Split::of(&config.recipe, &config.columns.collate());
@@ -93,11 +93,11 @@ impl GpuFailure {
         };
         let message = format!("{at}: {}", self.error);
         match &self.error {
-            DeliveryError::Stopped => errors::plain(py, "ClosedError", "the loader was closed"),
+            DeliveryError::Stopped => plain(py, "ClosedError", "the loader was closed"),
             DeliveryError::NoMemory { .. } => {
                 let remedy = "drop tensors that are not used any more, raise gpu_memory, or use \
                               smaller batches";
-                errors::plain(py, "BudgetError", (message, remedy))
+                plain(py, "BudgetError", (message, remedy))
             }
             DeliveryError::Gpu(error) => of_gpu(py, message, error),
         }
@@ -107,7 +107,7 @@ impl GpuFailure {
 /// An error of the GPU as an exception with a message.
 pub(crate) fn of_gpu(py: Python<'_>, message: String, error: &Error) -> PyErr {
     let said = Said::new(message, error);
-    raise(py, "GpuError", said, exceptions::ErrorLocation::default())
+    raise(py, "GpuError", said, ErrorLocation::default())
 }
 
 /// The GPU, on the thread of the loader.
@@ -138,6 +138,11 @@ impl Gpu {
         self.settings.prefetch
     }
 
+    /// Whether a batch can be brought there without waiting for the consumer.
+    pub(crate) fn has_room(&self) -> bool {
+        self.stage.has_room()
+    }
+
     /// Why the GPU converts nothing, if that is not as expected.
     pub(crate) fn notice(&self) -> Option<Notice> {
         let reason = self.settings.split.as_ref().err()?;
@@ -163,8 +168,8 @@ impl Gpu {
     }
 
     /// A batch is handed to the consumer.
-    pub(crate) fn note_handed(&mut self, batch: &Batch) {
-        self.late_batches += u64::from(!batch.is_complete());
+    pub(crate) fn note_handed(&mut self, is_complete: bool) {
+        self.late_batches += u64::from(!is_complete);
     }
 
     pub(crate) fn begin_epoch(&mut self) {

@@ -161,7 +161,10 @@ impl Loader {
             match waited {
                 Waited::Answer(Answer::Opened(Ok(opened))) => break *opened,
                 Waited::Answer(Answer::Opened(Err(failure))) => {
-                    return Err(errors::of_failure(py, &failure));
+                    return Err(match failure {
+                        Failure::Host(error) => errors::of_host(py, &error),
+                        Failure::Gpu(failure) => failure.raised(py),
+                    });
                 }
                 Waited::Answer(_) | Waited::Gone => return Err(panics::of_thread(py)),
                 Waited::Nothing => py.check_signals().inspect_err(|_| {

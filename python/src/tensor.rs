@@ -145,7 +145,7 @@ impl Tensor {
             return Ok(Export::Stream(ConsumerStream::LegacyDefault));
         };
         let number: i64 = stream.extract().map_err(|_| {
-            PyTypeError::new_err("stream is no number; give the handle of a CUDA stream")
+            PyTypeError::new_err("stream is not a number; give the handle of a CUDA stream")
         })?;
         match u64::try_from(number) {
             Ok(0) => Err(PyValueError::new_err(

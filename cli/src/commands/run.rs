@@ -93,8 +93,8 @@ pub(crate) struct Arguments {
     /// class_balanced, repeated or aspect_ratio. Set samplers that need options in the job.
     #[arg(long, value_name = "NAME")]
     sampler: Option<String>,
-    /// Bring each batch to an NVIDIA GPU before its step: cuda, or cuda:INDEX. Reports the bytes and
-    /// the time of the copies.
+    /// Bring each batch to an NVIDIA GPU before its step: cuda, or cuda:INDEX. Reports the bytes
+    /// and the time of the copies.
     #[arg(long, value_name = "GPU", value_parser = device_out)]
     device_out: Option<DeviceOut>,
     #[command(flatten)]

@@ -3,7 +3,8 @@
 //! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
 //! ones), [`replay`] (recorded epochs), [`device`] (how the job's devices are started), [`judge`]
 //! (what a report says of a run), [`ranks`] (several of them as one), [`metering`] (their energy),
-//! [`delivery`] (batches brought to a GPU), [`describe`] (the job in words), [`trace`] (the epochs as a picture in time).
+//! [`delivery`] (batches brought to a GPU), [`describe`] (the job in words), [`trace`] (the epochs
+//! as a picture in time).
 
 mod delivery;
 mod describe;

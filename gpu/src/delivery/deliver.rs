@@ -2,7 +2,7 @@
 
 use super::batch::DeviceBatch;
 use super::conversion::{Conversion, Loaded, Pixels};
-use super::limits::{DeliveryError, DeliveryLimits, HUNG_AFTER};
+use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, HUNG_AFTER};
 use super::pool::{Pool, Taken, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
@@ -114,7 +114,7 @@ impl<S: Streams> Delivery<S> {
         Ok(Self {
             conversions,
             staging: Staging::new(limits.staging_bytes),
-            pool: Arc::new(Pool::new(limits.device_bytes)),
+            pool: Arc::new(Pool::new(limits.device_bytes, limits.buffers)),
             pixels: None,
             limits,
             unmeasured: VecDeque::new(),
@@ -128,6 +128,11 @@ impl<S: Streams> Delivery<S> {
         &mut self.streams
     }
 
+    /// Whether a batch of `bytes` bytes can be delivered without waiting for a consumer.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.pool.has_room(bytes)
+    }
+
     /// Starts the copy and the conversion of a batch of `bytes` bytes on the device. The pieces are
     /// read when this returns.
     pub fn deliver(
@@ -138,7 +143,7 @@ impl<S: Streams> Delivery<S> {
     ) -> Result<DeviceBatch<S>, DeliveryError> {
         self.measure()?;
         let memory = self.take(bytes, is_stopped)?;
-        match self.fill(pieces, &memory) {
+        match self.fill(pieces, &memory, is_stopped) {
             Ok(ready) => {
                 let (consumers, pool) = (self.streams.consumers(), Arc::clone(&self.pool));
                 Ok(DeviceBatch::new(memory, ready, consumers, pool))
@@ -147,7 +152,7 @@ impl<S: Streams> Delivery<S> {
                 let bytes = memory.bytes();
                 drop(memory);
                 self.pool.not_allocated(bytes);
-                Err(error.into())
+                Err(error)
             }
         }
     }
@@ -176,7 +181,12 @@ impl<S: Streams> Delivery<S> {
         }
     }
 
-    fn fill(&mut self, pieces: &[Piece<'_>], to: &DeviceMemory) -> Result<Arc<S::Event>, Error> {
+    fn fill(
+        &mut self,
+        pieces: &[Piece<'_>],
+        to: &DeviceMemory,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Arc<S::Event>, DeliveryError> {
         let begun = self.streams.record()?;
         let mut pixels_bytes = 0;
         let mut places = Vec::new();
@@ -196,7 +206,7 @@ impl<S: Streams> Delivery<S> {
                     (memory, *place.next().expect("each has a place"))
                 }
             };
-            self.staging.copy(&mut self.streams, piece.bytes, memory, offset)?;
+            self.staging.copy(&mut self.streams, piece.bytes, memory, offset, is_stopped)?;
             self.sums.bytes += piece.bytes.len() as u64;
         }
         let copied = self.streams.record()?;
@@ -282,7 +292,7 @@ impl<S: Streams> Drop for Delivery<S> {
     fn drop(&mut self) {
         // Page-locked memory and pixels are read until all work is done. A device that failed
         // reads nothing.
-        drop(self.streams.wait(HUNG_AFTER));
+        drop(self.streams.wait(END_AFTER));
     }
 }
 

@@ -3,8 +3,12 @@
 use crate::Error;
 use std::time::Duration;
 
-/// After what time work of the device that does not end counts as failed.
-pub(super) const HUNG_AFTER: Duration = Duration::from_secs(30);
+/// After what time work of the device that does not end counts as failed. Work of consumers, which
+/// copies may come after, waits for other ranks as long as their collectives do.
+pub(super) const HUNG_AFTER: Duration = Duration::from_secs(30 * 60);
+
+/// How long the end of a delivery waits for its work. What is under way then is not freed.
+pub(super) const END_AFTER: Duration = Duration::from_secs(5);
 
 /// Limits of a [`Delivery`](super::Delivery).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,13 +17,21 @@ pub struct DeliveryLimits {
     pub staging_bytes: u64,
     /// Memory of the device for batches, those of the consumer included.
     pub device_bytes: u64,
+    /// Batches whose memory is allocated before memory is used again that consumers have dropped
+    /// and still work on. A copy into such memory waits for them.
+    pub buffers: usize,
     /// How long to wait for the consumer to drop a batch when that memory is used up.
     pub wait: Duration,
 }
 
 impl Default for DeliveryLimits {
     fn default() -> Self {
-        Self { staging_bytes: 32 << 20, device_bytes: 4 << 30, wait: Duration::from_secs(10) }
+        Self {
+            staging_bytes: 32 << 20,
+            device_bytes: 4 << 30,
+            buffers: 6,
+            wait: Duration::from_secs(10),
+        }
     }
 }
 

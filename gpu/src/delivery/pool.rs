@@ -1,9 +1,10 @@
 //! Memory for batches on the device, used again when the work of their consumers is done.
 //!
-//! A batch may be released by any thread. Its memory is handed out again with the events after which
-//! it may be overwritten.
+//! A batch may be released by any thread. Its memory is handed out again with the events after
+//! which it may be overwritten.
 
 use super::limits::DeliveryError;
+use super::streams::Event;
 use crate::DeviceMemory;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,10 +22,12 @@ pub(super) struct Release<E> {
     pub(super) is_unknown: bool,
 }
 
-/// Memory of batches, at most so much.
+/// Memory of batches, up to a limit.
 #[derive(Debug)]
 pub(super) struct Pool<E> {
     limit_bytes: u64,
+    /// Those beyond this number are only allocated where none is free.
+    buffers: usize,
     state: Mutex<State<E>>,
     released: Condvar,
 }
@@ -41,10 +44,14 @@ struct State<E> {
     allocations: u64,
 }
 
+fn rounded(bytes: usize) -> usize {
+    bytes.max(1).div_ceil(PAGE_BYTES) * PAGE_BYTES
+}
+
 /// Whether memory is there, or may be allocated.
 pub(super) enum Taken<E> {
     Free(Release<E>),
-    /// So many bytes were reserved.
+    /// This number of bytes was reserved.
     Allocate(usize),
 }
 
@@ -57,10 +64,30 @@ pub(super) struct Usage {
     pub(super) allocations: u64,
 }
 
-impl<E> Pool<E> {
-    pub(super) fn new(limit_bytes: u64) -> Self {
+impl<E: Event> Release<E> {
+    /// Whether nobody uses it any more. A device that failed is reported by the next call.
+    fn is_done(&self) -> bool {
+        !self.is_unknown && self.after.iter().all(|event| event.is_done().unwrap_or(true))
+    }
+}
+
+impl<E: Event> Pool<E> {
+    pub(super) fn new(limit_bytes: u64, buffers: usize) -> Self {
         let state = State { free: Vec::new(), bytes: 0, bytes_max: 0, lent: 0, allocations: 0 };
-        Self { limit_bytes, state: Mutex::new(state), released: Condvar::new() }
+        Self { limit_bytes, buffers, state: Mutex::new(state), released: Condvar::new() }
+    }
+
+    /// Whether memory for a batch is there without waiting for a consumer.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let state = self.lock();
+        let is_free = |it: &Release<E>| it.memory.bytes() >= bytes && it.is_done();
+        state.free.iter().any(is_free) || self.may_allocate(&state, rounded(bytes))
+    }
+
+    fn may_allocate(&self, state: &State<E>, rounded: usize) -> bool {
+        let count = state.lent as usize + state.free.len();
+        let is_wanted = count < self.buffers || state.free.is_empty();
+        is_wanted && state.bytes + rounded as u64 <= self.limit_bytes
     }
 
     fn lock(&self) -> MutexGuard<'_, State<E>> {
@@ -73,18 +100,25 @@ impl<E> Pool<E> {
         Usage { bytes, bytes_max, lent, allocations }
     }
 
-    /// Memory of at least so many bytes, waiting for one to be released where the limit is reached.
+    /// Memory of at least `bytes` bytes, waiting for one to be released where the limit is reached.
     pub(super) fn take(
         &self,
         bytes: usize,
         is_stopped: &dyn Fn() -> bool,
         limit: Duration,
     ) -> Result<Taken<E>, DeliveryError> {
-        let rounded = bytes.max(1).div_ceil(PAGE_BYTES) * PAGE_BYTES;
+        let rounded = rounded(bytes);
         let since = Instant::now();
         let mut state = self.lock();
         loop {
-            if let Some(at) = state.free.iter().position(|it| it.memory.bytes() >= bytes) {
+            let is_enough = |it: &Release<E>| it.memory.bytes() >= bytes;
+            let done = state.free.iter().position(|it| is_enough(it) && it.is_done());
+            // The one that was released first is done first.
+            let pending = || match self.may_allocate(&state, rounded) {
+                true => None,
+                false => state.free.iter().position(is_enough),
+            };
+            if let Some(at) = done.or_else(pending) {
                 let release = state.free.remove(at);
                 state.lent += 1;
                 return Ok(Taken::Free(release));

@@ -1,7 +1,7 @@
 //! Page-locked memory through which batches go: chunks, each of which is filled again when the copy
 //! of its content is done.
 
-use super::limits::HUNG_AFTER;
+use super::limits::{DeliveryError, HUNG_AFTER};
 use super::streams::{Event, Streams};
 use crate::{DeviceMemory, Error, HostMemory};
 use std::collections::VecDeque;
@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Bytes of a chunk: large enough for the full rate of the bus, small enough that the copy of the
 /// first begins soon.
 const CHUNK_BYTES: usize = 4 << 20;
+
+/// The shortest and the longest sleep between two questions whether a copy is done.
+const SLEEP: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
 
 /// Chunks, used in turn.
 #[derive(Debug)]
@@ -47,10 +50,11 @@ impl<E: Event> Staging<E> {
         from: &[u8],
         to: &DeviceMemory,
         offset: usize,
-    ) -> Result<(), Error> {
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), DeliveryError> {
         let mut begin = offset;
         for part in from.chunks(CHUNK_BYTES) {
-            let mut memory = self.free(streams)?;
+            let mut memory = self.free(streams, is_stopped)?;
             let staged = &mut memory[..part.len()];
             staged.copy_from_slice(part);
             streams.upload(staged, to, begin)?;
@@ -61,18 +65,34 @@ impl<E: Event> Staging<E> {
     }
 
     /// A chunk that may be filled: the oldest, or another one while its copy is under way.
-    fn free<S: Streams<Event = E>>(&mut self, streams: &mut S) -> Result<HostMemory, Error> {
+    fn free<S: Streams<Event = E>>(
+        &mut self,
+        streams: &mut S,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<HostMemory, DeliveryError> {
         let is_busy = match self.chunks.front() {
             Some(oldest) => !oldest.copied.is_done()?,
             None => true,
         };
         if is_busy && self.chunks.len() < self.chunks_max {
-            return streams.allocate_host(CHUNK_BYTES);
+            return Ok(streams.allocate_host(CHUNK_BYTES)?);
         }
-        let Chunk { memory, copied } = self.chunks.pop_front().expect("there are at least two");
         let since = Instant::now();
-        copied.wait(HUNG_AFTER)?;
+        let oldest = self.chunks.front().expect("there are at least two");
+        // The copy may come after work of a consumer, which takes as long as it takes.
+        let mut sleep = SLEEP[0];
+        while !oldest.copied.is_done()? {
+            if is_stopped() {
+                return Err(DeliveryError::Stopped);
+            }
+            if since.elapsed() >= HUNG_AFTER {
+                return Err(Error::Hung { seconds: HUNG_AFTER.as_secs_f64() }.into());
+            }
+            std::thread::sleep(sleep);
+            sleep = (sleep * 2).min(SLEEP[1]);
+        }
         self.waited += since.elapsed();
-        Ok(memory)
+        let chunk = self.chunks.pop_front().expect("it was there above");
+        Ok(chunk.memory)
     }
 }

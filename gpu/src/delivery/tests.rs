@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The CPU, with events that happen when they are told to.
+/// The CPU, with events that a test controls.
 struct Recorded {
     shim: Shim,
     log: Arc<Mutex<Log>>,
@@ -25,8 +25,10 @@ struct Log {
     lines: Vec<String>,
     /// Streams that do not exist any more.
     destroyed: BTreeSet<u64>,
-    /// Whether events are pending until they are released.
+    /// Whether events are not done when they are asked for the first time.
     is_slow: bool,
+    /// Whether they are never done then.
+    is_stuck: bool,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,14 @@ fn point(log: &Arc<Mutex<Log>>, of: &str) -> Point {
 
 impl Event for Point {
     fn is_done(&self) -> Result<bool, Error> {
-        Ok(!self.log.lock().unwrap().pending.contains(&self.number))
+        let mut log = self.log.lock().unwrap();
+        let is_done = !log.pending.contains(&self.number);
+        if !is_done && !log.is_stuck {
+            // Done when it is asked again.
+            log.lines.push(format!("asked for {}", self.number));
+            log.pending.remove(&self.number);
+        }
+        Ok(is_done)
     }
 
     fn wait(&self, _limit: Duration) -> Result<(), Error> {
@@ -311,7 +320,7 @@ fn a_chunk_is_filled_again_only_after_its_copy() {
     let pinned = found.iter().filter(|line| *line == "allocate pinned").count();
     assert_eq!(pinned, 2, "the limit is two chunks");
     // Event 0 is the beginning of the batch, 1 and 2 the first two copies.
-    assert!(found.contains(&"wait for 1".to_owned()), "{found:?}");
+    assert!(found.contains(&"asked for 1".to_owned()), "{found:?}");
     assert!(content(&mut delivery, batch.address(), bytes.len()) == bytes);
 }
 
@@ -394,6 +403,48 @@ fn memory_is_bounded_and_used_again() {
     delivery.deliver(&[piece], 4 << 20, NEVER).unwrap();
     let refused = delivery.deliver(&[piece], 5 << 20, NEVER).unwrap_err();
     assert!(matches!(refused, DeliveryError::NoMemory { lent: 0, .. }), "{refused}");
+}
+
+#[test]
+fn memory_that_consumers_work_on_is_waited_for_only_when_enough_is_allocated() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { buffers: 3, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    // The program drops batches at once, and its work on them does not end.
+    log.lock().unwrap().is_slow = true;
+    log.lock().unwrap().is_stuck = true;
+    for number in 0..3 {
+        assert!(delivery.has_room(3), "batch {number}");
+        let batch = small(&mut delivery).unwrap();
+        batch.export(Export::Stream(ConsumerStream::Handle(7))).unwrap();
+    }
+    assert!(!delivery.has_room(3));
+    assert_eq!(delivery.delivered().unwrap().allocations, 3);
+    // Now the copy comes after the oldest work.
+    lines(&log);
+    let batch = small(&mut delivery).unwrap();
+    let waits = lines(&log).iter().filter(|line| line.starts_with("own after event")).count();
+    assert_eq!((waits, delivery.delivered().unwrap().allocations), (1, 3));
+    drop(batch);
+    log.lock().unwrap().pending.clear();
+    assert!(delivery.has_room(3));
+    // Batches that the program holds do not count: there is no other memory.
+    let held: Vec<_> = (0..5).map(|_| small(&mut delivery).unwrap()).collect();
+    assert_eq!(delivery.delivered().unwrap().in_use, 5);
+    drop(held);
+}
+
+#[test]
+fn a_wait_for_a_copy_ends_when_the_loader_is_closed() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { staging_bytes: 0, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    log.lock().unwrap().is_slow = true;
+    log.lock().unwrap().is_stuck = true;
+    let bytes = noise(12 << 20);
+    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 } };
+    let stopped = delivery.deliver(&[piece], 12 << 20, &|| true).unwrap_err();
+    assert!(matches!(stopped, DeliveryError::Stopped));
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct DeliveryStage<S: Streams> {
     delivery: Delivery<S>,
     /// Element type of converted pictures.
     converted: Option<(ElementType, usize)>,
+    /// Bytes of the largest batch so far.
+    bytes_max: usize,
 }
 
 impl<S: Streams> DeliveryStage<S> {
@@ -55,7 +57,7 @@ impl<S: Streams> DeliveryStage<S> {
             Dtype::Float16 => (ElementType::Float16, 2),
             Dtype::Float32 => (ElementType::Float32, 4),
         });
-        Ok(Self { delivery, converted })
+        Ok(Self { delivery, converted, bytes_max: 0 })
     }
 
     /// Starts to bring a batch to the GPU. The batch may be dropped when this returns.
@@ -118,8 +120,15 @@ impl<S: Streams> DeliveryStage<S> {
             narrow.map(|it| small.add(it.iter().flat_map(|sample| sample.to_le_bytes()))),
         );
         pieces.push(Piece { bytes: &small.bytes, target: Target::Copied { offset: small.begin } });
+        self.bytes_max = self.bytes_max.max(end);
         let memory = self.delivery.deliver(&pieces, end, is_stopped)?;
         Ok(GpuBatch { memory, columns, labels, samples })
+    }
+
+    /// Whether a batch as large as the largest so far can be delivered without waiting for a
+    /// consumer.
+    pub fn has_room(&self) -> bool {
+        self.delivery.has_room(self.bytes_max)
     }
 
     /// What the delivery amounts to so far.

@@ -58,8 +58,8 @@ pub type CudaBatch = super::stage::GpuBatch<meetpoint_gpu::cuda::CudaCompute>;
 #[cfg(feature = "cuda")]
 pub type CudaMemory = meetpoint_gpu::delivery::DeviceBatch<meetpoint_gpu::cuda::CudaCompute>;
 
-/// Opens a GPU for batches, divided as given, or as they are. The run-time compiler is also searched
-/// for in these folders of Python packages.
+/// Opens a GPU for batches, divided as given, or as they are. The run-time compiler is also
+/// searched for in these folders of Python packages.
 #[cfg(feature = "cuda")]
 pub fn open_cuda(
     device: DeviceOut,
