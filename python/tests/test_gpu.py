@@ -140,7 +140,8 @@ def test_bytes_go_over_the_bus_and_floats_are_made_there(libraries: Path, datase
         gpu = loader_of(dataset, recipe=FLOAT)
         images = [images for images, _ in gpu]
         assert images[0].shape == [8, 16, 16, 3] and images[0].dtype == "float32"
-        assert ask("fake_launches") == len(gpu)
+        # One more when the loader was opened, to try the kernel.
+        assert ask("fake_launches") == len(gpu) + 1
         used = gpu.report()["epochs"][0]["delivery"]
         assert (used["device"], used["batches"], used["undivided"]) == ("cuda:0", len(gpu), None)
         pixels = 66 * 16 * 16 * 3
@@ -264,16 +265,24 @@ def test_a_gpu_that_fails_is_an_error_that_names_the_batch(libraries: Path, data
         host.load_state_dict(state)
         assert len(list(host)) == len(host) - seen
         """,
-        {"FAKE_CUDA_FAIL_LAUNCH": "3"},
+        {"FAKE_CUDA_FAIL_LAUNCH": "4"},
     )
 
 
-def test_a_missing_gpu_and_an_old_driver_are_errors(libraries: Path, dataset: str) -> None:
+CONVERTED = """
+with pytest.raises(meetpoint.GpuError, match={!r}):
+    loader_of(dataset, recipe=FLOAT)
+"""
+
+
+def test_a_missing_gpu_a_missing_compiler_and_an_old_driver_are_errors(libraries: Path, dataset: str) -> None:
     body = """
     with pytest.raises(meetpoint.GpuError, match={!r}):
         loader_of(dataset, device_out={!r})
     """
     run(libraries, dataset, body.format("no GPU with the index 3", "cuda:3"))
+    missing = {"MEETPOINT_NVRTC": "/nowhere/libnvrtc.so.12"}
+    run(libraries, dataset, CONVERTED.format("libnvrtc"), missing)
     old = {"FAKE_CUDA_VERSION": "11040"}
     run(libraries, dataset, body.format("supports CUDA 11.4", "cuda"), old)
 

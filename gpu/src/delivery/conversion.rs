@@ -126,7 +126,16 @@ impl Loaded {
             compute.wait(super::limits::HUNG_AFTER)?;
             table = Some(memory);
         }
-        Ok(Self { conversion, table })
+        let loaded = Self { conversion, table };
+        // One pixel: a kernel that cannot be compiled or run is an error now, not in the first
+        // batch.
+        let (from, to) = (compute.allocate(16)?, compute.allocate(16)?);
+        compute.fill(&from, 0, 16, 0)?;
+        let pixel =
+            Pixels { from: &from, from_offset: 0, to: &to, to_offset: 0, plane: 1, samples: 1 };
+        loaded.launch(compute, &pixel)?;
+        compute.wait(super::limits::HUNG_AFTER)?;
+        Ok(loaded)
     }
 
     pub(super) fn channels(&self) -> u32 {
