@@ -7,11 +7,12 @@
 //! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
 //! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
 //! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes executed
-//! on pictures).
+//! on pictures), [`delivery`] (batches brought to a GPU).
 
 mod compute;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod delivery;
 mod diagnose;
 mod error;
 pub mod jpeg;

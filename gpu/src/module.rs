@@ -24,7 +24,6 @@ pub struct Module {
 /// All modules. A further one is a file in the folder `cuda` and a line here.
 pub const MODULES: &[Module] = &[
     Module { name: "probe", source: include_str!("../cuda/probe.cu") },
-    Module { name: "tensor", source: include_str!("../cuda/tensor.cu") },
     Module {
         name: "jpeg_entropy",
         source: concat!(
@@ -58,6 +57,7 @@ pub const MODULES: &[Module] = &[
     Module { name: "blur", source: include_str!("../cuda/blur.cu") },
     Module { name: "warp", source: include_str!("../cuda/warp.cu") },
     Module { name: "finish", source: include_str!("../cuda/finish.cu") },
+    Module { name: "delivery", source: include_str!("../cuda/delivery.cu") },
 ];
 
 impl Module {

@@ -72,7 +72,7 @@ impl Table {
     }
 
     /// Where a column lies in the payload.
-    fn range(&self, index: usize) -> Range<usize> {
+    pub(crate) fn range(&self, index: usize) -> Range<usize> {
         let extent = self.layout.extent(index);
         let start = usize::try_from(extent.offset).expect("it lies in memory");
         start..start + usize::try_from(extent.bytes).expect("it lies in memory")

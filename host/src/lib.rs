@@ -7,9 +7,10 @@
 //! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
 //! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
 //! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
-//! [`accelerator`] (what consumes), [`collective`] (how ranks decide together), [`group`] (ranks as
-//! threads), [`stats`] and [`energy`] (what was measured), [`explain`] (what it means), [`trace`]
-//! (the same as a picture), [`verify`] (verification of the guarantees), [`job`] (job files).
+//! [`delivery`] (batches brought to a GPU), [`accelerator`] (what consumes), [`collective`] (how
+//! ranks decide together), [`group`] (ranks as threads), [`stats`] and [`energy`] (what was
+//! measured), [`explain`] (what it means), [`trace`] (the same as a picture), [`verify`]
+//! (verification of the guarantees), [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
@@ -18,6 +19,7 @@ pub mod collective;
 mod config;
 mod cores;
 mod damage;
+pub mod delivery;
 mod device_link;
 mod diagnose;
 mod driver;

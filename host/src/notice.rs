@@ -55,6 +55,15 @@ pub enum Notice {
         /// Free bytes.
         free_bytes: u64,
     },
+    /// Batches that are brought to a GPU are prepared completely on the host.
+    NotConvertedOnGpu {
+        /// The GPU.
+        device: String,
+        /// Element type of the pictures.
+        dtype: String,
+        /// Why.
+        reason: String,
+    },
     /// The program was built without optimisation.
     UnoptimisedBuild,
     /// A strategy was skipped, because it would take too long.
@@ -116,6 +125,9 @@ impl fmt::Display for Notice {
                 show_bytes(*free_bytes),
                 directory.display()
             ),
+            Self::NotConvertedOnGpu { device, dtype, reason } => {
+                write!(f, "batches for {device} are prepared as {dtype} on the host: {reason}")
+            }
             Self::UnoptimisedBuild => {
                 f.write_str("this is an unoptimised build, so its times are not representative")
             }
@@ -151,6 +163,7 @@ impl Diagnose for Notice {
             Self::NothingReused { .. } => "nothing_reused",
             Self::SpoolNotReserved { .. } => "spool_not_reserved",
             Self::SpoolSpace { .. } => "spool_space",
+            Self::NotConvertedOnGpu { .. } => "not_converted_on_gpu",
             Self::UnoptimisedBuild => "unoptimised_build",
             Self::StrategyLeftOut { .. } => "strategy_left_out",
             Self::TraceWritten { .. } => "trace_written",
@@ -174,6 +187,7 @@ impl Diagnose for Notice {
             | Self::NothingReused { .. }
             | Self::SpoolNotReserved { .. }
             | Self::SpoolSpace { .. }
+            | Self::NotConvertedOnGpu { .. }
             | Self::Replayed { .. } => None,
         }
     }

@@ -69,6 +69,6 @@ pub use picture_program::{
     PictureProgram, PositionMap, SampleMix, StageProgram, TensorProgram, WEIGHT_BITS, WarpForm,
 };
 pub use planes::{ROW_SLACK, Row, Stripe};
-pub use sample::{SampleId, SamplePreparer, Tensor};
+pub use sample::{SampleId, SamplePreparer, Tensor, element_table};
 pub use targets::{TargetProblem, TargetSpec, element_bytes};
 pub use text::{FileMisfit, check_files};

@@ -19,11 +19,19 @@ const VERSIONED: &CStr = c"dltensor_versioned";
 /// DLDevice: the number of its type, and its own.
 pub(crate) type Device = (c_int, i32);
 
+/// Memory of the host, as DLPack counts it.
+pub(crate) const CPU: Device = (1, 0);
+
+/// A GPU.
+pub(crate) fn cuda(index: u32) -> Device {
+    const KDLCUDA: c_int = 2;
+    (KDLCUDA, i32::try_from(index).expect("a machine has few GPUs"))
+}
+
 /// The device of a kind of memory: DLPack counts all of the host's as that of the CPU.
 pub(crate) fn device_of(kind: MemoryKind) -> Device {
-    const KDLCPU: c_int = 1;
     match kind {
-        MemoryKind::Host | MemoryKind::Shared => (KDLCPU, 0),
+        MemoryKind::Host | MemoryKind::Shared => CPU,
     }
 }
 

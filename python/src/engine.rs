@@ -4,19 +4,27 @@
 //! own, which answers one question at a time. A caller waits in slices, between which Python
 //! looks at its signals. What was asked for and not waited for is there for the next who asks.
 
+use crate::gpu::{Gpu, GpuFailure, GpuSettings};
+use crate::tensor::Batch;
 use meetpoint_format::batching::Batching;
 use meetpoint_host::Notice;
 use meetpoint_host::collective::{CollectiveError, Meeting, Processes};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::{
-    Batch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,
+    Batch as HostBatch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,
 };
+use meetpoint_metrics::Handed;
 use meetpoint_scheduler::{Level, Record};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// How long the thread waits for a request before it asks again whether a batch is ready to be
+/// brought to a GPU.
+const AHEAD_SLICE: Duration = Duration::from_micros(500);
 
 /// What is fixed once a loader is open.
 #[derive(Debug, Clone)]
@@ -63,10 +71,29 @@ pub(crate) enum Request {
 /// What it answers; one answer a request, and one when it has opened the loader.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Opened(Result<Box<Opened>, Error>),
+    Opened(Result<Box<Opened>, Failure>),
     Begun(Result<(), Error>),
-    Next(Result<Next, Error>),
+    Next(Result<Next, Failure>),
     Ended(Option<Box<EpochStats>>),
+}
+
+/// Why there is no loader, or no batch.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Host(Error),
+    Gpu(Box<GpuFailure>),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl From<GpuFailure> for Failure {
+    fn from(failure: GpuFailure) -> Self {
+        Self::Gpu(Box::new(failure))
+    }
 }
 
 /// The next batch, or the end of the epoch.
@@ -74,6 +101,8 @@ pub(crate) enum Answer {
 pub(crate) enum Next {
     Batch {
         batch: Box<Batch>,
+        /// Its size, before its consumer has waited for it.
+        handed: Handed,
         /// What happened since the last one.
         events: Vec<Event>,
         /// What fixes the order of what comes after it, where something does.
@@ -113,11 +142,15 @@ pub(crate) struct Engine {
 impl Engine {
     /// Starts the thread, which meets the other ranks, if it is to, and opens the loader: its
     /// first answer is to nobody's request.
-    pub(crate) fn start(config: LoaderConfig, meeting: Option<Meeting>) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        config: LoaderConfig,
+        meeting: Option<Meeting>,
+        gpu: Option<GpuSettings>,
+    ) -> std::io::Result<Self> {
         let stop = config.stop.clone();
         let (requests, asked) = channel();
         let (answer, answers) = channel();
-        let body = move || serve(config, meeting, &asked, &answer);
+        let body = move || serve(config, meeting, gpu, &asked, &answer);
         let thread = std::thread::Builder::new().name("meetpoint".to_owned()).spawn(body)?;
         let (requests, thread) = (Some(requests), Some(thread));
         let process = std::process::id();
@@ -166,30 +199,37 @@ impl Drop for Engine {
 fn serve(
     config: LoaderConfig,
     meeting: Option<Meeting>,
+    gpu: Option<GpuSettings>,
     requests: &Receiver<Request>,
     answers: &Sender<Answer>,
 ) {
     // Nobody hears an answer only where the loader was closed, and then nothing is asked any more.
     let answer = |answer| answers.send(answer).is_ok();
-    let mut loader = match open(config, meeting) {
-        Ok(loader) => loader,
-        Err(error) => {
-            answer(Answer::Opened(Err(error)));
+    let stop = config.stop.clone();
+    // A GPU that cannot be used is reported before other ranks are waited for.
+    let gpu = gpu.map(|settings| Gpu::open(settings, stop)).transpose().map_err(Failure::from);
+    let both = gpu.and_then(|gpu| Ok((gpu, open(config, meeting)?)));
+    let (mut gpu, mut loader) = match both {
+        Ok(both) => both,
+        Err(failure) => {
+            answer(Answer::Opened(Err(failure)));
             return;
         }
     };
-    let mut is_heard = answer(Answer::Opened(Ok(Box::new(opened(&loader)))));
+    let mut opened = opened(&loader);
+    opened.notices.extend(gpu.iter().filter_map(Gpu::notice));
+    let mut is_heard = answer(Answer::Opened(Ok(Box::new(opened))));
     let mut next = None;
     while is_heard && let Some(request) = next.take().or_else(|| requests.recv().ok()) {
         match request {
             Request::Begin(begin) => match begin_epoch(&mut loader, begin) {
                 Ok(epoch) => {
                     is_heard = answer(Answer::Begun(Ok(())));
-                    next = serve_epoch(epoch, requests, answers);
+                    next = serve_epoch(epoch, gpu.as_mut(), requests, answers);
                 }
                 Err(error) => is_heard = answer(Answer::Begun(Err(error))),
             },
-            Request::Next => is_heard = answer(Answer::Next(Err(Error::EpochFailed))),
+            Request::Next => is_heard = answer(Answer::Next(Err(Error::EpochFailed.into()))),
             Request::End => is_heard = answer(Answer::Ended(None)),
         }
     }
@@ -221,29 +261,47 @@ fn begin_epoch(loader: &mut Loader, begin: Begin) -> Result<Epoch<'_>, Error> {
 /// Answers for batches of an epoch until something else is asked for, which is returned.
 fn serve_epoch(
     mut epoch: Epoch<'_>,
+    mut gpu: Option<&mut Gpu>,
     requests: &Receiver<Request>,
     answers: &Sender<Answer>,
 ) -> Option<Request> {
+    let ahead_max = gpu.as_ref().map_or(0, |gpu| gpu.ahead());
+    gpu.iter_mut().for_each(|gpu| gpu.begin_epoch());
     let mut reported = 0;
+    // Batches that are being brought to the GPU before they are asked for.
+    let mut ahead: VecDeque<Result<Next, Failure>> = VecDeque::new();
     loop {
-        match requests.recv().ok()? {
+        let has_room = ahead.len() < ahead_max && ahead.back().is_none_or(Result::is_ok);
+        let may_deliver =
+            || epoch.is_next_ready() && gpu.as_ref().is_some_and(|gpu| gpu.has_room());
+        let Some(request) = next_request(requests, has_room, may_deliver)? else {
+            let next = next_batch(&mut epoch, &mut gpu, &mut reported);
+            // At the end of the epoch nothing is ready.
+            ahead.extend(next.transpose());
+            continue;
+        };
+        match request {
             Request::Next => {}
             Request::End => {
-                let stats = Some(Box::new(epoch.finish()));
+                let stats = Some(Box::new(finish(epoch, &mut gpu)));
                 answers.send(Answer::Ended(stats)).ok()?;
                 return None;
             }
             begin @ Request::Begin(_) => return Some(begin),
         }
-        match epoch.next_batch() {
-            Ok(Some(batch)) => {
-                let events = epoch.events_from(reported);
-                reported += events.len();
-                let (batch, record) = (Box::new(batch), epoch.rest_record());
-                answers.send(Answer::Next(Ok(Next::Batch { batch, events, record }))).ok()?;
+        let next = match ahead.pop_front() {
+            Some(next) => next.map(Some),
+            None => next_batch(&mut epoch, &mut gpu, &mut reported),
+        };
+        match next {
+            Ok(Some(next)) => {
+                if let (Some(gpu), Next::Batch { batch, .. }) = (&mut gpu, &next) {
+                    gpu.note_handed(batch.is_complete());
+                }
+                answers.send(Answer::Next(Ok(next))).ok()?;
             }
             Ok(None) => {
-                let stats = Box::new(epoch.finish());
+                let stats = Box::new(finish(epoch, &mut gpu));
                 let events = stats.events.get(reported..).unwrap_or_default().to_vec();
                 answers.send(Answer::Next(Ok(Next::End { stats, events }))).ok()?;
                 return None;
@@ -255,6 +313,62 @@ fn serve_epoch(
             }
         }
     }
+}
+
+/// The next request; `Some(None)`: there is none yet, but a batch to bring to a GPU ahead of it.
+/// `None`: nobody asks any more.
+fn next_request(
+    requests: &Receiver<Request>,
+    has_room: bool,
+    is_ready: impl Fn() -> bool,
+) -> Option<Option<Request>> {
+    if !has_room {
+        return requests.recv().ok().map(Some);
+    }
+    match requests.try_recv() {
+        Ok(request) => return Some(Some(request)),
+        Err(TryRecvError::Disconnected) => return None,
+        Err(TryRecvError::Empty) => {}
+    }
+    loop {
+        if is_ready() {
+            return Some(None);
+        }
+        match requests.recv_timeout(AHEAD_SLICE) {
+            Ok(request) => return Some(Some(request)),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// The next batch, on its way to the GPU where one is used; `None` at the end of the epoch.
+fn next_batch(
+    epoch: &mut Epoch<'_>,
+    gpu: &mut Option<&mut Gpu>,
+    reported: &mut usize,
+) -> Result<Option<Next>, Failure> {
+    let Some(batch) = epoch.next_batch()? else { return Ok(None) };
+    let events = epoch.events_from(*reported);
+    *reported += events.len();
+    let record = epoch.rest_record();
+    let handed = Handed::of(&batch, Duration::ZERO);
+    let batch: Batch = match gpu {
+        Some(gpu) => deliver(gpu, &batch)?,
+        None => batch.into(),
+    };
+    Ok(Some(Next::Batch { batch: Box::new(batch), handed, events, record }))
+}
+
+fn deliver(gpu: &mut Gpu, batch: &HostBatch) -> Result<Batch, Failure> {
+    Ok(Batch::on_gpu(batch, gpu.deliver(batch)?))
+}
+
+/// The measurements of an epoch.
+fn finish(epoch: Epoch<'_>, gpu: &mut Option<&mut Gpu>) -> EpochStats {
+    let mut stats = epoch.finish();
+    stats.delivery = gpu.as_mut().and_then(|gpu| gpu.end_epoch());
+    stats
 }
 
 fn opened(loader: &Loader) -> Opened {

@@ -20,6 +20,7 @@ mod engine;
 mod errors;
 mod exceptions;
 mod exporter;
+mod gpu;
 mod loader;
 mod operations;
 mod options;

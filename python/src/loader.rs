@@ -2,9 +2,9 @@
 
 use crate::damage::Raised;
 use crate::energy::{Energy, Scene, Totals};
-use crate::engine::{Answer, Begin, Engine, Next, Opened, Request, Waited};
+use crate::engine::{Answer, Begin, Engine, Failure, Next, Opened, Request, Waited};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
-use crate::settings::Settings;
+use crate::settings::{Configured, Settings};
 use crate::tensor::Batch;
 use crate::{errors, guarded, panics};
 use meetpoint_diagnose::{Diagnose, Surface};
@@ -146,12 +146,11 @@ impl Loader {
     #[new]
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
         let raised = Raised::default();
-        let (config, meeting) = settings.config(py, &raised)?;
+        let Configured { config, meeting, gpu, recipe_hash } = settings.config(py, &raised)?;
         let collate = config.columns.collate();
         let shape = meetpoint_prepare::collated_shape(&config.recipe, collate);
         shape.map_err(|error| errors::of_prepare(py, &error))?;
-        let recipe_hash = config.recipe.hash().to_string();
-        let engine = Engine::start(config, meeting)?;
+        let engine = Engine::start(config, meeting, gpu)?;
         let mut state = State::new(engine);
         let opened = loop {
             let waited;
@@ -161,8 +160,11 @@ impl Loader {
             });
             match waited {
                 Waited::Answer(Answer::Opened(Ok(opened))) => break *opened,
-                Waited::Answer(Answer::Opened(Err(error))) => {
-                    return Err(errors::of_host(py, &error));
+                Waited::Answer(Answer::Opened(Err(failure))) => {
+                    return Err(match failure {
+                        Failure::Host(error) => errors::of_host(py, &error),
+                        Failure::Gpu(failure) => failure.raised(py),
+                    });
                 }
                 Waited::Answer(_) | Waited::Gone => return Err(panics::of_thread(py)),
                 Waited::Nothing => py.check_signals().inspect_err(|_| {
@@ -305,12 +307,12 @@ impl Loader {
                 return Ok(None);
             }
             match self.slice(py, &mut request)? {
-                Some(Answer::Next(Ok(Next::Batch { batch, events, record }))) => {
+                Some(Answer::Next(Ok(Next::Batch { batch, handed, events, record }))) => {
                     let mut state = self.lock();
                     state.note_losses(&events);
                     state.record = record;
-                    state.count(&Handed::of(&batch, since.elapsed()));
-                    return Ok(Some(Batch::from(*batch)));
+                    state.count(&Handed { waited: since.elapsed(), ..handed });
+                    return Ok(Some(*batch));
                 }
                 Some(Answer::Next(Ok(Next::End { stats, events }))) => {
                     let mut state = self.lock();
@@ -318,9 +320,13 @@ impl Loader {
                     state.finish(*stats);
                     return Ok(None);
                 }
-                Some(Answer::Next(Err(error))) => {
+                Some(Answer::Next(Err(Failure::Host(error)))) => {
                     self.lock().is_begun = false;
                     return Err(self.error(py, &error));
+                }
+                Some(Answer::Next(Err(Failure::Gpu(failure)))) => {
+                    self.lock().is_begun = false;
+                    return Err(failure.raised(py));
                 }
                 Some(other) => self.lock().absorb(other),
                 None => {}

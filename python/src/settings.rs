@@ -2,6 +2,7 @@
 
 use crate::damage::{self, Raised};
 use crate::exceptions::Said;
+use crate::gpu::{GpuArguments, GpuSettings};
 use crate::ranks::MeetingSettings;
 use crate::{errors, recipe, sampler};
 use meetpoint_diagnose::known;
@@ -74,6 +75,19 @@ pub(crate) struct Settings {
     on_error: Py<PyAny>,
     max_errors: Option<u64>,
     quarantine: Option<PathBuf>,
+    /// Where batches are brought; `None`: they stay on the host.
+    gpu: Option<GpuArguments>,
+}
+
+/// What a loader is made with.
+pub(crate) struct Configured {
+    pub(crate) config: LoaderConfig,
+    /// The other ranks that it is to meet first.
+    pub(crate) meeting: Option<Meeting>,
+    /// The GPU that batches are brought to.
+    pub(crate) gpu: Option<GpuSettings>,
+    /// Hash of the whole recipe, of which the configuration may have the part of the host.
+    pub(crate) recipe_hash: String,
 }
 
 fn tune(py: Python<'_>, word: &str) -> PyResult<Tune> {
@@ -150,13 +164,9 @@ impl Collective for Apart {
 }
 
 impl Settings {
-    /// What a loader is made with, and the other ranks that it is to meet first; `raised` is where
-    /// a function given as `on_error` leaves its exception.
-    pub(crate) fn config(
-        self,
-        py: Python<'_>,
-        raised: &Raised,
-    ) -> PyResult<(LoaderConfig, Option<Meeting>)> {
+    /// What a loader is made with; `raised` is where a function given as `on_error` leaves its
+    /// exception.
+    pub(crate) fn config(self, py: Python<'_>, raised: &Raised) -> PyResult<Configured> {
         let strategy = self.strategy(py)?;
         let on_error = damage::policy(py, self.on_error, raised)?;
         let time = |name: &str, seconds: f64| {
@@ -197,7 +207,8 @@ impl Settings {
         // Ranks whose batches all come from their hosts have nothing to agree on.
         let is_apart = self.ranks > 1 && meeting.is_none();
         let collective = is_apart.then(|| Arc::new(Apart) as Arc<dyn Collective>);
-        let config = LoaderConfig {
+        let recipe_hash = recipe.hash().to_string();
+        let mut config = LoaderConfig {
             columns: ColumnNames::from(self.columns).collated(collate),
             collective,
             rank_timeout,
@@ -220,7 +231,8 @@ impl Settings {
             quarantine: self.quarantine,
             ..LoaderConfig::new(self.dataset, recipe, self.batch_size)
         };
-        Ok((config, meeting))
+        let gpu = self.gpu.map(|it| GpuSettings::new(py, it, &mut config)).transpose()?;
+        Ok(Configured { config, meeting, gpu, recipe_hash })
     }
 
     /// The strategy, with every option of it that is an argument here.

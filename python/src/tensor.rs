@@ -1,14 +1,13 @@
 //! A batch and its tensors, whose memory lives until the last user of it is gone.
 
 use crate::dlpack::{self, TypeCode, View};
-use crate::{damage, guarded};
-use meetpoint_format::column::{
-    Column, ColumnBytes, ColumnKind, ColumnSource, ElementType, Extent,
-};
-use meetpoint_host::{Batch as HostBatch, MemoryKind, Replacement};
+use crate::{damage, gpu, guarded};
+use meetpoint_format::column::{Column, ColumnBytes, ColumnKind, ColumnSource, ElementType};
+use meetpoint_host::delivery::{ConsumerStream, CudaBatch, CudaMemory, Export};
+use meetpoint_host::{Batch as HostBatch, Replacement};
 use meetpoint_scheduler::Source;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyBufferError, PyKeyError};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::mem::ManuallyDrop;
@@ -56,6 +55,7 @@ enum Elements {
     Batch(Box<HostBatch>),
     Int32(Vec<i32>),
     Int64(Vec<i64>),
+    Gpu(Box<CudaMemory>),
 }
 
 /// Memory of a tensor, shared by all that show it.
@@ -64,19 +64,34 @@ pub(crate) struct Memory {
     elements: ManuallyDrop<Elements>,
     /// Of the first byte, taken from a `*mut` whose provenance was exposed: libraries write there.
     address: usize,
-    kind: MemoryKind,
+    device: dlpack::Device,
     process: u32,
 }
 
 impl Memory {
     fn new(mut elements: Elements) -> Arc<Self> {
-        let (start, kind): (*mut u8, _) = match &mut elements {
-            Elements::Batch(batch) => (batch.payload_mut().as_mut_ptr(), batch.memory_kind()),
-            Elements::Int32(elements) => (elements.as_mut_ptr().cast(), MemoryKind::Host),
-            Elements::Int64(elements) => (elements.as_mut_ptr().cast(), MemoryKind::Host),
+        let (address, device) = match &mut elements {
+            Elements::Batch(batch) => {
+                let start = batch.payload_mut().as_mut_ptr();
+                (start.expose_provenance(), dlpack::device_of(batch.memory_kind()))
+            }
+            Elements::Int32(elements) => (elements.as_mut_ptr().expose_provenance(), dlpack::CPU),
+            Elements::Int64(elements) => (elements.as_mut_ptr().expose_provenance(), dlpack::CPU),
+            Elements::Gpu(memory) => {
+                let address = usize::try_from(memory.address());
+                (address.expect("a pointer has 64 bits"), dlpack::cuda(memory.device()))
+            }
         };
-        let (elements, address) = (ManuallyDrop::new(elements), start.expose_provenance());
-        Arc::new(Self { elements, address, kind, process: std::process::id() })
+        let elements = ManuallyDrop::new(elements);
+        Arc::new(Self { elements, address, device, process: std::process::id() })
+    }
+
+    /// The batch on a GPU, if it is there.
+    fn gpu(&self) -> Option<&CudaMemory> {
+        match &*self.elements {
+            Elements::Gpu(memory) => Some(memory),
+            Elements::Batch(_) | Elements::Int32(_) | Elements::Int64(_) => None,
+        }
     }
 
     /// The first byte. The consumer of the tensor may write to it while this lives; nothing else
@@ -113,7 +128,44 @@ impl Tensor {
     }
 
     fn device(&self) -> dlpack::Device {
-        dlpack::device_of(self.memory.kind)
+        self.memory.device
+    }
+
+    /// Makes the content visible to a consumer on a GPU.
+    fn export(&self, py: Python<'_>, memory: &CudaMemory, export: Export) -> PyResult<()> {
+        memory.export(export).map_err(|error| {
+            let (_, index) = self.device();
+            gpu::of_gpu(py, format!("a tensor on cuda:{index} cannot be exported: {error}"), &error)
+        })
+    }
+
+    /// What the `stream` of an export to a GPU means, by the array API standard.
+    fn stream(stream: Option<Bound<'_, PyAny>>) -> PyResult<Export> {
+        let Some(stream) = stream else {
+            return Ok(Export::Stream(ConsumerStream::LegacyDefault));
+        };
+        let number: i64 = stream.extract().map_err(|_| {
+            PyTypeError::new_err("stream is not a number; give the handle of a CUDA stream")
+        })?;
+        match u64::try_from(number) {
+            Ok(0) => Err(PyValueError::new_err(
+                "stream 0 is ambiguous; give 1 for the legacy default stream, or 2 for that of \
+                 the thread",
+            )),
+            Ok(1) => Ok(Export::Stream(ConsumerStream::LegacyDefault)),
+            Ok(2) => Ok(Export::Stream(ConsumerStream::PerThreadDefault)),
+            Ok(handle) => Ok(Export::Stream(ConsumerStream::Handle(handle))),
+            Err(_) if number == -1 => Ok(Export::Unordered),
+            Err(_) => Err(PyValueError::new_err(format!("stream is {number}; give -1 or more"))),
+        }
+    }
+
+    fn advice(&self) -> String {
+        let (_, index) = self.device();
+        format!(
+            "the tensor is on cuda:{index}; copy it to the host first, as with \
+             torch.from_dlpack(tensor).cpu()"
+        )
     }
 }
 
@@ -132,13 +184,45 @@ impl Tensor {
 
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let interface = PyDict::new(py);
-        let shape = pyo3::types::PyTuple::new(py, &self.axes)?;
-        interface.set_item("shape", shape)?;
-        interface.set_item("typestr", array_code(self.element))?;
-        interface.set_item("data", (self.address().addr(), false))?;
-        interface.set_item("version", 3)?;
+        match self.memory.gpu() {
+            Some(_) => Err(PyAttributeError::new_err(self.advice())),
+            None => self.interface(py),
+        }
+    }
+
+    /// The interface of arrays on CUDA, version 3. What its consumers do is not known, so the
+    /// memory is used again after all work of the GPU.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let Some(memory) = self.memory.gpu() else {
+            return Err(PyAttributeError::new_err("the tensor is on the CPU"));
+        };
+        self.export(py, memory, Export::Unordered)?;
+        self.export(py, memory, Export::Stream(ConsumerStream::LegacyDefault))?;
+        let interface = self.interface(py)?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("stream", 1)?;
         Ok(interface)
+    }
+
+    /// NumPy asks for it where there is no `__array_interface__`.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if slf.get().memory.gpu().is_some() {
+            return Err(PyTypeError::new_err(slf.get().advice()));
+        }
+        let options = PyDict::new(py);
+        options.set_item("dtype", dtype)?;
+        if copy == Some(true) {
+            options.set_item("copy", true)?;
+        }
+        let function = if copy == Some(true) { "array" } else { "asarray" };
+        py.import("numpy")?.getattr(function)?.call((slf,), Some(&options))
     }
 
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
@@ -151,14 +235,19 @@ impl Tensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let refuse = |what: &str| Err(PyBufferError::new_err(what.to_owned()));
-        if stream.is_some() {
+        let gpu = self.memory.gpu();
+        if stream.is_some() && gpu.is_none() {
             return refuse("the tensor is in memory of the CPU, which has no streams");
         }
         if dl_device.is_some_and(|device| device != self.device()) {
-            return refuse("the tensor is in memory of the CPU; move it after the export");
+            let place = if gpu.is_some() { "on a GPU" } else { "in memory of the CPU" };
+            return refuse(&format!("the tensor is {place}; move it after the export"));
         }
         if copy == Some(true) {
             return refuse("a tensor is exported without a copy; copy it after the export");
+        }
+        if let Some(memory) = gpu {
+            self.export(py, memory, Self::stream(stream)?)?;
         }
         let (code, bits) = dlpack_type(self.element);
         let (owner, address) = (Arc::clone(&self.memory), self.address());
@@ -172,7 +261,24 @@ impl Tensor {
     }
 
     fn __repr__(&self) -> String {
-        format!("Tensor(shape={:?}, dtype={})", self.axes, self.element.name())
+        let device = match self.memory.gpu() {
+            Some(memory) => format!(", device=cuda:{}", memory.device()),
+            None => String::new(),
+        };
+        format!("Tensor(shape={:?}, dtype={}{device})", self.axes, self.element.name())
+    }
+}
+
+impl Tensor {
+    /// What the array interfaces of NumPy and of CUDA have in common.
+    fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = PyDict::new(py);
+        let shape = pyo3::types::PyTuple::new(py, &self.axes)?;
+        interface.set_item("shape", shape)?;
+        interface.set_item("typestr", array_code(self.element))?;
+        interface.set_item("data", (self.address().addr(), false))?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
     }
 }
 
@@ -257,6 +363,8 @@ pub(crate) struct Batch {
     epoch: u32,
     device: Option<u16>,
     samples: Vec<u64>,
+    /// Where numbers of samples and labels lie on a GPU.
+    on_gpu: Option<OnGpu>,
     /// `None` where the dataset has none, or where batches have no column with labels.
     labels: Option<Vec<i32>>,
     /// Where labels are rows of float32.
@@ -264,33 +372,68 @@ pub(crate) struct Batch {
     replacements: Vec<Replacement>,
 }
 
+/// Arrays of a batch on a GPU that are not columns: as int64, and as int32.
+#[derive(Debug)]
+struct OnGpu {
+    labels: Option<[usize; 2]>,
+    samples: (usize, Option<usize>),
+}
+
 impl Batch {
+    /// A batch that is on its way to a GPU, of which only texts stay on the host.
+    pub(crate) fn on_gpu(batch: &HostBatch, gpu: CudaBatch) -> Self {
+        let CudaBatch { memory, columns, labels, samples } = gpu;
+        let values = |index: usize| {
+            let column = &batch.columns()[index];
+            let bytes = batch.column(&column.name).expect("it is a column of the batch");
+            let axes = batch.axes(&column.name).expect("it is a column of the batch");
+            let place = columns[index];
+            let mut values = Values::of(&bytes, axes, place.map_or(0, |place| place.offset));
+            if let (Some(place), Values::Tensor(tensor)) = (place, &mut values) {
+                tensor.element = place.element;
+            }
+            (column.name.clone(), values)
+        };
+        Self::of(batch, values, Elements::Gpu(Box::new(memory)), Some(OnGpu { labels, samples }))
+    }
+
+    /// Whether its content is there; a GPU that failed says so later.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.memory.gpu().is_none_or(|memory| memory.is_ready().unwrap_or(true))
+    }
+
+    /// Numbers on the GPU.
+    fn numbers(&self, offset: usize, element: ElementType) -> Tensor {
+        let axes = vec![i64::try_from(self.samples.len()).expect("a batch fits memory")];
+        Tensor { memory: Arc::clone(&self.memory), offset, axes, element }
+    }
+
     fn tensor(&self, place: &TensorLayout) -> Tensor {
         let TensorLayout { offset, axes, element } = place.clone();
         Tensor { memory: Arc::clone(&self.memory), offset, axes, element }
     }
 }
 
-impl From<HostBatch> for Batch {
-    fn from(batch: HostBatch) -> Self {
-        let values = |(column, extent): (&Column, &Extent)| {
-            let offset = usize::try_from(extent.offset).expect("it lies in memory");
-            let bytes = batch.column(&column.name).expect("it is a column of the batch");
-            let axes = batch.axes(&column.name).expect("it is a column of the batch");
-            (column.name.clone(), Values::of(&bytes, axes, offset))
-        };
+impl Batch {
+    /// A batch of the host, whose columns are described by their index, in other memory.
+    fn of(
+        batch: &HostBatch,
+        values: impl Fn(usize) -> (String, Values),
+        elements: Elements,
+        on_gpu: Option<OnGpu>,
+    ) -> Self {
         let has_labels = batch.labels().len() == batch.samples().len();
-        let is_soft = |(column, _): &(&Column, &Extent)| {
+        let is_soft = |column: &Column| {
             column.source == ColumnSource::Label && column.kind.element() == ElementType::Float32
         };
-        let soft = batch.columns().iter().zip(batch.layout().extents()).find(is_soft);
+        let soft = batch.columns().iter().position(is_soft);
         let soft_labels = soft.and_then(|column| match values(column).1 {
             Values::Tensor(place) => Some(place),
             Values::Ragged(..) | Values::Shaped(..) | Values::Bytes(_) | Values::Text(_) => None,
         });
         Self {
             soft_labels,
-            columns: batch.columns().iter().zip(batch.layout().extents()).map(values).collect(),
+            columns: (0..batch.columns().len()).map(values).collect(),
             index: batch.index(),
             epoch: batch.epoch(),
             device: match batch.source() {
@@ -298,12 +441,33 @@ impl From<HostBatch> for Batch {
                 Source::Device(device) => Some(device.0),
             },
             samples: batch.samples().to_vec(),
+            on_gpu,
             labels: has_labels.then(|| batch.labels().iter().copied().collect()).flatten(),
             replacements: batch.replacements().to_vec(),
-            memory: Memory::new(Elements::Batch(Box::new(batch))),
+            memory: Memory::new(elements),
         }
     }
 }
+
+impl From<HostBatch> for Batch {
+    fn from(batch: HostBatch) -> Self {
+        let described = Self::of(&batch, |index| described(&batch, index), NOTHING, None);
+        Self { memory: Memory::new(Elements::Batch(Box::new(batch))), ..described }
+    }
+}
+
+/// A column of a batch in its own memory.
+fn described(batch: &HostBatch, index: usize) -> (String, Values) {
+    let column = &batch.columns()[index];
+    let extent = batch.layout().extent(index);
+    let offset = usize::try_from(extent.offset).expect("it lies in memory");
+    let bytes = batch.column(&column.name).expect("it is a column of the batch");
+    let axes = batch.axes(&column.name).expect("it is a column of the batch");
+    (column.name.clone(), Values::of(&bytes, axes, offset))
+}
+
+/// Replaced once a batch is described: it is moved into its memory then.
+const NOTHING: Elements = Elements::Int64(Vec::new());
 
 #[guarded]
 #[pymethods]
@@ -343,6 +507,13 @@ impl Batch {
         if let Some(place) = &self.soft_labels {
             return Some(self.tensor(place));
         }
+        if let Some(OnGpu { labels, .. }) = &self.on_gpu {
+            let [wide, short] = (*labels)?;
+            return Some(match narrow {
+                true => self.numbers(short, ElementType::Int32),
+                false => self.numbers(wide, ElementType::Int64),
+            });
+        }
         let labels = self.labels.as_ref()?;
         let axes = vec![i64::try_from(labels.len()).expect("a batch fits memory")];
         let (elements, element) = match narrow {
@@ -357,6 +528,12 @@ impl Batch {
 
     #[pyo3(signature = (*, narrow=false))]
     fn sample_numbers(&self, narrow: bool) -> Tensor {
+        if let Some(OnGpu { samples: (wide, short), .. }) = &self.on_gpu {
+            return match short.filter(|_| narrow) {
+                Some(short) => self.numbers(short, ElementType::Int32),
+                None => self.numbers(*wide, ElementType::Int64),
+            };
+        }
         let axes = vec![i64::try_from(self.samples.len()).expect("a batch fits memory")];
         let short = self.samples.iter().map(|sample| i32::try_from(*sample).ok());
         let short: Option<Vec<i32>> = if narrow { short.collect() } else { None };

@@ -28,6 +28,8 @@ def batches_have_the_type_of_the_output() -> None:
         assert_type(labels, Optional[NDArray[numpy.signedinteger[Any]]])
     for of_torch in meetpoint.Loader("a.set", recipe=RECIPE, output="torch", pin_memory=True):
         assert_type(of_torch, Tuple[torch.Tensor, Optional[torch.Tensor]])
+    for of_torch in meetpoint.Loader("a.set", recipe=RECIPE, output="torch", device_out="cuda:0"):
+        assert_type(of_torch, Tuple[torch.Tensor, Optional[torch.Tensor]])
     for of_jax in meetpoint.Loader("a.set", recipe=RECIPE, output="jax", num_workers=2):
         assert_type(of_jax, Tuple[jax.Array, Optional[jax.Array]])
     for of_dlpack in meetpoint.Loader("a.set", recipe=RECIPE, output="dlpack"):

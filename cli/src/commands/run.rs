@@ -12,6 +12,7 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
+use meetpoint_host::delivery::{DeviceOut, DeviceOutSyntax};
 use meetpoint_host::{JobFile, StrategyName, Tune};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::Record;
@@ -92,6 +93,10 @@ pub(crate) struct Arguments {
     /// class_balanced, repeated or aspect_ratio. Set samplers that need options in the job.
     #[arg(long, value_name = "NAME")]
     sampler: Option<String>,
+    /// Bring each batch to an NVIDIA GPU before its step: cuda, or cuda:INDEX. Reports the bytes
+    /// and the time of the copies.
+    #[arg(long, value_name = "GPU", value_parser = device_out)]
+    device_out: Option<DeviceOut>,
     #[command(flatten)]
     remote: RemoteArguments,
     /// Do not prepare every sample again for comparison.
@@ -174,7 +179,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),
         None => None,
     };
-    let plan = plan(&job, &arguments.strategy).traced(arguments.trace_events.clone());
+    let plan = plan(&job, &arguments.strategy)
+        .traced(arguments.trace_events.clone())
+        .delivered_to(arguments.device_out);
     if plan.needs_device() && job.devices.is_empty() {
         let message = format!("{} has no device for these strategies", job.path.display());
         let remedy = Remedy::advice("add [device] with kind = \"emulated\"")
@@ -211,6 +218,11 @@ fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
 /// A size that may be nothing at all.
 fn cache(text: &str) -> Result<u64, String> {
     if text.trim() == "0" { Ok(0) } else { units::parse_bytes(text) }
+}
+
+/// A GPU by its name in torch.
+fn device_out(text: &str) -> Result<DeviceOut, String> {
+    text.parse().map_err(|_| format!("expected {}", DeviceOutSyntax::EXPECTED))
 }
 
 /// The sampler of `--sampler`, which has no options.

@@ -3,8 +3,10 @@
 //! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
 //! ones), [`replay`] (recorded epochs), [`device`] (how the job's devices are started), [`judge`]
 //! (what a report says of a run), [`ranks`] (several of them as one), [`metering`] (their energy),
-//! [`describe`] (the job in words), [`trace`] (the epochs as a picture in time).
+//! [`delivery`] (batches brought to a GPU), [`describe`] (the job in words), [`trace`] (the epochs
+//! as a picture in time).
 
+mod delivery;
 mod describe;
 mod device;
 mod judge;
@@ -24,6 +26,7 @@ use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
+use delivery::Deliveries;
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{Batching, Cut, Rank};
 use meetpoint_host::energy::{Machine, Measurement, Meters};
@@ -187,7 +190,10 @@ fn measure(
         }
         let strategy = name;
         let name = strategy.as_str();
-        let run = run_strategy(job, strategy, costs, &mut meters, switch, output);
+        let delivered = Deliveries::open(plan.device_out, job.ranks).map_err(Into::into);
+        let run = delivered.and_then(|deliveries| {
+            run_strategy(job, strategy, costs, deliveries, &mut meters, switch, output)
+        });
         match run.map_err(as_interrupted) {
             Ok(run) => {
                 let notices = run.ranks.iter().flat_map(|rank| &rank.notices);
@@ -234,20 +240,23 @@ fn run_strategy(
     job: &JobFile,
     name: StrategyName,
     costs: Costs,
+    deliveries: Deliveries,
     meters: &mut Meters,
     switch: &StopHandle,
     output: Output,
 ) -> anyhow::Result<Measured> {
     let sources = device::sources(&job.devices, job.engine)?;
-    let mut config = job.loader_config(name, sources, switch.clone());
+    // A GPU that fails stops this strategy alone.
+    let mut config = job.loader_config(name, sources, switch.child());
     config.costs = Some(costs);
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
     config.notify = Some(report_wait_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
-    let conductor = Stage { job, name, bar, metering };
+    let conductor = Stage { job, name, bar, metering, deliveries };
     let ranks = group::run(&config, job.epochs, &conductor);
     let (energy, given_back) = conductor.metering.end();
     *meters = given_back;
+    conductor.deliveries.finish(name.as_str(), output)?;
     let ranks = ranks.map_err(|error| job.locate(error))?;
     let epochs = ranks::together(&ranks);
     if job.epochs > 1 {
@@ -276,16 +285,18 @@ struct Stage<'j> {
     name: StrategyName,
     bar: Arc<Mutex<Progress>>,
     metering: Metering,
+    deliveries: Deliveries,
 }
 
 impl Conductor for Stage<'_> {
     fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator> {
-        match self.job.accelerator {
+        let step: Box<dyn Accelerator> = match self.job.accelerator {
             AcceleratorJob::Null => Box::new(Null),
             AcceleratorJob::Emulated { step } => {
                 Box::new(Emulated::new(step, loader.stop_handle()))
             }
-        }
+        };
+        self.deliveries.around(step, loader.stop_handle())
     }
 
     fn before_epoch(&self, loader: &mut Loader, epoch: u32) {

@@ -1,5 +1,6 @@
 //! Which strategies are run, and which one is left out for taking absurdly long.
 
+use meetpoint_host::delivery::DeviceOut;
 use meetpoint_host::{JobFile, Notice, StrategyName};
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ pub(crate) struct RunPlan {
     may_skip: bool,
     /// File for a trace of everything that is run.
     pub(super) trace: Option<PathBuf>,
+    /// GPU that batches are brought to.
+    pub(super) device_out: Option<DeviceOut>,
 }
 
 /// What a strategy that has run took.
@@ -37,7 +40,7 @@ impl RunPlan {
                 once.push(name);
             }
         }
-        Self { strategies: once, may_skip: false, trace: None }
+        Self { strategies: once, may_skip: false, trace: None, device_out: None }
     }
 
     /// The strategy of the job itself.
@@ -50,13 +53,20 @@ impl RunPlan {
     pub(crate) fn all() -> Self {
         use StrategyName::DeviceOnly;
         let others = StrategyName::ALL.into_iter().filter(|&name| name != DeviceOnly);
-        Self { strategies: others.chain([DeviceOnly]).collect(), may_skip: true, trace: None }
+        let strategies = others.chain([DeviceOnly]).collect();
+        Self { strategies, may_skip: true, trace: None, device_out: None }
     }
 
     /// The same, with a trace of what is run in a file.
     #[must_use]
     pub(crate) fn traced(self, trace: Option<PathBuf>) -> Self {
         Self { trace, ..self }
+    }
+
+    /// The same, with batches that are brought to a GPU.
+    #[must_use]
+    pub(crate) fn delivered_to(self, device_out: Option<DeviceOut>) -> Self {
+        Self { device_out, ..self }
     }
 
     /// Whether any of them cannot be run without a device.

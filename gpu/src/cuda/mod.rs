@@ -6,7 +6,7 @@
 //! In reading order: [`Options`], `driver` (the library and its error codes), `context` (one GPU in
 //! one process: fork, failures, counters), `memory`, [`Event`], `nvrtc` (finds the compiler),
 //! `cache` (compiled kernels on disk), `kernels` (compiles and loads), [`Gpu`], [`CudaCompute`],
-//! `self_test`.
+//! `self_test`, `streams` (the streams of others).
 
 mod cache;
 mod compute;
@@ -19,6 +19,7 @@ mod memory;
 mod nvrtc;
 mod options;
 mod self_test;
+mod streams;
 
 pub use compute::{CudaCompute, Download};
 pub use context::Allocated;
@@ -27,3 +28,4 @@ pub use event::Event;
 pub use gpu::{Gpu, GpuInfo};
 pub use nvrtc::CompilerInfo;
 pub use options::Options;
+pub use streams::CudaConsumers;

@@ -138,6 +138,8 @@ Result cuCtxPopCurrent_v2(void** context) {
     return SUCCESS;
 }
 
+Result cuCtxSynchronize(void) { return ready(); }
+
 Result cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
     if (ready()) return ready();
     *total = (size_t)gpu_bytes();

@@ -1,10 +1,10 @@
 //! Erasing on finished tensors, and mixtures of the samples of a batch.
 
 use crate::compare::{compare, png, recipe, start};
-use crate::program::{mixes, partner, tensor_format};
-use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
+use crate::program::tensor_format;
+use meetpoint_format::recipe::{Dtype, Layout, MixPartner, TensorSpec};
 use meetpoint_gpu::Compute;
-use meetpoint_gpu::pictures::{BatchOnDevice, SampleMixer};
+use meetpoint_gpu::pictures::{BatchOnDevice, Partner, SampleMix, SampleMixer};
 use meetpoint_kernels::{
     BatchId, BatchMixer, BatchTensors, Cpu, Encoded, SampleId, SamplePreparer,
 };
@@ -110,4 +110,23 @@ fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
     let mut got = vec![0; images.len()];
     compute.download(&memory, 0, &mut got).expect("the samples are prepared");
     assert!(got == images, "{operations:?} of {samples}");
+}
+
+/// With which samples those of a batch are mixed.
+fn partner(from: MixPartner) -> Partner {
+    match from {
+        MixPartner::Previous => Partner::Previous,
+        MixPartner::Mirrored => Partner::Mirrored,
+    }
+}
+
+/// What samples of a batch become.
+fn mixes(from: &[meetpoint_kernels::SampleMix]) -> Vec<SampleMix> {
+    use meetpoint_kernels::SampleMix as From;
+    let mix = |from: &From| match *from {
+        From::Keep => SampleMix::Keep,
+        From::Blend { own, partner } => SampleMix::Blend { own, partner },
+        From::Paste { top, bottom, left, right } => SampleMix::Paste { top, bottom, left, right },
+    };
+    from.iter().map(mix).collect()
 }

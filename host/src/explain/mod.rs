@@ -9,7 +9,7 @@
 
 mod words;
 
-use crate::stats::{BatchRecord, CacheUse, EpochStats, TuningUse};
+use crate::stats::{BatchRecord, CacheUse, DeliveryUse, EpochStats, TuningUse};
 use serde::{Deserialize, Serialize};
 
 /// A smaller share of waiting time counts as none.
@@ -151,6 +151,9 @@ pub struct Explanation {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
+    /// What bringing batches to a GPU took; `None` where they stay on the host.
+    #[serde(default)]
+    pub delivery: Option<DeliveryUse>,
     /// What a tuner did; `None` without one.
     pub tuning: Option<TuningUse>,
     /// The ceiling of each stage that was used.
@@ -244,6 +247,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
             Contention { step_seconds: step_ns / 1e9, replayed_step_seconds: replayed_ns / 1e9 }
         }),
         cache: stats.cache,
+        delivery: stats.delivery.clone(),
         tuning: stats.tuning,
         ceilings,
     })

@@ -109,6 +109,7 @@ impl Explanation {
         if let Some(cache) = &self.cache {
             sentences.push(cache.to_string());
         }
+        sentences.extend(self.delivery.iter().map(ToString::to_string));
         if let Some(tuning) = &self.tuning {
             sentences.push(tuning.to_string());
         }

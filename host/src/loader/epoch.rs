@@ -132,6 +132,14 @@ impl<'l> Epoch<'l> {
         }
     }
 
+    /// Whether the next batch is probably there, so that [`Self::next_batch`] need not wait. With
+    /// ranks that agree on each step, and without workers, it is not known.
+    pub fn is_next_ready(&self) -> bool {
+        let LoaderConfig { collective, devices, .. } = &self.loader.config;
+        let is_alone = collective.is_none() || devices.is_empty();
+        is_alone && self.loader.driver.ask(|run| run.has_ready()).unwrap_or(false)
+    }
+
     /// The events so far, starting with the one at index `first`, as in [`EpochStats::events`].
     pub fn events_from(&self, first: usize) -> Vec<Event> {
         self.loader.driver.ask(|run| run.events_from(first)).unwrap_or_default()
@@ -323,6 +331,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         reused_batches: run.reused_batches,
         displacement: run.displacement(),
         cache: cache_use(&run, loader),
+        delivery: None,
         tuning: loader.tuning.as_ref().map(Tuning::used),
         events,
         damage: run.damage.take(),

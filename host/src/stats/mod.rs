@@ -6,6 +6,7 @@
 mod meters;
 
 pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord, DamageStats};
+pub use crate::delivery::DeliveryUse;
 pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phase, Remaining};
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
@@ -82,6 +83,8 @@ pub struct EpochStats {
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     pub cache: Option<CacheUse>,
+    /// What bringing batches to a GPU took; `None` where they stay on the host.
+    pub delivery: Option<DeliveryUse>,
     /// What a tuner did; `None` without one.
     pub tuning: Option<TuningUse>,
     /// Faults and what was done about them.

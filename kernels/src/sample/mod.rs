@@ -104,12 +104,7 @@ impl Program {
     fn new(operations: &[Operation], result: SampleType, picture: u32, cpu: Cpu) -> Self {
         let mut steps = Vec::new();
         add_steps(operations, picture, &mut steps);
-        let mut table = ElementTable::default();
-        for step in &steps {
-            if let Step::Elements(operation) = step {
-                operation.fold(&mut table);
-            }
-        }
+        let table = folded(&steps);
         let is_wide = |step: &Step| match step {
             Step::Decode(it) => it.mode.is_wide(),
             Step::DecodeSeries(_) | Step::DecodeText(_) => true,
@@ -127,6 +122,23 @@ impl Program {
             result,
         }
     }
+}
+
+/// The elements that the bytes of pictures become by the operations of a recipe on elements.
+pub fn element_table(operations: &[Operation]) -> ElementTable {
+    let mut steps = Vec::new();
+    add_steps(operations, 0, &mut steps);
+    folded(&steps)
+}
+
+fn folded(steps: &[Step]) -> ElementTable {
+    let mut table = ElementTable::default();
+    for step in steps {
+        if let Step::Elements(operation) = step {
+            operation.fold(&mut table);
+        }
+    }
+    table
 }
 
 /// Where the first stage takes its pixels from.

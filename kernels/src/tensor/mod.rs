@@ -64,12 +64,16 @@ enum Elements {
 
 /// `(byte * scale - mean) / std`, each rounded to float32: what the table of each channel holds.
 /// With `divides` it is `byte / scale`.
-#[derive(Debug, Clone, Copy)]
-struct Arithmetic {
-    scale: f32,
-    divides: bool,
-    mean: [f32; 3],
-    std: [f32; 3],
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Arithmetic {
+    /// Multiplied by, or divided by.
+    pub scale: f32,
+    /// Whether it is `byte / scale`.
+    pub divides: bool,
+    /// Subtracted, per channel.
+    pub mean: [f32; 3],
+    /// Divided by, per channel.
+    pub std: [f32; 3],
 }
 
 impl Arithmetic {

@@ -1,6 +1,6 @@
 //! The elements that the 256 values of a byte become, per channel, while operations are folded in.
 
-use super::{Arithmetic, VALUES};
+use super::{Arithmetic, VALUES, tables};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, Scale};
 
@@ -40,6 +40,30 @@ impl Default for ElementTable {
 }
 
 impl ElementTable {
+    /// Element type.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Order of the axes.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The element that a value of a byte becomes in one of the first three channels; of
+    /// [`Dtype::Float16`] rounded to it.
+    pub fn element(&self, channel: usize, byte: u8) -> f32 {
+        self.values[..3][channel][usize::from(byte)]
+    }
+
+    /// The arithmetic that gives each element as float32, bit by bit, if there is one.
+    pub fn arithmetic(&self) -> Option<Arithmetic> {
+        let [red, green, blue, _] = &self.values;
+        let is_float32 = self.dtype == Dtype::Float32;
+        let agrees = || self.arithmetic.agrees(&tables([red, green, blue], f32::to_le_bytes));
+        (is_float32 && agrees()).then_some(self.arithmetic)
+    }
+
     /// Sets the order of the axes.
     pub fn set_layout(&mut self, layout: Layout) {
         self.layout = layout;

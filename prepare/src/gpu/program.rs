@@ -1,9 +1,9 @@
 //! Programs of pictures in the form that the crate for GPUs takes. It decides nothing.
 
-use meetpoint_format::recipe::{Layout, MixPartner};
+use meetpoint_format::recipe::Layout;
 use meetpoint_gpu::pictures::{
-    Axis, Change, ErasedValues, Erasure, Partner, PositionMap, Program, Region, SampleMix, Stage,
-    TensorFormat, WarpForm,
+    Axis, Change, ErasedValues, Erasure, PositionMap, Program, Region, Stage, TensorFormat,
+    WarpForm,
 };
 use meetpoint_kernels::{AxisProgram, PictureChange, PictureProgram, StageProgram, TensorProgram};
 
@@ -121,23 +121,4 @@ fn erasure(from: &meetpoint_kernels::Erasure) -> Erasure {
         From::Noise { key } => ErasedValues::Noise { key },
     };
     Erasure { top, left, height, width, values }
-}
-
-/// With which samples those of a batch are mixed.
-pub(crate) fn partner(from: MixPartner) -> Partner {
-    match from {
-        MixPartner::Previous => Partner::Previous,
-        MixPartner::Mirrored => Partner::Mirrored,
-    }
-}
-
-/// What samples of a batch become.
-pub(crate) fn mixes(from: &[meetpoint_kernels::SampleMix]) -> Vec<SampleMix> {
-    use meetpoint_kernels::SampleMix as From;
-    let mix = |from: &From| match *from {
-        From::Keep => SampleMix::Keep,
-        From::Blend { own, partner } => SampleMix::Blend { own, partner },
-        From::Paste { top, bottom, left, right } => SampleMix::Paste { top, bottom, left, right },
-    };
-    from.iter().map(mix).collect()
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
-from . import _arguments, _devices, _native, _output, _world
+from . import _arguments, _devices, _gpu, _native, _output, _world
 from . import collate as _collate
 from ._arguments import U64, path_or_none, seconds, text, whole, whole_or_none
 from ._delivery import Delivery
@@ -57,7 +57,8 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     rendezvous = _arguments.text_or_none("rendezvous", given["rendezvous"])
     workers = whole_or_none("workers", workers)
     prefetch = whole_or_none("prefetch", prefetch)
-    convert = _output.converter(given["output"], pin=pin)
+    gpu = _gpu.settings(given)
+    convert = _output.converter(given["output"], pin=pin, gpu=gpu is not None)
     ranges = _ranges(given["nvtx"])
     columns = _arguments.column_names(given["columns"])
     collate = _collate.of(given["collate"])
@@ -105,6 +106,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "on_error": text("on_error", on_error) if isinstance(on_error, str) else on_error,
         "max_errors": whole_or_none("max_errors", given["max_errors"], U64),
         "quarantine": path_or_none("quarantine", given["quarantine"]),
+        "gpu": gpu,
     }
     if columns is None and (recipe.views or not isinstance(collate, _collate.Stack)):
         pictures = [*recipe.views] or ["image"]

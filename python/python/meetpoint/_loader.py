@@ -121,6 +121,16 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"`` for tensors that any library
         accepts with its ``from_dlpack``. Nothing is copied, except with torch's ``pin_memory=True``
         if torch finds CUDA: then every batch is copied into pinned memory.
+    :param device_out: ``"cuda"`` or ``"cuda:INDEX"``: batches are brought to this GPU ahead of the
+        consumer, with the same content as on the host. If the recipe ends in ``ToDtype``,
+        ``Normalize`` or ``Layout``, bytes are copied, and the GPU executes these operations;
+        otherwise :attr:`report` has a notice that says why not. Texts and bytes stay on the host.
+        The output is ``"torch"``, ``"jax"`` or ``"dlpack"``.
+    :param gpu_prefetch: batches that are brought to the GPU before they are requested; 2 by default.
+    :param gpu_memory: maximum bytes of GPU memory for batches, those in use included; 4 GiB by
+        default. When it is used up for 10 seconds, a :class:`BudgetError` is raised.
+    :param gpu_pinned_memory: maximum bytes of page-locked memory through which batches are copied;
+        32 MiB by default.
     :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
         ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating
         then yields dictionaries of these columns, in this order. Numbers are arrays [batch, ...],
@@ -154,6 +164,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         package ``nvtx``. ``None`` marks ranges if one of them is available.
     :raises SettingError: an argument out of its range.
     :raises DatasetError: the dataset does not open.
+    :raises GpuError: the GPU of ``device_out`` cannot be used.
     :raises DeviceError: a device cannot be started or reached.
     :raises RankError: the other ranks did not connect, or have a different job.
     """
@@ -369,6 +380,10 @@ class Loader(DataLoaderLike[BatchT], Closing):
         rendezvous: Optional[str] = None,
         rank_timeout: float = 1800.0,
         output: str = "numpy",
+        device_out: Any = None,
+        gpu_prefetch: Optional[int] = None,
+        gpu_memory: Union[int, str, None] = None,
+        gpu_pinned_memory: Union[int, str, None] = None,
         columns: Optional[Columns] = None,
         collate: Union[str, Collate] = "stack",
         batch_transform: Optional[Callable[[Any], Any]] = None,

@@ -61,6 +61,10 @@ class Options(TypedDict, total=False):
     quarantine: Optional[Path]
     stall_timeout: float
     nvtx: Optional[bool]
+    device_out: Union[str, torch.device, None]  # pyright: ignore
+    gpu_prefetch: Optional[int]
+    gpu_memory: Union[int, str, None]
+    gpu_pinned_memory: Union[int, str, None]
     # torch's names.
     num_workers: Optional[int]
     prefetch_factor: Optional[int]

@@ -72,6 +72,19 @@ class RemoteSettings(TypedDict):
     token_file: Optional[str]
     root: Optional[str]
 
+class GpuArguments(TypedDict):
+    """How batches are brought to a GPU; every key is required."""
+
+    device: str
+    """``cuda`` or ``cuda:INDEX``."""
+    prefetch: int
+    memory: int
+    """Bytes of GPU memory."""
+    pinned: int
+    """Bytes of page-locked memory."""
+    packages: List[str]
+    """Folders of Python packages."""
+
 class Settings(TypedDict):
     """The settings of a loader; every key is required."""
 
@@ -113,10 +126,12 @@ class Settings(TypedDict):
     on_error: Union[str, Callable[[DamagedSample], str]]
     max_errors: Optional[int]
     quarantine: Optional[str]
+    gpu: Optional[GpuArguments]
+    """The GPU that batches are brought to."""
 
 @final
 class Tensor:
-    """A tensor in native memory, dense and row-major, on the CPU.
+    """A tensor in native memory, dense and row-major, on the CPU or on a GPU.
 
     Any library takes it without a copy: ``numpy.asarray``, ``numpy.from_dlpack``,
     ``torch.from_dlpack``, ``jax.numpy.from_dlpack``. The memory is used for nothing else until the
@@ -131,7 +146,21 @@ class Tensor:
         """NumPy's name: bool, uint8 to uint64, int8 to int64, or float16 to float64."""
     @property
     def __array_interface__(self) -> Dict[str, Any]:
-        """NumPy's array interface, version 3."""
+        """NumPy's array interface, version 3.
+
+        :raises AttributeError: the tensor is on a GPU.
+        """
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        """The interface of CuPy and Numba, version 3.
+
+        :raises AttributeError: the tensor is on the CPU.
+        """
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
+        """NumPy's array.
+
+        :raises TypeError: the tensor is on a GPU.
+        """
     def __dlpack__(
         self,
         *,
@@ -142,10 +171,16 @@ class Tensor:
     ) -> Any:
         """A capsule of DLPack 1.0 if ``max_version`` allows it, otherwise of the previous version.
 
-        :raises BufferError: a stream, another device or a copy was requested.
+        On a GPU, ``stream`` waits for the content: a handle, 1 for the legacy default stream, as
+        also ``None`` means, 2 for that of the thread, or -1 for no stream. The stream must exist
+        as long as the tensor.
+
+        :raises BufferError: a stream on the CPU, another device or a copy was requested.
+        :raises ValueError: the stream is 0 or less than -1.
+        :raises GpuError: the GPU failed.
         """
     def __dlpack_device__(self) -> Tuple[int, int]:
-        """(1, 0): the CPU."""
+        """(1, 0): the CPU. (2, index): a GPU."""
 
 @final
 class Batch:

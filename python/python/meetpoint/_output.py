@@ -12,8 +12,9 @@ from .errors import SettingError
 Converter = Callable[[_native.Tensor], Any]
 
 
-def converter(output: str, *, pin: bool = False) -> Converter:
-    """Converts a batch for delivery; ``pin`` requests torch's pinned memory.
+def converter(output: str, *, pin: bool = False, gpu: bool = False) -> Converter:
+    """Converts a batch for delivery; ``pin`` requests torch's pinned memory, ``gpu`` says that
+    batches are on a GPU.
 
     :raises SettingError: an unknown output.
     """
@@ -35,7 +36,18 @@ def converter(output: str, *, pin: bool = False) -> Converter:
         raise SettingError(
             f'output is "{output}", which is not installed', remedy=f"pip install {output}"
         )
+    if gpu and output == "torch":
+        _check_torch_has_cuda()
     return converters[output]
+
+
+def _check_torch_has_cuda() -> None:
+    torch: Any = importlib.import_module("torch")
+    if torch.version.cuda is None:
+        raise SettingError(
+            f"device_out is a GPU, but torch {torch.__version__} is built without CUDA",
+            remedy="install a torch with CUDA, see https://pytorch.org/get-started/locally",
+        )
 
 
 def load(convert: Converter) -> None:
@@ -67,13 +79,16 @@ def _as_torch(tensor: _native.Tensor) -> Any:
 
 def _as_jax(tensor: _native.Tensor) -> Any:
     jax_numpy: Any = importlib.import_module("jax.numpy")
-    if tensor.dtype in _WIDE:
+    if tensor.dtype in _WIDE and tensor.__dlpack_device__()[0] == _CPU:
         # Copied, and narrowed to 32 bits unless JAX uses 64.
         return jax_numpy.asarray(_as_numpy(tensor))
     return jax_numpy.from_dlpack(tensor)
 
 
 _WIDE = ("int64", "uint64", "float64")
+
+_CPU = 1
+"""As in DLPack."""
 
 
 _MODULES: Dict[Converter, str] = {_as_numpy: "numpy", _as_torch: "torch", _as_jax: "jax.numpy"}

@@ -17,6 +17,7 @@ the file and the sample, if they are known. ``cause`` is a stable identifier of 
     ├── StateError            also a ValueError: a state of another dataset, recipe or seed
     ├── BudgetError           also a MemoryError: the memory budget is too small
     ├── DeviceError           a device that cannot be started or reached
+    ├── GpuError              a GPU that cannot be used, or that failed
     ├── RankError             ranks that could not connect or agree
     ├── TransformError        a batch transform that raised or returned None
     │                         (function, epoch, batch)
@@ -44,6 +45,7 @@ __all__ = [
     "DeviceError",
     "DeviceWarning",
     "ForkError",
+    "GpuError",
     "InternalError",
     "MeetpointError",
     "MetricsWarning",
@@ -144,6 +146,15 @@ class DeviceError(MeetpointError):
     """A device that cannot be started or reached."""
 
     _cause = "device"
+
+
+class GpuError(MeetpointError):
+    """A GPU that cannot be used, or that failed while a batch was brought to it.
+
+    The loader can be closed, and resumed from its state: batches that were delivered are counted.
+    """
+
+    _cause = "gpu_failed"
 
 
 class RankError(MeetpointError):

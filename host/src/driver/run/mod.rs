@@ -336,6 +336,11 @@ impl Run {
         }
     }
 
+    /// Whether a batch waits for the consumer.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     fn make_ready(&mut self, batch: BatchIndex, prepared: Prepared) {
         self.meters.verify_ns += prepared.verify_ns;
         let ready_ns = self.elapsed();

@@ -2,3 +2,6 @@
 
 class Tensor:
     def backward(self) -> None: ...
+
+class device:
+    def __init__(self, name: str) -> None: ...

@@ -1,0 +1,115 @@
+//! A GPU that the batches of a run are brought to.
+
+use crate::surface::Output;
+use crate::surface::failure::Fault;
+use meetpoint_host::delivery::DeviceOut;
+use meetpoint_host::{Accelerator, StopHandle};
+
+/// The GPU of a strategy, for all of its ranks; or none.
+#[derive(Debug, Default)]
+pub(super) struct Deliveries {
+    #[cfg(feature = "cuda")]
+    opened: Option<cuda::Opened>,
+}
+
+#[cfg(not(feature = "cuda"))]
+impl Deliveries {
+    /// Refuses a GPU: this build has none.
+    pub(super) fn open(device: Option<DeviceOut>, _ranks: u32) -> Result<Self, Fault> {
+        match device {
+            None => Ok(Self::default()),
+            Some(device) => {
+                let message = format!("--device-out {device}: this build has no support for GPUs");
+                Err(Fault::new("no_cuda", message, "build it with --features cuda"))
+            }
+        }
+    }
+
+    pub(super) fn around(
+        &self,
+        step: Box<dyn Accelerator>,
+        _stop: StopHandle,
+    ) -> Box<dyn Accelerator> {
+        step
+    }
+
+    pub(super) fn finish(&self, _strategy: &str, _output: Output) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use super::{Accelerator, Deliveries, DeviceOut, Fault, Output, StopHandle};
+    use meetpoint_diagnose::Diagnose;
+    use meetpoint_gpu::Error;
+    use meetpoint_host::delivery::{
+        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, DeliveryUse, OnGpu,
+        open_cuda,
+    };
+    use std::sync::{Mutex, PoisonError};
+
+    /// Stages that no rank has yet, and what those of the ranks did.
+    #[derive(Debug)]
+    pub(super) struct Opened {
+        device: DeviceOut,
+        stages: Mutex<Vec<CudaStage>>,
+        outcomes: Mutex<Vec<DeliveryOutcome>>,
+    }
+
+    impl Deliveries {
+        /// Opens the GPU once for each rank.
+        pub(in super::super) fn open(device: Option<DeviceOut>, ranks: u32) -> Result<Self, Fault> {
+            let Some(device) = device else { return Ok(Self::default()) };
+            let open = |_| open_cuda(device, None, DeliveryLimits::default(), Vec::new());
+            let stages = (0..ranks).map(open).collect::<Result<_, _>>();
+            let stages = stages.map_err(|error| fault(device, &error))?;
+            let outcomes = Mutex::default();
+            Ok(Self { opened: Some(Opened { device, stages: Mutex::new(stages), outcomes }) })
+        }
+
+        /// The accelerator of a rank, whose batches are on the GPU first.
+        pub(in super::super) fn around(
+            &self,
+            step: Box<dyn Accelerator>,
+            stop: StopHandle,
+        ) -> Box<dyn Accelerator> {
+            let Some(opened) = &self.opened else { return step };
+            let stage = opened.stages.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let Some(stage) = stage else { return step };
+            let outcome = DeliveryOutcome::default();
+            let mut outcomes = opened.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            outcomes.push(outcome.clone());
+            Box::new(OnGpu::new(stage, step, stop, outcome))
+        }
+
+        /// Reports what was delivered under a strategy, or the failure that ended it.
+        pub(in super::super) fn finish(&self, strategy: &str, output: Output) -> Result<(), Fault> {
+            let Some(opened) = &self.opened else { return Ok(()) };
+            let outcomes = opened.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            for outcome in &*outcomes {
+                match outcome.take_failure() {
+                    Some(DeliveryError::Gpu(error)) => return Err(fault(opened.device, &error)),
+                    Some(error @ DeliveryError::NoMemory { .. }) => {
+                        return Err(Fault::new(
+                            "gpu_out_of_memory",
+                            error.to_string(),
+                            "use smaller batches",
+                        ));
+                    }
+                    Some(DeliveryError::Stopped) | None => {}
+                }
+                let (device, none) = (opened.device.to_string(), Delivered::default());
+                let used = DeliveryUse::between(device, None, &none, &outcome.delivered());
+                output.line(&format!("{strategy}: {used}"));
+            }
+            Ok(())
+        }
+    }
+
+    fn fault(device: DeviceOut, error: &Error) -> Fault {
+        let message = format!("--device-out {device}: {error}");
+        let remedy = error.remedy().unwrap_or_else(|| "leave --device-out out".into());
+        Fault::new(error.cause(), message, remedy)
+    }
+}

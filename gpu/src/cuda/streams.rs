@@ -1,0 +1,86 @@
+#![expect(unsafe_code, reason = "the driver is a C library")]
+//! The streams of other libraries, for batches that they share with a [`CudaCompute`].
+
+use super::compute::CudaCompute;
+use super::event::Event;
+use super::gpu::Gpu;
+use crate::Error;
+use crate::delivery::{self, ConsumerStream, Consumers, Streams};
+use cudarc::driver::sys;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Streams of other libraries on a GPU, for any thread. They exist as long as batches that were
+/// exported to them; the driver reports most handles of streams that do not exist.
+#[derive(Debug, Clone)]
+pub struct CudaConsumers {
+    gpu: Arc<Gpu>,
+}
+
+impl delivery::Event for Event {
+    fn is_done(&self) -> Result<bool, Error> {
+        self.query()
+    }
+
+    fn wait(&self, limit: Duration) -> Result<(), Error> {
+        Event::wait(self, limit)
+    }
+
+    fn since(&self, earlier: &Self) -> Result<Duration, Error> {
+        let milliseconds = self.milliseconds_since(earlier)?;
+        Ok(Duration::try_from_secs_f32(milliseconds / 1e3).unwrap_or_default())
+    }
+}
+
+impl Streams for CudaCompute {
+    type Event = Event;
+    type Consumers = CudaConsumers;
+
+    fn record(&mut self) -> Result<Event, Error> {
+        let event = self.gpu().event()?;
+        CudaCompute::record(self, &event)?;
+        Ok(event)
+    }
+
+    fn wait_for(&mut self, event: &Event) -> Result<(), Error> {
+        self.wait_for_event(event)
+    }
+
+    fn consumers(&self) -> CudaConsumers {
+        CudaConsumers { gpu: Arc::clone(self.gpu()) }
+    }
+}
+
+impl Consumers for CudaConsumers {
+    type Event = Event;
+
+    fn device(&self) -> u32 {
+        self.gpu.info().index
+    }
+
+    fn order(&self, stream: ConsumerStream, after: &Event) -> Result<(), Error> {
+        let _entered = self.gpu.context.enter()?;
+        // SAFETY: the event exists; so does the stream, as its owner says by naming it.
+        let result = unsafe { sys::cuStreamWaitEvent(raw(stream), after.handle.0, 0) };
+        self.gpu.context.check("cuStreamWaitEvent", result)
+    }
+
+    fn record(&self, stream: ConsumerStream) -> Result<Event, Error> {
+        let event = self.gpu.event()?;
+        // SAFETY: the stream exists, as its owner says by naming it.
+        unsafe { event.record(raw(stream))? };
+        Ok(event)
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        let _entered = self.gpu.context.enter()?;
+        // SAFETY: the context is current.
+        self.gpu.context.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+    }
+}
+
+/// A stream by its number: the driver and DLPack have the same.
+fn raw(stream: ConsumerStream) -> sys::CUstream {
+    let number = usize::try_from(stream.raw()).expect("a pointer has 64 bits");
+    std::ptr::without_provenance_mut(number)
+}

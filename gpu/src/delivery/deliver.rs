@@ -1,0 +1,301 @@
+//! Brings batches to the device, one after another.
+
+use super::batch::DeviceBatch;
+use super::conversion::{Conversion, Loaded, Pixels};
+use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, HUNG_AFTER};
+use super::pool::{Pool, Taken, Usage};
+use super::staging::Staging;
+use super::streams::{Consumers, Event, Streams};
+use crate::{DeviceMemory, Error};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most batches whose times are not measured yet; of further ones the oldest are not.
+const UNMEASURED_MAX: usize = 64;
+
+/// Bytes of a batch that belong together.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// In memory of the host.
+    pub bytes: &'a [u8],
+    /// Where they go.
+    pub target: Target,
+}
+
+/// Where bytes go in the memory of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// As they are, to an offset.
+    Copied {
+        /// Of the first byte.
+        offset: usize,
+    },
+    /// Pictures, converted to elements.
+    Converted {
+        /// Of the first element; a multiple of 16.
+        offset: usize,
+        /// Index of the conversion.
+        conversion: usize,
+        /// Pixels of a picture.
+        plane: u32,
+        /// Pictures.
+        samples: u32,
+    },
+}
+
+/// What the delivery of batches amounts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Delivered {
+    /// Batches whose copy was started.
+    pub batches: u64,
+    /// Bytes copied to the device.
+    pub bytes: u64,
+    /// Time of the copies on the device, of `measured` batches.
+    pub transfer_ns: u64,
+    /// Time of the conversions on the device, of `measured` batches.
+    pub convert_ns: u64,
+    /// Batches whose times are included.
+    pub measured: u64,
+    /// Time that the host waited for page-locked memory.
+    pub staging_wait_ns: u64,
+    /// Time that the host waited for memory of the device.
+    pub memory_wait_ns: u64,
+    /// Page-locked memory.
+    pub pinned_bytes: u64,
+    /// Memory of the device, without that of other users.
+    pub device_bytes: u64,
+    /// The largest such amount.
+    pub device_bytes_max: u64,
+    /// Batches that the consumer holds or that are on their way.
+    pub in_use: u32,
+    /// Allocations of memory for batches.
+    pub allocations: u64,
+}
+
+/// Three points in the work for a batch.
+struct Times<E> {
+    begun: E,
+    copied: E,
+    ready: Arc<E>,
+    is_converted: bool,
+}
+
+/// Brings batches to a device.
+pub struct Delivery<S: Streams> {
+    /// Declared first: the others may only be freed after the work that it has.
+    streams: S,
+    conversions: Vec<Loaded>,
+    staging: Staging<S::Event>,
+    pool: Arc<Pool<S::Event>>,
+    /// Pictures before their conversion. One is enough: all work is in one order.
+    pixels: Option<DeviceMemory>,
+    limits: DeliveryLimits,
+    unmeasured: VecDeque<Times<S::Event>>,
+    sums: Delivered,
+}
+
+impl<S: Streams> std::fmt::Debug for Delivery<S> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sums = &self.sums;
+        formatter.debug_struct("Delivery").field("sums", sums).finish_non_exhaustive()
+    }
+}
+
+impl<S: Streams> Delivery<S> {
+    /// A delivery to a device, whose pieces may name these conversions.
+    pub fn new(
+        mut streams: S,
+        conversions: &[Conversion],
+        limits: DeliveryLimits,
+    ) -> Result<Self, Error> {
+        let loaded = conversions.iter().map(|it| Loaded::new(it, &mut streams));
+        let conversions = loaded.collect::<Result<_, _>>()?;
+        Ok(Self {
+            conversions,
+            staging: Staging::new(limits.staging_bytes),
+            pool: Arc::new(Pool::new(limits.device_bytes, limits.buffers)),
+            pixels: None,
+            limits,
+            unmeasured: VecDeque::new(),
+            sums: Delivered::default(),
+            streams,
+        })
+    }
+
+    /// What runs it.
+    pub fn streams(&mut self) -> &mut S {
+        &mut self.streams
+    }
+
+    /// Whether a batch of `bytes` bytes can be delivered without waiting for a consumer.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.pool.has_room(bytes)
+    }
+
+    /// Starts the copy and the conversion of a batch of `bytes` bytes on the device. The pieces are
+    /// read when this returns.
+    pub fn deliver(
+        &mut self,
+        pieces: &[Piece<'_>],
+        bytes: usize,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<DeviceBatch<S>, DeliveryError> {
+        self.measure()?;
+        let memory = self.take(bytes, is_stopped)?;
+        match self.fill(pieces, &memory, is_stopped) {
+            Ok(ready) => {
+                let (consumers, pool) = (self.streams.consumers(), Arc::clone(&self.pool));
+                Ok(DeviceBatch::new(memory, ready, consumers, pool))
+            }
+            Err(error) => {
+                let bytes = memory.bytes();
+                drop(memory);
+                self.pool.not_allocated(bytes);
+                Err(error)
+            }
+        }
+    }
+
+    /// Memory that may be overwritten by work that follows.
+    fn take(
+        &mut self,
+        bytes: usize,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<DeviceMemory, DeliveryError> {
+        let since = Instant::now();
+        let taken = self.pool.take(bytes, is_stopped, self.limits.wait);
+        self.sums.memory_wait_ns += nanoseconds(since.elapsed());
+        match taken? {
+            Taken::Free(release) => {
+                if release.is_unknown {
+                    self.streams.consumers().settle()?;
+                }
+                release.after.iter().try_for_each(|event| self.streams.wait_for(event))?;
+                Ok(release.memory)
+            }
+            Taken::Allocate(bytes) => {
+                let allocated = self.streams.allocate(bytes);
+                Ok(allocated.inspect_err(|_| self.pool.not_allocated(bytes))?)
+            }
+        }
+    }
+
+    fn fill(
+        &mut self,
+        pieces: &[Piece<'_>],
+        to: &DeviceMemory,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Arc<S::Event>, DeliveryError> {
+        let begun = self.streams.record()?;
+        let mut pixels_bytes = 0;
+        let mut places = Vec::new();
+        for piece in pieces {
+            if let Target::Converted { .. } = piece.target {
+                places.push(pixels_bytes);
+                pixels_bytes += piece.bytes.len().next_multiple_of(256);
+            }
+        }
+        self.reserve_pixels(pixels_bytes)?;
+        let mut place = places.iter();
+        for piece in pieces {
+            let (memory, offset) = match piece.target {
+                Target::Copied { offset } => (to, offset),
+                Target::Converted { .. } => {
+                    let memory = self.pixels.as_ref().expect("there are pieces to convert");
+                    (memory, *place.next().expect("each has a place"))
+                }
+            };
+            self.staging.copy(&mut self.streams, piece.bytes, memory, offset, is_stopped)?;
+            self.sums.bytes += piece.bytes.len() as u64;
+        }
+        let copied = self.streams.record()?;
+        let mut place = places.iter();
+        for piece in pieces {
+            let Target::Converted { offset, conversion, plane, samples } = piece.target else {
+                continue;
+            };
+            let from = self.pixels.as_ref().expect("there are pieces to convert");
+            let from_offset = *place.next().expect("each has a place");
+            let pixels = Pixels { from, from_offset, to, to_offset: offset, plane, samples };
+            self.conversions[conversion].launch(&mut self.streams, &pixels)?;
+        }
+        let ready = Arc::new(self.streams.record()?);
+        self.sums.batches += 1;
+        if self.unmeasured.len() == UNMEASURED_MAX {
+            self.unmeasured.pop_front();
+        }
+        self.unmeasured.push_back(Times {
+            begun,
+            copied,
+            ready: Arc::clone(&ready),
+            is_converted: !places.is_empty(),
+        });
+        Ok(ready)
+    }
+
+    fn reserve_pixels(&mut self, bytes: usize) -> Result<(), Error> {
+        if self.pixels.as_ref().map_or(0, DeviceMemory::bytes) >= bytes {
+            return Ok(());
+        }
+        // The work that reads the old memory ends before it is freed.
+        self.streams.wait(HUNG_AFTER)?;
+        self.pixels = None;
+        self.pixels = Some(self.streams.allocate(bytes)?);
+        Ok(())
+    }
+
+    /// Adds the times of the batches whose work is done.
+    fn measure(&mut self) -> Result<(), Error> {
+        while let Some(times) = self.unmeasured.front() {
+            if !times.ready.is_done()? {
+                break;
+            }
+            self.sums.transfer_ns += nanoseconds(times.copied.since(&times.begun)?);
+            if times.is_converted {
+                self.sums.convert_ns += nanoseconds(times.ready.since(&times.copied)?);
+            }
+            self.sums.measured += 1;
+            self.unmeasured.pop_front();
+        }
+        Ok(())
+    }
+
+    /// What the delivery amounts to so far.
+    pub fn delivered(&mut self) -> Result<Delivered, Error> {
+        self.measure()?;
+        let Usage { bytes, bytes_max, lent, allocations } = self.pool.usage();
+        let own = self.pixels.as_ref().map_or(0, DeviceMemory::bytes) as u64;
+        Ok(Delivered {
+            staging_wait_ns: nanoseconds(self.staging.waited),
+            pinned_bytes: self.staging.bytes(),
+            device_bytes: bytes + own,
+            device_bytes_max: bytes_max + own,
+            in_use: lent,
+            allocations,
+            ..self.sums
+        })
+    }
+
+    /// Channels of the pictures of a conversion.
+    pub fn channels(&self, conversion: usize) -> u32 {
+        self.conversions[conversion].channels()
+    }
+
+    /// Bytes of an element of a conversion.
+    pub fn element_bytes(&self, conversion: usize) -> usize {
+        self.conversions[conversion].element_bytes()
+    }
+}
+
+impl<S: Streams> Drop for Delivery<S> {
+    fn drop(&mut self) {
+        // Page-locked memory and pixels are read until all work is done. A device that failed
+        // reads nothing.
+        drop(self.streams.wait(END_AFTER));
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

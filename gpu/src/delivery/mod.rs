@@ -1,0 +1,29 @@
+//! Batches brought to a GPU: copied through page-locked memory, converted there, and shared with
+//! the streams of their consumers.
+//!
+//! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
+//! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
+//! memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
+//! [`DeviceBatch`], [`Delivery`], which does all of it, and `shim` (the CPU instead of a GPU, for
+//! tests).
+//!
+//! Memory is bounded: two limits, one for page-locked memory and one for memory of the GPU, are
+//! never exceeded, and nothing is allocated once the largest batch has passed.
+
+mod batch;
+mod conversion;
+mod deliver;
+mod limits;
+mod pool;
+#[cfg(feature = "shim")]
+mod shim;
+mod staging;
+mod streams;
+#[cfg(all(test, feature = "shim"))]
+mod tests;
+
+pub use batch::DeviceBatch;
+pub use conversion::{Arithmetic, Conversion, ElementBytes, Order};
+pub use deliver::{Delivered, Delivery, Piece, Target};
+pub use limits::{DeliveryError, DeliveryLimits};
+pub use streams::{ConsumerStream, Consumers, Event, Export, Streams};

@@ -1,0 +1,169 @@
+//! Memory for batches on the device, used again when the work of their consumers is done.
+//!
+//! A batch may be released by any thread. Its memory is handed out again with the events after
+//! which it may be overwritten.
+
+use super::limits::DeliveryError;
+use super::streams::Event;
+use crate::DeviceMemory;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What sizes are rounded to: that of a page of the GPU.
+const PAGE_BYTES: usize = 2 << 20;
+
+/// After what released memory may be overwritten.
+#[derive(Debug)]
+pub(super) struct Release<E> {
+    pub(super) memory: DeviceMemory,
+    /// Events of the consumers.
+    pub(super) after: Vec<E>,
+    /// Whether something unknown may still use it, so that all work must end first.
+    pub(super) is_unknown: bool,
+}
+
+/// Memory of batches, up to a limit.
+#[derive(Debug)]
+pub(super) struct Pool<E> {
+    limit_bytes: u64,
+    /// Those beyond this number are only allocated where none is free.
+    buffers: usize,
+    state: Mutex<State<E>>,
+    released: Condvar,
+}
+
+#[derive(Debug)]
+struct State<E> {
+    /// The longest free ones first.
+    free: Vec<Release<E>>,
+    /// Bytes of all, free or not.
+    bytes: u64,
+    bytes_max: u64,
+    /// Number of those in use.
+    lent: u32,
+    allocations: u64,
+}
+
+fn rounded(bytes: usize) -> usize {
+    bytes.max(1).div_ceil(PAGE_BYTES) * PAGE_BYTES
+}
+
+/// Whether memory is there, or may be allocated.
+pub(super) enum Taken<E> {
+    Free(Release<E>),
+    /// This number of bytes was reserved.
+    Allocate(usize),
+}
+
+/// What the memory of batches amounts to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Usage {
+    pub(super) bytes: u64,
+    pub(super) bytes_max: u64,
+    pub(super) lent: u32,
+    pub(super) allocations: u64,
+}
+
+impl<E: Event> Release<E> {
+    /// Whether nobody uses it any more. A device that failed is reported by the next call.
+    fn is_done(&self) -> bool {
+        !self.is_unknown && self.after.iter().all(|event| event.is_done().unwrap_or(true))
+    }
+}
+
+impl<E: Event> Pool<E> {
+    pub(super) fn new(limit_bytes: u64, buffers: usize) -> Self {
+        let state = State { free: Vec::new(), bytes: 0, bytes_max: 0, lent: 0, allocations: 0 };
+        Self { limit_bytes, buffers, state: Mutex::new(state), released: Condvar::new() }
+    }
+
+    /// Whether memory for a batch is there without waiting for a consumer.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let state = self.lock();
+        let is_free = |it: &Release<E>| it.memory.bytes() >= bytes && it.is_done();
+        state.free.iter().any(is_free) || self.may_allocate(&state, rounded(bytes))
+    }
+
+    fn may_allocate(&self, state: &State<E>, rounded: usize) -> bool {
+        let count = state.lent as usize + state.free.len();
+        let is_wanted = count < self.buffers || state.free.is_empty();
+        is_wanted && state.bytes + rounded as u64 <= self.limit_bytes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
+        // Nothing is left half done by a panic while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        let State { bytes, bytes_max, lent, allocations, .. } = *self.lock();
+        Usage { bytes, bytes_max, lent, allocations }
+    }
+
+    /// Memory of at least `bytes` bytes, waiting for one to be released where the limit is reached.
+    pub(super) fn take(
+        &self,
+        bytes: usize,
+        is_stopped: &dyn Fn() -> bool,
+        limit: Duration,
+    ) -> Result<Taken<E>, DeliveryError> {
+        let rounded = rounded(bytes);
+        let since = Instant::now();
+        let mut state = self.lock();
+        loop {
+            let is_enough = |it: &Release<E>| it.memory.bytes() >= bytes;
+            let done = state.free.iter().position(|it| is_enough(it) && it.is_done());
+            // The one that was released first is done first.
+            let pending = || match self.may_allocate(&state, rounded) {
+                true => None,
+                false => state.free.iter().position(is_enough),
+            };
+            if let Some(at) = done.or_else(pending) {
+                let release = state.free.remove(at);
+                state.lent += 1;
+                return Ok(Taken::Free(release));
+            }
+            // Memory that is too small makes room.
+            while state.bytes + rounded as u64 > self.limit_bytes
+                && let Some(too_small) = state.free.pop()
+            {
+                state.bytes -= too_small.memory.bytes() as u64;
+                // Freeing it waits for the work that uses it.
+                drop(too_small);
+            }
+            if state.bytes + rounded as u64 <= self.limit_bytes {
+                state.bytes += rounded as u64;
+                state.bytes_max = state.bytes_max.max(state.bytes);
+                state.lent += 1;
+                state.allocations += 1;
+                return Ok(Taken::Allocate(rounded));
+            }
+            if is_stopped() {
+                return Err(DeliveryError::Stopped);
+            }
+            if state.lent == 0 || since.elapsed() >= limit {
+                let (limit_bytes, lent) = (self.limit_bytes, state.lent);
+                return Err(DeliveryError::NoMemory { bytes: rounded as u64, limit_bytes, lent });
+            }
+            let waited = self.released.wait_timeout(state, Duration::from_millis(20));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// An allocation failed.
+    pub(super) fn not_allocated(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.bytes -= bytes as u64;
+        state.lent -= 1;
+        state.allocations -= 1;
+    }
+
+    /// A batch is not used any more.
+    pub(super) fn give_back(&self, release: Release<E>) {
+        let mut state = self.lock();
+        state.lent -= 1;
+        state.free.push(release);
+        drop(state);
+        self.released.notify_one();
+    }
+}

@@ -1,0 +1,98 @@
+//! Page-locked memory through which batches go: chunks, each of which is filled again when the copy
+//! of its content is done.
+
+use super::limits::{DeliveryError, HUNG_AFTER};
+use super::streams::{Event, Streams};
+use crate::{DeviceMemory, Error, HostMemory};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Bytes of a chunk: large enough for the full rate of the bus, small enough that the copy of the
+/// first begins soon.
+const CHUNK_BYTES: usize = 4 << 20;
+
+/// The shortest and the longest sleep between two questions whether a copy is done.
+const SLEEP: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
+
+/// Chunks, used in turn.
+#[derive(Debug)]
+pub(super) struct Staging<E> {
+    /// The one whose copy was started first comes first.
+    chunks: VecDeque<Chunk<E>>,
+    chunks_max: usize,
+    /// Time that the host waited for the copy of a chunk.
+    pub(super) waited: Duration,
+}
+
+#[derive(Debug)]
+struct Chunk<E> {
+    memory: HostMemory,
+    /// After the copy of its content.
+    copied: E,
+}
+
+impl<E: Event> Staging<E> {
+    /// At least two chunks, so that one is filled while the other is copied.
+    pub(super) fn new(limit_bytes: u64) -> Self {
+        let chunks_max = usize::try_from(limit_bytes / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
+        Self { chunks: VecDeque::new(), chunks_max: chunks_max.max(2), waited: Duration::ZERO }
+    }
+
+    /// Bytes that are allocated.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.chunks.len() * CHUNK_BYTES) as u64
+    }
+
+    /// Starts copies of all bytes to the device. The bytes are read when this returns.
+    pub(super) fn copy<S: Streams<Event = E>>(
+        &mut self,
+        streams: &mut S,
+        from: &[u8],
+        to: &DeviceMemory,
+        offset: usize,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), DeliveryError> {
+        let mut begin = offset;
+        for part in from.chunks(CHUNK_BYTES) {
+            let mut memory = self.free(streams, is_stopped)?;
+            let staged = &mut memory[..part.len()];
+            staged.copy_from_slice(part);
+            streams.upload(staged, to, begin)?;
+            self.chunks.push_back(Chunk { memory, copied: streams.record()? });
+            begin += part.len();
+        }
+        Ok(())
+    }
+
+    /// A chunk that may be filled: the oldest, or another one while its copy is under way.
+    fn free<S: Streams<Event = E>>(
+        &mut self,
+        streams: &mut S,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<HostMemory, DeliveryError> {
+        let is_busy = match self.chunks.front() {
+            Some(oldest) => !oldest.copied.is_done()?,
+            None => true,
+        };
+        if is_busy && self.chunks.len() < self.chunks_max {
+            return Ok(streams.allocate_host(CHUNK_BYTES)?);
+        }
+        let since = Instant::now();
+        let oldest = self.chunks.front().expect("there are at least two");
+        // The copy may come after work of a consumer, which takes as long as it takes.
+        let mut sleep = SLEEP[0];
+        while !oldest.copied.is_done()? {
+            if is_stopped() {
+                return Err(DeliveryError::Stopped);
+            }
+            if since.elapsed() >= HUNG_AFTER {
+                return Err(Error::Hung { seconds: HUNG_AFTER.as_secs_f64() }.into());
+            }
+            std::thread::sleep(sleep);
+            sleep = (sleep * 2).min(SLEEP[1]);
+        }
+        self.waited += since.elapsed();
+        let chunk = self.chunks.pop_front().expect("it was there above");
+        Ok(chunk.memory)
+    }
+}

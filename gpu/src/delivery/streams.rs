@@ -1,0 +1,92 @@
+//! The interface to events, and to streams that others created.
+
+use crate::{Compute, Error};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// A stream of a consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConsumerStream {
+    /// The legacy default stream, number 1 in DLPack.
+    LegacyDefault,
+    /// The default stream of each thread, number 2 in DLPack.
+    PerThreadDefault,
+    /// A stream by its handle.
+    Handle(u64),
+}
+
+impl ConsumerStream {
+    /// The handle that the driver knows: `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` are 1 and 2.
+    pub fn raw(self) -> u64 {
+        match self {
+            Self::LegacyDefault => 1,
+            Self::PerThreadDefault => 2,
+            Self::Handle(handle) => handle,
+        }
+    }
+
+    /// The stream whose work includes that of this one, whichever thread asks: the default stream
+    /// of another thread is reached through the legacy one, which waits for all of them.
+    pub fn for_any_thread(self) -> Self {
+        match self {
+            Self::PerThreadDefault => Self::LegacyDefault,
+            stream => stream,
+        }
+    }
+}
+
+/// How the consumer of memory orders its work after the work that fills it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Export {
+    /// Its stream waits on the GPU.
+    Stream(ConsumerStream),
+    /// It orders its work itself. Nothing is known of its streams.
+    Unordered,
+}
+
+/// A point in the work of a stream.
+pub trait Event: Debug + Send + Sync + 'static {
+    /// Whether everything before it is done.
+    fn is_done(&self) -> Result<bool, Error>;
+
+    /// Waits until everything before it is done, at most for a time: then it is [`Error::Hung`].
+    fn wait(&self, limit: Duration) -> Result<(), Error>;
+
+    /// The time on the device since an earlier event; both are done.
+    fn since(&self, earlier: &Self) -> Result<Duration, Error>;
+}
+
+/// A [`Compute`] whose work is ordered with that of other streams.
+pub trait Streams: Compute + 'static {
+    /// A point in its work, or in that of a consumer.
+    type Event: Event;
+    /// Streams of consumers.
+    type Consumers: Consumers<Event = Self::Event>;
+
+    /// Marks the end of the work so far.
+    fn record(&mut self) -> Result<Self::Event, Error>;
+
+    /// Work that follows starts after an event.
+    fn wait_for(&mut self, event: &Self::Event) -> Result<(), Error>;
+
+    /// The streams of consumers on the same device.
+    fn consumers(&self) -> Self::Consumers;
+}
+
+/// Streams of consumers, for any thread.
+pub trait Consumers: Debug + Clone + Send + Sync + 'static {
+    /// As [`Streams::Event`].
+    type Event: Event;
+
+    /// Index of the device.
+    fn device(&self) -> u32;
+
+    /// Work of a stream that follows starts after an event.
+    fn order(&self, stream: ConsumerStream, after: &Self::Event) -> Result<(), Error>;
+
+    /// Marks the end of the work of a stream so far.
+    fn record(&self, stream: ConsumerStream) -> Result<Self::Event, Error>;
+
+    /// Waits for all work of the device in this process.
+    fn settle(&self) -> Result<(), Error>;
+}

@@ -1,0 +1,462 @@
+//! Deliveries to the CPU that runs the kernels, and to a device that records what is done.
+
+use super::streams::{ConsumerStream, Consumers, Event, Export, Streams};
+use super::{
+    Arithmetic, Conversion, Delivery, DeliveryError, DeliveryLimits, ElementBytes, Order, Piece,
+    Target,
+};
+use crate::{Compute, DeviceMemory, Error, HostMemory, Launch, Shim};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The CPU, with events that a test controls.
+struct Recorded {
+    shim: Shim,
+    log: Arc<Mutex<Log>>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    events: u32,
+    /// Events that are not done.
+    pending: BTreeSet<u32>,
+    /// What was done, in order.
+    lines: Vec<String>,
+    /// Streams that do not exist any more.
+    destroyed: BTreeSet<u64>,
+    /// Whether events are not done when they are asked for the first time.
+    is_slow: bool,
+    /// Whether they are never done then.
+    is_stuck: bool,
+}
+
+#[derive(Debug)]
+struct Point {
+    number: u32,
+    log: Arc<Mutex<Log>>,
+}
+
+#[derive(Debug, Clone)]
+struct Others(Arc<Mutex<Log>>);
+
+fn point(log: &Arc<Mutex<Log>>, of: &str) -> Point {
+    let mut entered = log.lock().unwrap();
+    let number = entered.events;
+    entered.events += 1;
+    if entered.is_slow {
+        entered.pending.insert(number);
+    }
+    entered.lines.push(format!("{of}: event {number}"));
+    Point { number, log: Arc::clone(log) }
+}
+
+impl Event for Point {
+    fn is_done(&self) -> Result<bool, Error> {
+        let mut log = self.log.lock().unwrap();
+        let is_done = !log.pending.contains(&self.number);
+        if !is_done && !log.is_stuck {
+            // Done when it is asked again.
+            log.lines.push(format!("asked for {}", self.number));
+            log.pending.remove(&self.number);
+        }
+        Ok(is_done)
+    }
+
+    fn wait(&self, _limit: Duration) -> Result<(), Error> {
+        let mut log = self.log.lock().unwrap();
+        log.lines.push(format!("wait for {}", self.number));
+        log.pending.remove(&self.number);
+        Ok(())
+    }
+
+    fn since(&self, earlier: &Self) -> Result<Duration, Error> {
+        Ok(Duration::from_nanos(u64::from(self.number - earlier.number)))
+    }
+}
+
+impl Consumers for Others {
+    type Event = Point;
+
+    fn device(&self) -> u32 {
+        3
+    }
+
+    fn order(&self, stream: ConsumerStream, after: &Point) -> Result<(), Error> {
+        let line = format!("stream {} after event {}", stream.raw(), after.number);
+        self.0.lock().unwrap().lines.push(line);
+        Ok(())
+    }
+
+    fn record(&self, stream: ConsumerStream) -> Result<Point, Error> {
+        if self.0.lock().unwrap().destroyed.contains(&stream.raw()) {
+            let (name, what) = ("CUDA_ERROR_INVALID_HANDLE".to_owned(), String::new());
+            return Err(Error::Driver { call: "cuEventRecord", name, what });
+        }
+        Ok(point(&self.0, &format!("stream {}", stream.raw())))
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        self.0.lock().unwrap().lines.push("settle".to_owned());
+        Ok(())
+    }
+}
+
+impl Compute for Recorded {
+    fn name(&self) -> &str {
+        self.shim.name()
+    }
+
+    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, Error> {
+        self.log.lock().unwrap().lines.push(format!("allocate {bytes}"));
+        self.shim.allocate(bytes)
+    }
+
+    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, Error> {
+        self.log.lock().unwrap().lines.push("allocate pinned".to_owned());
+        self.shim.allocate_host(bytes)
+    }
+
+    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
+        self.shim.upload(from, to, offset)
+    }
+
+    fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error> {
+        self.shim.download(from, offset, to)
+    }
+
+    fn fill(&mut self, m: &DeviceMemory, offset: usize, n: usize, value: u8) -> Result<(), Error> {
+        self.shim.fill(m, offset, n, value)
+    }
+
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Error> {
+        self.shim.launch(launch)
+    }
+
+    fn wait(&mut self, limit: Duration) -> Result<(), Error> {
+        self.shim.wait(limit)
+    }
+}
+
+impl Streams for Recorded {
+    type Event = Point;
+    type Consumers = Others;
+
+    fn record(&mut self) -> Result<Point, Error> {
+        Ok(point(&self.log, "own"))
+    }
+
+    fn wait_for(&mut self, event: &Point) -> Result<(), Error> {
+        self.log.lock().unwrap().lines.push(format!("own after event {}", event.number));
+        Ok(())
+    }
+
+    fn consumers(&self) -> Others {
+        Others(Arc::clone(&self.log))
+    }
+}
+
+fn recorded() -> (Recorded, Arc<Mutex<Log>>) {
+    let log = Arc::new(Mutex::new(Log::default()));
+    // Of this copy of the sources; others have other kernels.
+    let sources = env!("CARGO_MANIFEST_DIR").replace('/', "-");
+    let folder = std::env::temp_dir().join(format!("meetpoint-shim{sources}"));
+    (Recorded { shim: Shim::start(&folder).unwrap(), log: Arc::clone(&log) }, log)
+}
+
+fn lines(log: &Arc<Mutex<Log>>) -> Vec<String> {
+    std::mem::take(&mut log.lock().unwrap().lines)
+}
+
+const NEVER: &dyn Fn() -> bool = &|| false;
+
+/// Downloads the content of a batch.
+fn content(delivery: &mut Delivery<Recorded>, address: u64, bytes: usize) -> Vec<u8> {
+    let memory = DeviceMemory::new(address, bytes, Box::new(()));
+    let mut out = vec![0; bytes];
+    delivery.streams().download(&memory, 0, &mut out).unwrap();
+    out
+}
+
+/// Bytes without a pattern.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ count as u64;
+    std::iter::repeat_with(|| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+    .take(count)
+    .collect()
+}
+
+const ARITHMETIC: Arithmetic = Arithmetic {
+    scale: 1.0 / 255.0,
+    divides: false,
+    mean: [0.485, 0.456, 0.406],
+    std: [0.229, 0.224, 0.225],
+};
+
+fn computed(it: &Arithmetic, channel: usize, byte: u8) -> f32 {
+    let value = f32::from(byte);
+    let scaled = if it.divides { value / it.scale } else { value * it.scale };
+    (scaled - it.mean[channel]) / it.std[channel]
+}
+
+/// What a picture of a batch becomes: an independent way.
+fn expected(conversion: &Conversion, bytes: &[u8], plane: usize, samples: usize) -> Vec<u8> {
+    let channels = conversion.channels as usize;
+    let is_planes = conversion.order == Order::Planes || channels == 1;
+    let mut out = Vec::new();
+    for sample in 0..samples {
+        let picture = &bytes[sample * plane * channels..][..plane * channels];
+        for at in 0..plane * channels {
+            let (channel, byte) = match conversion.order {
+                _ if is_planes => (at / plane, picture[at]),
+                Order::Pixels => (at % 3, picture[at]),
+                Order::PixelsToPlanes => (at / plane, picture[3 * (at % plane) + at / plane]),
+                Order::Planes => unreachable!("handled above"),
+            };
+            let index = 256 * channel + usize::from(byte);
+            match &conversion.elements {
+                ElementBytes::Float32(table) => out.extend(table[index].to_le_bytes()),
+                ElementBytes::Float16(table) => out.extend(table[index].to_le_bytes()),
+                ElementBytes::Arithmetic(it) => {
+                    out.extend(computed(it, channel, byte).to_le_bytes());
+                }
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn every_order_and_element_type_is_converted_at_every_size() {
+    let divided = Arithmetic { scale: 255.0, divides: true, ..ARITHMETIC };
+    let all_elements = [
+        ElementBytes::Float32(Box::new(std::array::from_fn(|at| 0x3f00_0000 + 7919 * at as u32))),
+        ElementBytes::Float16(Box::new(std::array::from_fn(|at| (at * 83) as u16))),
+        ElementBytes::Arithmetic(ARITHMETIC),
+        ElementBytes::Arithmetic(divided),
+    ];
+    let orders = [Order::Planes, Order::Pixels, Order::PixelsToPlanes];
+    let mut conversions = Vec::new();
+    for elements in &all_elements {
+        for order in orders {
+            for channels in [1, 3] {
+                conversions.push(Conversion { elements: elements.clone(), order, channels });
+            }
+        }
+    }
+    let (streams, _log) = recorded();
+    let mut delivery = Delivery::new(streams, &conversions, DeliveryLimits::default()).unwrap();
+    for (plane, samples) in
+        [(1, 1), (1, 7), (2, 3), (3, 2), (4, 1), (5, 5), (8, 3), (15, 2), (16, 2), (64, 3), (77, 2)]
+    {
+        for (number, conversion) in conversions.iter().enumerate() {
+            let count = plane * samples * conversion.channels as usize;
+            let bytes = noise(count);
+            let target = Target::Converted {
+                offset: 256,
+                conversion: number,
+                plane: plane as u32,
+                samples: samples as u32,
+            };
+            let size = delivery.element_bytes(number) * count;
+            let piece = Piece { bytes: &bytes, target };
+            let batch = delivery.deliver(&[piece], 256 + size, NEVER).unwrap();
+            let found = content(&mut delivery, batch.address() + 256, size);
+            let expected = expected(conversion, &bytes, plane, samples);
+            assert!(found == expected, "{conversion:?}, {samples} pictures of {plane} pixels");
+        }
+    }
+}
+
+#[test]
+fn arithmetic_agrees_with_all_256_values() {
+    let conversion = Conversion {
+        elements: ElementBytes::Arithmetic(ARITHMETIC),
+        order: Order::Pixels,
+        channels: 3,
+    };
+    let (streams, _log) = recorded();
+    let conversions = std::slice::from_ref(&conversion);
+    let mut delivery = Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
+    let bytes: Vec<u8> = (0..768).map(|at| (at / 3) as u8).collect();
+    let target = Target::Converted { offset: 0, conversion: 0, plane: 256, samples: 1 };
+    let batch = delivery.deliver(&[Piece { bytes: &bytes, target }], 3072, NEVER).unwrap();
+    let found = content(&mut delivery, batch.address(), 3072);
+    assert!(found == expected(&conversion, &bytes, 256, 1));
+}
+
+#[test]
+fn pieces_that_are_copied_keep_their_bytes_and_large_ones_go_in_chunks() {
+    let (streams, log) = recorded();
+    let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
+    let (large, small) = (noise(9 << 20), noise(333));
+    let at = |offset| Target::Copied { offset };
+    let pieces =
+        [Piece { bytes: &large, target: at(64) }, Piece { bytes: &small, target: at(10 << 20) }];
+    let batch = delivery.deliver(&pieces, 11 << 20, NEVER).unwrap();
+    assert!(content(&mut delivery, batch.address() + 64, large.len()) == large);
+    assert!(content(&mut delivery, batch.address() + (10 << 20), small.len()) == small);
+    // Copies that are done at once need one chunk.
+    assert_eq!(lines(&log).iter().filter(|line| *line == "allocate pinned").count(), 1);
+    let delivered = delivery.delivered().unwrap();
+    assert_eq!((delivered.batches, delivered.bytes), (1, (9 << 20) + 333));
+    assert_eq!(delivered.pinned_bytes, 4 << 20);
+}
+
+#[test]
+fn a_chunk_is_filled_again_only_after_its_copy() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { staging_bytes: 0, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    log.lock().unwrap().is_slow = true;
+    let bytes = noise(12 << 20);
+    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 } };
+    let batch = delivery.deliver(&[piece], 12 << 20, NEVER).unwrap();
+    let found = lines(&log);
+    let pinned = found.iter().filter(|line| *line == "allocate pinned").count();
+    assert_eq!(pinned, 2, "the limit is two chunks");
+    // Event 0 is the beginning of the batch, 1 and 2 the first two copies.
+    assert!(found.contains(&"asked for 1".to_owned()), "{found:?}");
+    assert!(content(&mut delivery, batch.address(), bytes.len()) == bytes);
+}
+
+fn small(delivery: &mut Delivery<Recorded>) -> Result<super::DeviceBatch<Recorded>, DeliveryError> {
+    let piece = Piece { bytes: &[1, 2, 3], target: Target::Copied { offset: 0 } };
+    delivery.deliver(&[piece], 3, NEVER)
+}
+
+#[test]
+fn a_consumer_waits_for_the_copy_and_the_next_copy_for_the_consumer() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    let batch = small(&mut delivery).unwrap();
+    assert_eq!(batch.device(), 3);
+    lines(&log);
+    batch.export(Export::Stream(ConsumerStream::Handle(77))).unwrap();
+    batch.export(Export::Stream(ConsumerStream::PerThreadDefault)).unwrap();
+    let found = lines(&log);
+    assert!(found[0].starts_with("stream 77 after event "), "{found:?}");
+    assert!(found[1].starts_with("stream 2 after event "), "{found:?}");
+    drop(batch);
+    let found = lines(&log);
+    // The default streams of all threads are reached through the legacy one.
+    let [first, second] = &found[..] else { panic!("{found:?}") };
+    let event = |line: &str, stream: &str| {
+        line.strip_prefix(&format!("{stream}: event ")).expect("an event").to_owned()
+    };
+    let events = [event(first, "stream 1"), event(second, "stream 77")];
+    small(&mut delivery).unwrap();
+    let found = lines(&log);
+    for event in events {
+        assert!(found.contains(&format!("own after event {event}")), "{found:?}");
+    }
+    assert!(!found.iter().any(|line| line.starts_with("allocate")), "{found:?}");
+}
+
+#[test]
+fn unknown_consumers_and_destroyed_streams_are_waited_for_as_a_whole() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    small(&mut delivery).unwrap().export(Export::Unordered).unwrap();
+    lines(&log);
+    let batch = small(&mut delivery).unwrap();
+    assert_eq!(lines(&log)[0], "settle");
+    batch.export(Export::Stream(ConsumerStream::Handle(5))).unwrap();
+    log.lock().unwrap().destroyed.insert(5);
+    drop(batch);
+    lines(&log);
+    let batch = small(&mut delivery).unwrap();
+    assert_eq!(lines(&log)[0], "settle");
+    // Nobody got it, so it is overwritten at once.
+    drop(batch);
+    lines(&log);
+    small(&mut delivery).unwrap();
+    assert!(lines(&log)[0].starts_with("own: event"));
+}
+
+#[test]
+fn memory_is_bounded_and_used_again() {
+    let (streams, log) = recorded();
+    let wait = Duration::from_millis(1);
+    let limits = DeliveryLimits { device_bytes: 4 << 20, wait, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    let held = [small(&mut delivery).unwrap(), small(&mut delivery).unwrap()];
+    let refused = small(&mut delivery).unwrap_err();
+    assert!(matches!(refused, DeliveryError::NoMemory { lent: 2, .. }), "{refused}");
+    drop(held);
+    lines(&log);
+    for _ in 0..10 {
+        small(&mut delivery).unwrap();
+    }
+    assert!(!lines(&log).iter().any(|line| line.starts_with("allocate")));
+    let delivered = delivery.delivered().unwrap();
+    assert_eq!((delivered.device_bytes_max, delivered.allocations), (4 << 20, 2));
+    assert_eq!((delivered.in_use, delivered.measured), (0, delivered.batches));
+    // A larger batch takes the room of smaller ones.
+    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 3 << 20 } };
+    delivery.deliver(&[piece], 4 << 20, NEVER).unwrap();
+    let refused = delivery.deliver(&[piece], 5 << 20, NEVER).unwrap_err();
+    assert!(matches!(refused, DeliveryError::NoMemory { lent: 0, .. }), "{refused}");
+}
+
+#[test]
+fn memory_that_consumers_work_on_is_waited_for_only_when_enough_is_allocated() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { buffers: 3, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    // The program drops batches at once, and its work on them does not end.
+    log.lock().unwrap().is_slow = true;
+    log.lock().unwrap().is_stuck = true;
+    for number in 0..3 {
+        assert!(delivery.has_room(3), "batch {number}");
+        let batch = small(&mut delivery).unwrap();
+        batch.export(Export::Stream(ConsumerStream::Handle(7))).unwrap();
+    }
+    assert!(!delivery.has_room(3));
+    assert_eq!(delivery.delivered().unwrap().allocations, 3);
+    // Now the copy comes after the oldest work.
+    lines(&log);
+    let batch = small(&mut delivery).unwrap();
+    let waits = lines(&log).iter().filter(|line| line.starts_with("own after event")).count();
+    assert_eq!((waits, delivery.delivered().unwrap().allocations), (1, 3));
+    drop(batch);
+    log.lock().unwrap().pending.clear();
+    assert!(delivery.has_room(3));
+    // Batches that the program holds do not count: there is no other memory.
+    let held: Vec<_> = (0..5).map(|_| small(&mut delivery).unwrap()).collect();
+    assert_eq!(delivery.delivered().unwrap().in_use, 5);
+    drop(held);
+}
+
+#[test]
+fn a_wait_for_a_copy_ends_when_the_loader_is_closed() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { staging_bytes: 0, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    log.lock().unwrap().is_slow = true;
+    log.lock().unwrap().is_stuck = true;
+    let bytes = noise(12 << 20);
+    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 } };
+    let stopped = delivery.deliver(&[piece], 12 << 20, &|| true).unwrap_err();
+    assert!(matches!(stopped, DeliveryError::Stopped));
+}
+
+#[test]
+fn a_wait_for_memory_ends_when_the_loader_is_closed_or_a_batch_is_dropped() {
+    let (streams, _log) = recorded();
+    let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    let batch = small(&mut delivery).unwrap();
+    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 0 } };
+    let stopped = delivery.deliver(&[piece], 1, &|| true).unwrap_err();
+    assert!(matches!(stopped, DeliveryError::Stopped));
+    let other = std::thread::spawn(move || drop(batch));
+    delivery.deliver(&[piece], 1, NEVER).unwrap();
+    other.join().unwrap();
+}

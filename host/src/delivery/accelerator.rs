@@ -1,0 +1,72 @@
+//! An accelerator whose batches are on a GPU before each step.
+
+use super::stage::DeliveryStage;
+use crate::{Accelerator, Batch, StopHandle};
+use meetpoint_gpu::delivery::{Delivered, DeliveryError, Streams};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What steps on a GPU amount to, for the thread that waits for their end.
+#[derive(Debug, Clone, Default)]
+pub struct DeliveryOutcome(Arc<Mutex<Outcome>>);
+
+#[derive(Debug, Default)]
+struct Outcome {
+    delivered: Delivered,
+    failure: Option<DeliveryError>,
+}
+
+impl DeliveryOutcome {
+    fn lock(&self) -> MutexGuard<'_, Outcome> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was delivered so far.
+    pub fn delivered(&self) -> Delivered {
+        self.lock().delivered
+    }
+
+    /// The failure that stopped the run.
+    pub fn take_failure(&self) -> Option<DeliveryError> {
+        self.lock().failure.take()
+    }
+}
+
+/// Brings each batch to a GPU, waits for it there, and makes the step of another accelerator. A
+/// failure stops the run.
+pub struct OnGpu<S: Streams> {
+    stage: DeliveryStage<S>,
+    step: Box<dyn Accelerator>,
+    stop: StopHandle,
+    outcome: DeliveryOutcome,
+}
+
+impl<S: Streams> OnGpu<S> {
+    /// An accelerator with the steps of another.
+    pub fn new(
+        stage: DeliveryStage<S>,
+        step: Box<dyn Accelerator>,
+        stop: StopHandle,
+        outcome: DeliveryOutcome,
+    ) -> Self {
+        Self { stage, step, stop, outcome }
+    }
+
+    fn deliver(&mut self, batch: &Batch) -> Result<(), DeliveryError> {
+        let stop = &self.stop;
+        let delivered = self.stage.deliver(batch, &|| stop.is_stopped())?;
+        delivered.memory.wait()?;
+        self.step.step(batch);
+        drop(delivered);
+        self.outcome.lock().delivered = self.stage.delivered()?;
+        Ok(())
+    }
+}
+
+impl<S: Streams> Accelerator for OnGpu<S> {
+    fn step(&mut self, batch: &Batch) {
+        if let Err(failure) = self.deliver(batch) {
+            self.outcome.lock().failure.get_or_insert(failure);
+            self.stop.stop();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Where a recipe is divided between the host and a GPU: before bytes become elements.
+
+use meetpoint_format::column::Collate;
+use meetpoint_format::recipe::{Dtype, Layout, Operation, Phase, Recipe, ValueKind};
+use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Order};
+use meetpoint_kernels::element_table;
+use serde::Serialize;
+use std::fmt;
+
+/// Why batches are prepared completely on the host, although a GPU takes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Undivided {
+    /// The recipe gives bytes, which need no conversion.
+    Bytes,
+    /// The recipe prepares several pictures of a sample.
+    SeveralPictures,
+    /// Pictures of different sizes are combined, and padding has the value of an element.
+    DifferentSizes,
+    /// An operation needs the finished tensor.
+    FollowedBy {
+        /// Its name.
+        operation: &'static str,
+        /// Its position in the recipe, counted from 1.
+        position: usize,
+    },
+    /// Samples are not bytes before the conversion: sound, text, or pictures with more than 8 bits.
+    NotBytes {
+        /// Element type of the result.
+        dtype: &'static str,
+    },
+}
+
+impl fmt::Display for Undivided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes => f.write_str("the recipe gives uint8, which needs no conversion"),
+            Self::SeveralPictures => {
+                f.write_str("the recipe prepares several pictures of a sample")
+            }
+            Self::DifferentSizes => f.write_str("pictures of different sizes are combined"),
+            Self::FollowedBy { operation, position } => {
+                write!(f, "operation {position}, `{operation}`, needs the finished tensor")
+            }
+            Self::NotBytes { dtype } => {
+                write!(f, "samples are not 8-bit pictures before they become {dtype}")
+            }
+        }
+    }
+}
+
+/// A recipe that is divided: the host prepares bytes, the GPU converts them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Split {
+    /// What the host and its devices prepare.
+    pub head: Recipe,
+    /// What the GPU computes.
+    pub conversion: Conversion,
+    /// Element type of the result.
+    pub dtype: Dtype,
+}
+
+impl Split {
+    /// Divides a recipe whose pictures are collated in a way.
+    pub fn of(recipe: &Recipe, collate: &Collate) -> Result<Self, Undivided> {
+        let result = recipe.result();
+        if result.dtype == Dtype::Uint8 && recipe.views().is_empty() {
+            return Err(Undivided::Bytes);
+        }
+        if !recipe.gives_one_picture() {
+            return Err(Undivided::SeveralPictures);
+        }
+        if *collate != Collate::Stack {
+            return Err(Undivided::DifferentSizes);
+        }
+        let operations = recipe.operations();
+        let not_bytes = Undivided::NotBytes { dtype: result.dtype.name() };
+        let is_conversion = |it: &Operation| matches!(it, Operation::ToDtype(_));
+        let first = operations.iter().position(is_conversion).ok_or(not_bytes)?;
+        let (before, tail) = operations.split_at(first);
+        // Operations that are left out come last, so that the numbers of the others, from which
+        // their random parameters follow, stay the same.
+        let mut head = before.to_vec();
+        for (index, operation) in tail.iter().enumerate() {
+            match operation {
+                Operation::Layout(_) => head.push(operation.clone()),
+                it if it.declaration().phase == Phase::Elements => {}
+                it => {
+                    let position = first + index + 1;
+                    return Err(Undivided::FollowedBy { operation: it.name(), position });
+                }
+            }
+        }
+        let head = Recipe::with_targets(head, recipe.targets().to_vec()).map_err(|_| not_bytes)?;
+        let bytes = head.result();
+        let is_picture = bytes.kind == ValueKind::Image || bytes.kind == ValueKind::Tensor;
+        let is_8_bit = before.iter().all(|operation| match operation {
+            Operation::Decode(decode) => !decode.mode.is_wide(),
+            _ => true,
+        });
+        let are_bytes = bytes.dtype == Dtype::Uint8 && matches!(bytes.channels, 1 | 3);
+        if !is_picture || !is_8_bit || !are_bytes || bytes.series.is_some() {
+            return Err(not_bytes);
+        }
+        let conversion = conversion(operations, bytes.channels).ok_or(not_bytes)?;
+        Ok(Self { head, conversion, dtype: result.dtype })
+    }
+}
+
+/// What the operations on elements amount to.
+fn conversion(operations: &[Operation], channels: u32) -> Option<Conversion> {
+    let table = element_table(operations);
+    let values = || (0..3).flat_map(|channel| (0..=255).map(move |byte| (channel, byte)));
+    let elements = match table.dtype() {
+        Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => return None,
+        Dtype::Float16 => {
+            let mut bits = Box::new([0; 768]);
+            for (bits, (channel, byte)) in bits.iter_mut().zip(values()) {
+                *bits = half::f16::from_f32(table.element(channel, byte)).to_bits();
+            }
+            ElementBytes::Float16(bits)
+        }
+        Dtype::Float32 => match table.arithmetic() {
+            Some(it) => {
+                let meetpoint_kernels::tensor::Arithmetic { scale, divides, mean, std } = it;
+                ElementBytes::Arithmetic(Arithmetic { scale, divides, mean, std })
+            }
+            None => {
+                let mut bits = Box::new([0; 768]);
+                for (bits, (channel, byte)) in bits.iter_mut().zip(values()) {
+                    *bits = table.element(channel, byte).to_bits();
+                }
+                ElementBytes::Float32(bits)
+            }
+        },
+    };
+    // The host writes bytes in the order of the result, which costs it nothing.
+    let order = match table.layout() {
+        Layout::Nchw | Layout::Nct => Order::Planes,
+        Layout::Nhwc | Layout::Nt | Layout::Ntc => Order::Pixels,
+    };
+    Some(Conversion { elements, order, channels })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Split, Undivided};
+    use meetpoint_format::column::{Collate, Pad};
+    use meetpoint_format::recipe::{Dtype, Recipe};
+    use meetpoint_gpu::delivery::{ElementBytes, Order};
+
+    fn split(operations: &str) -> Result<Split, Undivided> {
+        let recipe = Recipe::from_toml(&format!("operation = [{operations}]")).unwrap();
+        Split::of(&recipe, &Collate::Stack)
+    }
+
+    const HEAD: &str = "{name = 'decode'}, {name = 'random_resized_crop', size = 8},
+        {name = 'random_horizontal_flip'}";
+    const FLOAT: &str = "{name = 'to_dtype', dtype = 'float32', scale = true}";
+    const NORMALIZE: &str =
+        "{name = 'normalize', mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225]}";
+
+    #[test]
+    fn the_usual_recipe_is_divided_before_its_elements() {
+        let divided =
+            split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {{name = 'layout', layout = 'NCHW'}}"))
+                .unwrap();
+        let names: Vec<&str> = divided.head.operations().iter().map(|it| it.name()).collect();
+        assert_eq!(names, ["decode", "random_resized_crop", "random_horizontal_flip", "layout"]);
+        assert_eq!(divided.dtype, Dtype::Float32);
+        assert_eq!((divided.conversion.order, divided.conversion.channels), (Order::Planes, 3));
+        assert!(matches!(divided.conversion.elements, ElementBytes::Arithmetic(_)));
+        let half = "{name = 'to_dtype', dtype = 'float16', scale = true}";
+        let divided = split(&format!("{HEAD}, {half}, {NORMALIZE}")).unwrap();
+        assert_eq!(divided.conversion.order, Order::Pixels);
+        assert!(matches!(divided.conversion.elements, ElementBytes::Float16(_)));
+        // Two normalisations in a row are no single arithmetic.
+        let divided = split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {NORMALIZE}")).unwrap();
+        assert!(matches!(divided.conversion.elements, ElementBytes::Float32(_)));
+    }
+
+    #[test]
+    fn a_recipe_that_is_not_divided_has_a_reason() {
+        assert_eq!(split(HEAD).unwrap_err(), Undivided::Bytes);
+        let erasing = split(&format!("{HEAD}, {FLOAT}, {{name = 'random_erasing'}}")).unwrap_err();
+        assert_eq!(erasing, Undivided::FollowedBy { operation: "random_erasing", position: 5 });
+        let text = "operation 5, `random_erasing`, needs the finished tensor";
+        assert_eq!(erasing.to_string(), text);
+        let wide = "{name = 'decode', mode = 'rgb16'}, {name = 'center_crop', size = 8}";
+        let wide = split(&format!("{wide}, {FLOAT}")).unwrap_err();
+        assert_eq!(wide, Undivided::NotBytes { dtype: "float32" });
+        let recipe = Recipe::from_toml(&format!("operation = [{HEAD}, {FLOAT}]")).unwrap();
+        let padded = Split::of(&recipe, &Collate::Pad(Pad::default())).unwrap_err();
+        assert_eq!(padded, Undivided::DifferentSizes);
+    }
+}

@@ -1,0 +1,83 @@
+//! What bringing batches to a GPU took in an epoch.
+
+use super::split::Undivided;
+use meetpoint_format::units::show_bytes;
+use meetpoint_gpu::delivery::Delivered;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What bringing batches to a GPU took in an epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DeliveryUse {
+    /// The GPU, such as `cuda:0`.
+    pub device: String,
+    /// Why the GPU converts nothing, in words; `None`: bytes go over the bus and the GPU converts
+    /// them.
+    pub undivided: Option<String>,
+    /// Batches that were brought there.
+    pub batches: u64,
+    /// Bytes over the bus.
+    pub bytes: u64,
+    /// Time of the copies on the GPU, of `measured` batches, from the first copy of a batch until
+    /// the last: filling page-locked memory is part of it.
+    pub transfer_ns: u64,
+    /// Time of the conversions on the GPU, of `measured` batches.
+    pub convert_ns: u64,
+    /// Batches whose times are known.
+    pub measured: u64,
+    /// Batches that the consumer got before they were complete on the GPU, so that its stream
+    /// waits for them.
+    pub late_batches: u64,
+    /// Time that the loader waited for page-locked memory.
+    pub staging_wait_ns: u64,
+    /// Time that the loader waited for the consumer to drop a batch.
+    pub memory_wait_ns: u64,
+    /// Page-locked memory.
+    pub pinned_bytes: u64,
+    /// Largest amount of memory of the GPU.
+    pub device_bytes_max: u64,
+}
+
+impl DeliveryUse {
+    /// What was delivered between two points in time.
+    pub fn between(
+        device: String,
+        undivided: Option<Undivided>,
+        before: &Delivered,
+        after: &Delivered,
+    ) -> Self {
+        Self {
+            device,
+            undivided: undivided.map(|reason| reason.to_string()),
+            batches: after.batches - before.batches,
+            bytes: after.bytes - before.bytes,
+            transfer_ns: after.transfer_ns - before.transfer_ns,
+            convert_ns: after.convert_ns - before.convert_ns,
+            measured: after.measured - before.measured,
+            late_batches: 0,
+            staging_wait_ns: after.staging_wait_ns - before.staging_wait_ns,
+            memory_wait_ns: after.memory_wait_ns - before.memory_wait_ns,
+            pinned_bytes: after.pinned_bytes,
+            device_bytes_max: after.device_bytes_max,
+        }
+    }
+}
+
+impl fmt::Display for DeliveryUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, batches, bytes, measured, late_batches, .. } = self;
+        write!(f, "{batches} batches ({}) were copied to {device}", show_bytes(*bytes))?;
+        if *measured > 0 {
+            let mean_ms = |ns: u64| ns as f64 / *measured as f64 / 1e6;
+            write!(f, ": {:.2} ms for a batch", mean_ms(self.transfer_ns))?;
+            if self.convert_ns > 0 {
+                write!(f, ", and {:.2} ms to convert it", mean_ms(self.convert_ns))?;
+            }
+        }
+        write!(f, "; {late_batches} of them were not complete when they were asked for.")?;
+        match &self.undivided {
+            Some(reason) => write!(f, " They were prepared completely on the host: {reason}."),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+"""The arguments of a loader whose batches are brought to a GPU."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, List, Optional
+
+from . import _native
+from ._arguments import whole
+from ._options import size
+from .errors import SettingError
+
+PREFETCH = 2
+MEMORY = "4GiB"
+PINNED = "32MiB"
+
+_NAMES = ("gpu_prefetch", "gpu_memory", "gpu_pinned_memory")
+
+
+def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
+    """The GPU and the limits; ``None``: batches stay on the host.
+
+    :raises SettingError: an argument out of its range, or one that has no effect.
+    """
+    device = given["device_out"]
+    if device is None:
+        for name in _NAMES:
+            if given[name] is not None:
+                raise SettingError(
+                    f"{name} is set, but device_out is not",
+                    remedy=f'set device_out="cuda:0", or leave {name} out',
+                )
+        return None
+    if type(device).__module__.partition(".")[0] == "torch":
+        device = str(device)
+    if not isinstance(device, str):
+        raise SettingError(
+            f"device_out is {device!r}", remedy='set device_out to "cuda" or "cuda:INDEX"'
+        )
+    if given["output"] == "numpy":
+        raise SettingError(
+            f"device_out is {device!r}, but NumPy's arrays are on the host",
+            remedy='set output to "torch", "jax" or "dlpack"',
+        )
+    if given["pin_memory"]:
+        raise SettingError(
+            "pin_memory is True, but device_out brings batches to the GPU",
+            remedy="leave pin_memory out",
+        )
+    prefetch, memory, pinned = (given[name] for name in _NAMES)
+    return {
+        "device": device,
+        "prefetch": PREFETCH if prefetch is None else whole("gpu_prefetch", prefetch, 64),
+        "memory": size("gpu_memory", MEMORY if memory is None else memory),
+        "pinned": size("gpu_pinned_memory", PINNED if pinned is None else pinned),
+        "packages": _package_folders(),
+    }
+
+
+def _package_folders() -> List[str]:
+    """Folders that may contain NVIDIA's run-time compiler as a package."""
+    return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]

@@ -1,0 +1,189 @@
+//! The GPU that batches are brought to.
+
+use crate::exceptions::{ErrorLocation, Said, plain, raise};
+use meetpoint_gpu::Error;
+use meetpoint_host::delivery::{
+    CudaBatch, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, DeviceOut, Split,
+    Undivided, open_cuda,
+};
+use meetpoint_host::{Batch as HostBatch, LoaderConfig, Notice, StopHandle};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A dictionary with exactly these keys.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GpuArguments {
+    /// `cuda` or `cuda:INDEX`.
+    device: String,
+    /// Batches on their way before they are asked for.
+    prefetch: usize,
+    /// Bytes of GPU memory for batches.
+    memory: u64,
+    /// Bytes of page-locked memory.
+    pinned: u64,
+    /// Folders of Python packages, one of which may have the run-time compiler.
+    packages: Vec<PathBuf>,
+}
+
+/// How batches are brought to a GPU.
+#[derive(Debug)]
+pub(crate) struct GpuSettings {
+    device: DeviceOut,
+    prefetch: usize,
+    limits: DeliveryLimits,
+    packages: Vec<PathBuf>,
+    split: Result<Split, Undivided>,
+    /// Element type of the pictures of a batch.
+    dtype: &'static str,
+}
+
+impl GpuSettings {
+    /// The settings, with which the recipe of the loader is divided.
+    pub(crate) fn new(
+        py: Python<'_>,
+        arguments: GpuArguments,
+        config: &mut LoaderConfig,
+    ) -> PyResult<Self> {
+        let GpuArguments { device, prefetch, memory, pinned, packages } = arguments;
+        let device = device.parse::<DeviceOut>().map_err(|_| {
+            let message = format!("device_out is {device:?}");
+            let remedy = format!(
+                "set device_out to {}",
+                meetpoint_host::delivery::DeviceOutSyntax::EXPECTED
+            );
+            plain(py, "SettingError", (message, remedy))
+        })?;
+        let limits = DeliveryLimits {
+            staging_bytes: pinned,
+            device_bytes: memory,
+            // Those on their way, that of the step, and some whose step is queued on the GPU.
+            buffers: prefetch + 4,
+            ..DeliveryLimits::default()
+        };
+        let split = Split::of(&config.recipe, &config.columns.collate());
+        let dtype = config.recipe.result().dtype.name();
+        if let Ok(split) = &split {
+            config.recipe = Arc::new(split.head.clone());
+            let count = split.head.operations().len();
+            let operations = config.cache.as_mut().and_then(|cache| cache.operations.as_mut());
+            // Operations that the GPU executes give the same in every epoch: nothing is lost.
+            operations.into_iter().for_each(|operations| *operations = count.min(*operations));
+        }
+        Ok(Self { device, prefetch, limits, packages, split, dtype })
+    }
+}
+
+/// What went wrong with a GPU, and when.
+#[derive(Debug)]
+pub(crate) struct GpuFailure {
+    device: DeviceOut,
+    /// Epoch and index of the batch; `None` when the GPU was opened.
+    batch: Option<(u32, u32)>,
+    error: DeliveryError,
+}
+
+impl GpuFailure {
+    /// As an exception.
+    pub(crate) fn raised(&self, py: Python<'_>) -> PyErr {
+        let at = match self.batch {
+            Some((epoch, batch)) => format!("batch {batch} of epoch {epoch} for {}", self.device),
+            None => format!("{} cannot be used", self.device),
+        };
+        let message = format!("{at}: {}", self.error);
+        match &self.error {
+            DeliveryError::Stopped => plain(py, "ClosedError", "the loader was closed"),
+            DeliveryError::NoMemory { .. } => {
+                let remedy = "drop tensors that are not used any more, raise gpu_memory, or use \
+                              smaller batches";
+                plain(py, "BudgetError", (message, remedy))
+            }
+            DeliveryError::Gpu(error) => of_gpu(py, message, error),
+        }
+    }
+}
+
+/// An error of the GPU as an exception with a message.
+pub(crate) fn of_gpu(py: Python<'_>, message: String, error: &Error) -> PyErr {
+    let said = Said::new(message, error);
+    raise(py, "GpuError", said, ErrorLocation::default())
+}
+
+/// The GPU, on the thread of the loader.
+#[derive(Debug)]
+pub(crate) struct Gpu {
+    stage: CudaStage,
+    settings: GpuSettings,
+    stop: StopHandle,
+    /// When the epoch began.
+    before: Delivered,
+    late_batches: u64,
+}
+
+impl Gpu {
+    pub(crate) fn open(settings: GpuSettings, stop: StopHandle) -> Result<Self, GpuFailure> {
+        let GpuSettings { device, limits, packages, split, .. } = &settings;
+        let opened = open_cuda(*device, split.as_ref().ok(), *limits, packages.clone());
+        let stage = opened.map_err(|error| GpuFailure {
+            device: *device,
+            batch: None,
+            error: error.into(),
+        })?;
+        Ok(Self { stage, settings, stop, before: Delivered::default(), late_batches: 0 })
+    }
+
+    /// Batches that may be on their way before they are asked for.
+    pub(crate) fn ahead(&self) -> usize {
+        self.settings.prefetch
+    }
+
+    /// Whether a batch can be brought there without waiting for the consumer.
+    pub(crate) fn has_room(&self) -> bool {
+        self.stage.has_room()
+    }
+
+    /// Why the GPU converts nothing, if that is not as expected.
+    pub(crate) fn notice(&self) -> Option<Notice> {
+        let reason = self.settings.split.as_ref().err()?;
+        match reason {
+            Undivided::Bytes => None,
+            Undivided::SeveralPictures
+            | Undivided::DifferentSizes
+            | Undivided::FollowedBy { .. }
+            | Undivided::NotBytes { .. } => Some(Notice::NotConvertedOnGpu {
+                device: self.settings.device.to_string(),
+                dtype: self.settings.dtype.to_owned(),
+                reason: reason.to_string(),
+            }),
+        }
+    }
+
+    /// Starts to bring a batch there.
+    pub(crate) fn deliver(&mut self, batch: &HostBatch) -> Result<CudaBatch, GpuFailure> {
+        let stop = &self.stop;
+        let delivered = self.stage.deliver(batch, &|| stop.is_stopped());
+        let at = Some((batch.epoch(), batch.index()));
+        delivered.map_err(|error| GpuFailure { device: self.settings.device, batch: at, error })
+    }
+
+    /// A batch is handed to the consumer.
+    pub(crate) fn note_handed(&mut self, is_complete: bool) {
+        self.late_batches += u64::from(!is_complete);
+    }
+
+    pub(crate) fn begin_epoch(&mut self) {
+        // A failed GPU is reported by the next batch.
+        self.before = self.stage.delivered().unwrap_or_default();
+        self.late_batches = 0;
+    }
+
+    /// What the epoch took; `None` where the GPU has failed.
+    pub(crate) fn end_epoch(&mut self) -> Option<DeliveryUse> {
+        let after = self.stage.delivered().ok()?;
+        let device = self.settings.device.to_string();
+        let undivided = self.settings.split.as_ref().err().copied();
+        let used = DeliveryUse::between(device, undivided, &self.before, &after);
+        Some(DeliveryUse { late_batches: self.late_batches, ..used })
+    }
+}

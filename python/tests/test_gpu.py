@@ -1,0 +1,328 @@
+"""Batches on a GPU: arguments, errors, streams and memory, with a library in the place of the driver.
+
+The memory of the driver for tests is that of the host, so that its bytes can be compared; kernels
+are not executed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import numpy
+import pytest
+
+import meetpoint
+from meetpoint import transforms as T
+
+SOURCES = Path(__file__).parents[2] / "gpu" / "tests" / "fake_cuda"
+LIMIT = 120
+FLOAT = [T.CenterCrop(16), T.ToDtype("float32", scale=True)]
+
+
+def loader_of(dataset: str, **arguments: Any) -> meetpoint.Loader[Any]:
+    arguments = {"output": "dlpack", "device_out": "cuda:0", **arguments}
+    arguments = {"recipe": [T.CenterCrop(16)], "batch_size": 8, "workers": 1, **arguments}
+    return meetpoint.Loader(dataset, **arguments)
+
+
+@pytest.mark.parametrize("device", ["cuda:x", "tpu", "", "cuda:-1", "cpu", 3, "cuda:0:1"])
+def test_a_text_that_names_no_gpu_is_refused(dataset: str, device: Any) -> None:
+    with pytest.raises(ValueError, match="device_out is .*cuda:INDEX") as raised:
+        loader_of(dataset, device_out=device)
+    assert isinstance(raised.value, meetpoint.SettingError)
+
+
+def test_arguments_that_contradict_each_other_are_refused(dataset: str) -> None:
+    with pytest.raises(meetpoint.SettingError, match="NumPy's arrays are on the host"):
+        loader_of(dataset, output="numpy")
+    with pytest.raises(meetpoint.SettingError, match="gpu_prefetch is set, but device_out is not"):
+        loader_of(dataset, device_out=None, gpu_prefetch=1)
+    with pytest.raises(meetpoint.SettingError, match="gpu_prefetch"):
+        loader_of(dataset, gpu_prefetch=-1)
+    with pytest.raises(meetpoint.SettingError, match="gpu_memory"):
+        loader_of(dataset, gpu_memory="much")
+
+
+@pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="there is a driver")
+def test_a_machine_without_a_driver_is_an_error_with_a_remedy(dataset: str) -> None:
+    with pytest.raises(meetpoint.GpuError, match="cuda:0 cannot be used: no NVIDIA driver") as it:
+        loader_of(dataset)
+    assert it.value.cause == "gpu_no_driver"
+    assert it.value.remedy is not None and "install NVIDIA's driver" in it.value.remedy
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver and the run-time compiler for tests."""
+    folder = tmp_path_factory.mktemp("fake_cuda")
+    for source, library in (("fake_cuda.c", "libcuda.so.1"), ("fake_nvrtc.c", "libnvrtc.so.12")):
+        command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-shared", "-fPIC", "-pthread"]
+        subprocess.run([*command, "-o", folder / library, SOURCES / source], check=True)
+    (folder / "libcuda.so").symlink_to("libcuda.so.1")
+    return folder
+
+
+def run(
+    libraries: Path, dataset: str, body: str, variables: Dict[str, str] = {}
+) -> subprocess.CompletedProcess[str]:
+    """Runs a test in a process with the driver for tests."""
+    tests = str(Path(__file__).parent)
+    code = f"import sys; sys.path.insert(0, {tests!r}); from test_gpu import *; dataset = sys.argv[1]"
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(libraries),
+        "MEETPOINT_NVRTC": str(libraries / "libnvrtc.so.12"),
+        "XDG_CACHE_HOME": str(libraries / "cache"),
+        **variables,
+    }
+    command = [sys.executable, "-c", code + "\n" + textwrap.dedent(body), dataset]
+    ran = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran
+
+
+def ask(name: str) -> int:
+    """Asks the driver for tests."""
+    function = getattr(ctypes.CDLL("libcuda.so.1"), name)
+    function.restype = ctypes.c_int64
+    return int(function())
+
+
+def content(tensor: Any) -> numpy.ndarray:
+    """The elements of a tensor on the "GPU", whose memory is that of this process."""
+    interface = tensor.__cuda_array_interface__
+    kind = numpy.dtype(interface["typestr"])
+    size = int(numpy.prod(interface["shape"])) * kind.itemsize
+    data = ctypes.string_at(interface["data"][0], size)
+    return numpy.frombuffer(data, kind).reshape(interface["shape"])
+
+
+def capsules(tensor: Any, stream: Any) -> Iterator[Any]:
+    yield tensor.__dlpack__(stream=stream)
+
+
+def test_bytes_labels_and_numbers_are_those_of_the_host(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        columns = ["image", "label", "sample", "key"]
+        host = meetpoint.Loader(
+            dataset, recipe=[T.CenterCrop(16)], batch_size=8, columns=columns, shuffle=True
+        )
+        gpu = loader_of(dataset, columns=columns, shuffle=True)
+        assert gpu.report()["notices"] == []
+        for wanted, found in zip(host, gpu):
+            assert found["key"] == wanted["key"]
+            for name in columns[:3]:
+                assert found[name].__dlpack_device__() == (2, 0)
+                assert numpy.array_equal(content(found[name]), wanted[name]), name
+                assert content(found[name]).dtype == wanted[name].dtype
+        assert gpu.state_dict()["recipe"] == host.state_dict()["recipe"]
+        """,
+    )
+
+
+def test_bytes_go_over_the_bus_and_floats_are_made_there(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, recipe=FLOAT)
+        images = [images for images, _ in gpu]
+        assert images[0].shape == [8, 16, 16, 3] and images[0].dtype == "float32"
+        # One more when the loader was opened, to try the kernel.
+        assert ask("fake_launches") == len(gpu) + 1
+        used = gpu.report()["epochs"][0]["delivery"]
+        assert (used["device"], used["batches"], used["undivided"]) == ("cuda:0", len(gpu), None)
+        pixels = 66 * 16 * 16 * 3
+        assert pixels < used["bytes"] < 2 * pixels, used
+        assert used["pinned_bytes"] <= 32 << 20
+        assert any("copied to cuda:0" in it for it in gpu.explain().sentences)
+        # A state of the host goes on here: it is the same recipe.
+        host = meetpoint.Loader(dataset, recipe=FLOAT, batch_size=8)
+        gpu.load_state_dict(host.state_dict())
+        assert gpu.recipe == host.recipe
+        """,
+    )
+
+
+def test_a_recipe_that_needs_finished_tensors_is_prepared_on_the_host(
+    libraries: Path, dataset: str
+) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        recipe = [*FLOAT, T.RandomErasing()]
+        host = meetpoint.Loader(dataset, recipe=recipe, batch_size=8)
+        gpu = loader_of(dataset, recipe=recipe)
+        (notice,) = gpu.report()["notices"]
+        assert notice["kind"] == "not_converted_on_gpu"
+        assert "`random_erasing`, needs the finished tensor" in notice["message"]
+        for (wanted, _), (found, _) in zip(host, gpu):
+            assert numpy.array_equal(content(found), wanted)
+        assert ask("fake_launches") == 0
+        """,
+    )
+
+
+def test_streams_are_ordered_by_the_array_api_standard(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset)
+        images, labels = next(iter(gpu))
+        stream = ctypes.c_uint64()
+        cuda = ctypes.CDLL("libcuda.so.1")
+        for given, expected in [(None, 1), (1, 1), (2, 2), (4096, 4096)]:
+            before = ask("fake_waits")
+            capsule = images.__dlpack__(stream=given, max_version=(1, 0))
+            assert ask("fake_waits") == before + 1
+            assert ask("fake_last_wait_stream") == expected
+            del capsule
+        before = ask("fake_waits")
+        images.__dlpack__(stream=-1)
+        assert ask("fake_waits") == before
+        for wrong in (0, -2):
+            with pytest.raises(ValueError, match="stream"):
+                images.__dlpack__(stream=wrong)
+        with pytest.raises(TypeError, match="stream"):
+            images.__dlpack__(stream="main")
+        with pytest.raises(BufferError):
+            images.__dlpack__(dl_device=(1, 0))
+        with pytest.raises(BufferError):
+            images.__dlpack__(copy=True)
+        images.__dlpack__(dl_device=(2, 0))
+        assert images.__dlpack_device__() == labels.__dlpack_device__() == (2, 0)
+        assert not hasattr(images, "__array_interface__")
+        with pytest.raises(TypeError, match="cpu()"):
+            numpy.asarray(images)
+        assert "cuda:0" in repr(images)
+        """,
+    )
+
+
+def test_memory_is_used_again_and_bounded(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, recipe=FLOAT, gpu_memory="16MiB", gpu_pinned_memory="8MiB")
+        sizes = set()
+        for _ in range(4):
+            for images, labels in gpu:
+                capsule = images.__dlpack__(stream=77)
+                del images, labels, capsule
+                sizes.add((ask("fake_device_bytes"), ask("fake_pinned_bytes")))
+        # The first batches are brought while memory is still allocated.
+        assert len(sizes) <= 4 and max(sizes)[0] <= 17 << 20, sizes
+        assert ask("fake_last_record_stream") > 0
+        gpu.close()
+        images, labels = None, None
+        """,
+    )
+
+
+def test_a_consumer_that_keeps_all_batches_gets_an_error(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, gpu_memory="4MiB", gpu_prefetch=0)
+        with pytest.raises(meetpoint.BudgetError, match="no GPU memory for a batch.*gpu_memory"):
+            held = list(gpu)
+        """,
+    )
+
+
+def test_a_gpu_that_fails_is_an_error_that_names_the_batch(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, recipe=FLOAT)
+        seen = 0
+        with pytest.raises(meetpoint.GpuError, match="batch . of epoch 0 for cuda:0") as it:
+            for _ in gpu:
+                seen += 1
+        assert it.value.remedy and it.value.cause == "gpu_failed"
+        assert seen in (1, 2), seen
+        state = gpu.state_dict()
+        gpu.close()
+        # The batches that were delivered are not delivered again.
+        host = meetpoint.Loader(dataset, recipe=FLOAT, batch_size=8)
+        host.load_state_dict(state)
+        assert len(list(host)) == len(host) - seen
+        """,
+        {"FAKE_CUDA_FAIL_LAUNCH": "4"},
+    )
+
+
+CONVERTED = """
+with pytest.raises(meetpoint.GpuError, match={!r}):
+    loader_of(dataset, recipe=FLOAT)
+"""
+
+
+def test_a_missing_gpu_a_missing_compiler_and_an_old_driver_are_errors(libraries: Path, dataset: str) -> None:
+    body = """
+    with pytest.raises(meetpoint.GpuError, match={!r}):
+        loader_of(dataset, device_out={!r})
+    """
+    run(libraries, dataset, body.format("no GPU with the index 3", "cuda:3"))
+    missing = {"MEETPOINT_NVRTC": "/nowhere/libnvrtc.so.12"}
+    run(libraries, dataset, CONVERTED.format("libnvrtc"), missing)
+    old = {"FAKE_CUDA_VERSION": "11040"}
+    run(libraries, dataset, body.format("supports CUDA 11.4", "cuda"), old)
+
+
+def test_tensors_outlive_the_loader_and_a_forked_child_cannot_use_them(
+    libraries: Path, dataset: str
+) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset)
+        images, _ = next(iter(gpu))
+        wanted = content(images).copy()
+        gpu.close()
+        del gpu
+        assert numpy.array_equal(content(images), wanted)
+        child = os.fork()
+        if child == 0:
+            try:
+                images.__dlpack__(stream=1)
+            except meetpoint.GpuError as error:
+                os._exit(0 if error.cause == "gpu_forked" else 2)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        del images
+        """,
+    )
+
+
+def test_measurements_are_plain_data(libraries: Path, dataset: str) -> None:
+    ran = run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, gpu_prefetch=1)
+        list(gpu)
+        print(json.dumps(gpu.report()["epochs"][0]["delivery"]))
+        """,
+    )
+    used = json.loads(ran.stdout)
+    assert used["undivided"] == "the recipe gives uint8, which needs no conversion"
+    assert used["measured"] <= used["batches"] == 9
