@@ -1,6 +1,7 @@
 //! The interface between users of preparers (a loader, a device) and their implementations.
 
 use crate::cache::SampleCache;
+use crate::gpu::GpuPreparers;
 use crate::{CpuPreparer, DecodeMemory, Error, Job, Preparer};
 use meetpoint_kernels::Cpu;
 use meetpoint_storage::Engine;
@@ -14,6 +15,11 @@ use std::sync::Arc;
 pub trait PreparerFactory: Debug + Send + Sync {
     /// Makes a preparer for one thread.
     fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error>;
+
+    /// Itself, where its preparers use a GPU.
+    fn gpu(&self) -> Option<&GpuPreparers> {
+        None
+    }
 }
 
 /// The resources of one preparer.
@@ -40,8 +46,13 @@ impl Default for CpuPreparers {
     }
 }
 
-impl PreparerFactory for CpuPreparers {
-    fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
+impl CpuPreparers {
+    /// Makes a preparer, which something else may be added to.
+    pub(crate) fn cpu_preparer(
+        &self,
+        job: &Job,
+        resources: Resources,
+    ) -> Result<CpuPreparer, Error> {
         let Resources { engine, decode_memory, cache } = resources;
         let mut preparer = CpuPreparer::new(job.clone(), engine, self.cpu)?;
         if let Some(memory) = decode_memory {
@@ -50,6 +61,12 @@ impl PreparerFactory for CpuPreparers {
         if let Some(cache) = cache {
             preparer.set_cache(cache);
         }
-        Ok(Box::new(preparer))
+        Ok(preparer)
+    }
+}
+
+impl PreparerFactory for CpuPreparers {
+    fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
+        Ok(Box::new(self.cpu_preparer(job, resources)?))
     }
 }

@@ -5,7 +5,7 @@ use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use meetpoint_diagnose::Surface;
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::TuningUse;
+use meetpoint_host::stats::{GpuUse, TuningUse};
 
 /// What stands in place of a time or a verdict.
 const FAILED: &str = "FAILED";
@@ -174,6 +174,7 @@ fn decided(epoch: &Epoch) -> String {
         count(epoch.reused_batches, "kept from before"),
         displacement,
         epoch.tuning.as_ref().map(tuned),
+        epoch.gpu.as_ref().map(on_gpu),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
@@ -185,6 +186,19 @@ fn tuned(tuning: &TuningUse) -> String {
         "tuned to {workers} and {} batches ahead ({} of {} changes kept)",
         tuning.end.ahead, tuning.kept, tuning.tried
     )
+}
+
+/// What a GPU prepared in an epoch.
+fn on_gpu(gpu: &GpuUse) -> String {
+    match &gpu.unused_because {
+        Some(reason) => format!("GPU not used: {reason}"),
+        None => format!(
+            "GPU prepared {} of {}, share {:.2}",
+            gpu.prepared,
+            units::count(gpu.samples(), "sample"),
+            gpu.share
+        ),
+    }
 }
 
 /// Verdicts, a row per strategy and a column per level.

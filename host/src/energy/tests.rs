@@ -120,6 +120,11 @@ impl Gpus for FakeGpus {
         self.gone()?;
         Ok(250_000)
     }
+
+    fn utilisation(&self, _index: u32) -> Result<f64, GpuError> {
+        self.gone()?;
+        Ok(0.5)
+    }
 }
 
 const PACKAGE: &str = "sys/class/powercap/intel-rapl:0/energy_uj";
@@ -415,6 +420,7 @@ fn two_intervals_add_up_and_a_failure_in_either_remains() {
             joules,
             failure: joules.is_none().then(|| "gone".to_owned()),
             readings: 3,
+            utilisation: None,
         }],
         nothing_because: None,
     };

@@ -1,7 +1,9 @@
 //! One preparer's use of a GPU: a share of the pictures of each batch.
 
 use super::batch::{GpuBatch, Taken};
+use super::refusal::NotTaken;
 use super::share::{BatchTimes, Share, ShareChoice};
+use super::usage::Refusals;
 use crate::{Error, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
@@ -16,6 +18,7 @@ pub struct GpuOffload {
     batch: GpuBatch,
     share: Share,
     counts: OffloadCounts,
+    refusals: Refusals,
     /// Samples of the batch, how many of them are offered to the GPU, and how many were.
     samples: usize,
     wanted: usize,
@@ -31,6 +34,7 @@ impl GpuOffload {
             batch,
             share: Share::new(choice),
             counts: OffloadCounts::default(),
+            refusals: Refusals::default(),
             samples: 0,
             wanted: 0,
             offered: 0,
@@ -47,6 +51,11 @@ impl GpuOffload {
     /// Why the GPU is not used any more.
     pub fn failure(&self) -> Option<&GpuError> {
         self.failure.as_ref()
+    }
+
+    /// Samples that were not taken, by reason.
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// Notes a failure, after which nothing is taken.
@@ -103,8 +112,9 @@ impl Offload for GpuOffload {
         self.offered += 1;
         let taken = match self.batch.take(position, encoded, id) {
             Ok(Taken::Yes) => true,
-            Ok(Taken::No(_)) => {
+            Ok(Taken::No(refused)) => {
                 self.counts.not_taken += 1;
+                self.refusals[NotTaken::from(&refused) as usize] += 1;
                 false
             }
             Err(error) => {

@@ -7,10 +7,23 @@ use crate::{MeasuredEnergy, Report};
 
 /// Measured energy, a row for each meter of each run; nothing in it is modelled.
 pub fn measured(report: &Report) -> Grid {
-    let head = ["strategy", "meter", "measured energy", "measured over", "covers"];
-    let mut grid = Grid::new(&head, 2..4);
+    let head = [
+        "strategy",
+        "meter",
+        "measured energy",
+        "measured J/sample",
+        "measured over",
+        "busy",
+        "covers",
+    ];
+    let mut grid = Grid::new(&head, 2..6);
     for run in &report.runs {
         let Some(energy) = &run.measured_energy else { continue };
+        let samples: u64 = run.epochs.iter().map(|epoch| epoch.samples).sum();
+        let of_sample = |total: Option<f64>| {
+            let total = total.filter(|_| samples > 0);
+            total.map_or_else(unknown, |total| significant(total / samples as f64))
+        };
         for part in &energy.meters {
             let covers = match &part.failure {
                 Some(failure) => format!("FAILED: {failure}"),
@@ -20,7 +33,9 @@ pub fn measured(report: &Report) -> Grid {
                 run.strategy.clone(),
                 part.meter.clone(),
                 part.measured_joules.map_or_else(unknown, joules),
+                of_sample(part.measured_joules),
                 seconds(energy.measured_seconds),
+                part.utilisation.map_or_else(unknown, |busy| format!("{:.0} %", busy * 100.0)),
                 covers,
             ]);
         }
@@ -29,7 +44,9 @@ pub fn measured(report: &Report) -> Grid {
                 run.strategy.clone(),
                 "sum".to_owned(),
                 energy.measured_joules.map_or_else(unknown, joules),
+                of_sample(energy.measured_joules),
                 seconds(energy.measured_seconds),
+                unknown(),
                 "packages, memory and graphics boards; the other meters overlap with them".into(),
             ]);
         }
