@@ -225,6 +225,21 @@ fn graphics_boards_fulfil_the_contract() {
 }
 
 #[test]
+fn the_utilisation_of_a_board_is_recorded_beside_its_energy() {
+    let tree = Tree::new(&powercap_files());
+    let gpus = FakeGpus::new(1, Some(5));
+    let meters = Meters::find(machine(tree.0.path(), FakeCounters::at(0), Some(gpus)));
+    let (measurement, meters) = Recorder::start(meters).stop();
+    let of = |measurement: &Measurement, name: &str| {
+        measurement.meters.iter().find(|meter| meter.meter == name).unwrap().utilisation
+    };
+    assert_eq!(of(&measurement, "nvml:0"), Some(0.5));
+    assert_eq!(of(&measurement, "rapl:package-0"), None);
+    let both = measurement.and(Recorder::start(meters).stop().0);
+    assert_eq!(of(&both, "nvml:0"), Some(0.5));
+}
+
+#[test]
 fn boards_without_a_counter_fulfil_the_contract_by_their_power() {
     let tree = Tree::new(&[]);
     let gpus = FakeGpus::new(1, None);

@@ -13,7 +13,7 @@ pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 use meetpoint_format::units::show_bytes;
 use meetpoint_format::wire;
 use meetpoint_prepare::MemoryKind;
-pub use meetpoint_prepare::gpu::GpuUse;
+pub use meetpoint_prepare::gpu::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
 use meetpoint_scheduler::{
     Budget, DeviceId, Effort, Epoch as Scheduler, Learned, Record, Selection, Source,
 };

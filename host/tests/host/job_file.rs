@@ -5,10 +5,12 @@ use meetpoint_format::column::Collate;
 use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
-    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, OnError, RemoteDevice,
-    ServeCommand, SpoolKind, StopHandle, StrategyName, StrategyOptions, Targets,
+    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, GpuDecode, GpuIndex,
+    OnError, RemoteDevice, ServeCommand, SpoolKind, StopHandle, StrategyName, StrategyOptions,
+    Targets,
 };
 use meetpoint_link::tls::TlsFiles;
+use meetpoint_prepare::gpu::ShareChoice;
 use meetpoint_scheduler::{AnyStrategy, Auto, Goal, Mte, Order, Split, Tail, Windowed, Wrr};
 use meetpoint_storage::EngineKind;
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use crate::grid::{Grid, unknown};
 use crate::units::{bytes, seconds, significant};
-use crate::{MeasuredEnergy, Report};
+use crate::{MeasuredEnergy, Report, Run};
 
 /// Measured energy, a row for each meter of each run; nothing in it is modelled.
 pub fn measured(report: &Report) -> Grid {
@@ -168,6 +168,10 @@ pub fn lines(report: &Report) -> String {
     } else if let Some(why) = why_nothing(report) {
         text.push_str(&format!("measured energy: none; {why}\n"));
     }
+    let boards: Vec<String> = report.runs.iter().flat_map(boards).collect();
+    if !boards.is_empty() {
+        text.push_str(&format!("measured graphics boards: {}\n", boards.join("; ")));
+    }
     let modelled: Vec<String> = report
         .runs
         .iter()
@@ -180,6 +184,17 @@ pub fn lines(report: &Report) -> String {
         text.push_str(&format!("modelled energy (not measured): {}\n", modelled.join(", ")));
     }
     text
+}
+
+/// Energy and utilisation of each graphics board of a run.
+fn boards(run: &Run) -> Vec<String> {
+    let parts = run.measured_energy.iter().flat_map(|energy| &energy.meters);
+    let boards = parts.filter_map(|part| {
+        let busy = part.utilisation?;
+        let joules = part.measured_joules.map_or_else(unknown, joules);
+        Some(format!("{} {} {joules}, busy {:.0} %", run.strategy, part.meter, busy * 100.0))
+    });
+    boards.collect()
 }
 
 /// Why no run has measured energy.
@@ -253,8 +268,22 @@ mod tests {
         energy.meters[0].failure = Some("it vanished".into());
         let grid = measured(&report);
         assert_eq!(grid.rows[0][2], "–");
-        assert_eq!(grid.rows[0][4], "FAILED: it vanished");
+        assert_eq!(grid.rows[0][3], "–");
+        assert_eq!(grid.rows[0][6], "FAILED: it vanished");
         assert!(lines(&report).contains("measured energy: host-only FAILED, mte "));
+    }
+
+    #[test]
+    fn a_graphics_board_is_shown_with_its_utilisation_and_joules_per_sample() {
+        let mut report = made_up::report(10);
+        let run = &mut report.runs[0];
+        let samples: u64 = run.epochs.iter().map(|epoch| epoch.samples).sum();
+        let part = &mut run.measured_energy.as_mut().unwrap().meters[0];
+        (part.meter, part.utilisation) = ("nvml:0".into(), Some(0.43));
+        part.measured_joules = Some(2.0 * samples as f64);
+        let grid = measured(&report);
+        assert_eq!((grid.rows[0][3].as_str(), grid.rows[0][5].as_str()), ("2.00", "43 %"));
+        assert!(lines(&report).contains("host-only nvml:0 640 J, busy 43 %"), "{}", lines(&report));
     }
 
     #[test]
