@@ -1,12 +1,8 @@
 //! Which GPU takes part in the host's preparation, and how much of it.
 
-use crate::Error;
-use crate::config::LoaderConfig;
-use meetpoint_prepare::PreparerFactory;
-use meetpoint_prepare::gpu::{GpuPreparers, ShareChoice};
+use meetpoint_prepare::gpu::ShareChoice;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 /// A GPU that prepares a share of each batch of the host.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,19 +51,6 @@ impl fmt::Display for GpuIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cuda:{}", self.0)
     }
-}
-
-/// The preparers of one loader: of the GPU that it names, or of its configuration. Those that use
-/// a GPU count what this loader does.
-pub(crate) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
-    if let Some(GpuDecode { gpu, share }) = config.gpu_decode {
-        let opened = GpuPreparers::open(gpu.0, share);
-        return Ok(Arc::new(opened.map_err(|source| Error::Gpu { gpu, source })?));
-    }
-    Ok(match config.preparers.gpu() {
-        Some(gpu) => Arc::new(gpu.counted_apart()),
-        None => Arc::clone(&config.preparers),
-    })
 }
 
 #[cfg(test)]

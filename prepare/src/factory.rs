@@ -1,7 +1,7 @@
 //! The interface between users of preparers (a loader, a device) and their implementations.
 
 use crate::cache::SampleCache;
-use crate::gpu::GpuPreparers;
+use crate::gpu::GpuUse;
 use crate::{CpuPreparer, DecodeMemory, Error, Job, Preparer};
 use meetpoint_kernels::Cpu;
 use meetpoint_storage::Engine;
@@ -16,8 +16,13 @@ pub trait PreparerFactory: Debug + Send + Sync {
     /// Makes a preparer for one thread.
     fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error>;
 
-    /// Itself, where its preparers use a GPU.
-    fn gpu(&self) -> Option<&GpuPreparers> {
+    /// What its preparers have done with a GPU so far; `None`: they have none.
+    fn gpu_use(&self) -> Option<GpuUse> {
+        None
+    }
+
+    /// The same for one loader of several, with counts of its own; `None`: it counts nothing.
+    fn for_one_loader(&self) -> Option<Arc<dyn PreparerFactory>> {
         None
     }
 }

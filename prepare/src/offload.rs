@@ -53,4 +53,6 @@ pub struct OffloadCounts {
     pub not_taken: u64,
     /// Samples that it took and gave back, because their data are damaged.
     pub given_back: u64,
+    /// Samples that it left to the CPU after a failure of its own.
+    pub after_failure: u64,
 }

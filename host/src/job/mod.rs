@@ -1,8 +1,8 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
-//! `gpu`, `plan` (what a plan says beside the job), `read` (TOML to data), `recipe`, `sampler`, `values`,
-//! `table`, `marks`, `check` (the job against dataset and machine), `error`.
+//! `gpu`, `plan` (what a plan says beside the job), `read` (TOML to data), `recipe`, `sampler`,
+//! `values`, `table`, `marks`, `check` (the job against dataset and machine), `error`.
 
 mod check;
 mod collate;

@@ -1,9 +1,25 @@
 //! What a loader's preparers do with a GPU, epoch by epoch.
 
 use super::Loader;
+use crate::Error;
+use crate::config::LoaderConfig;
 use crate::driver::Driver;
+use crate::gpu_decode::GpuDecode;
 use crate::stats::EventKind;
-use meetpoint_prepare::gpu::{GpuFailure, GpuUse};
+use meetpoint_prepare::PreparerFactory;
+use meetpoint_prepare::gpu::{GpuFailure, GpuPreparers, GpuUse};
+use std::sync::Arc;
+
+/// The preparers of one loader: with the GPU that its configuration names, or those of the
+/// configuration. Those that use a GPU count what this loader does.
+pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
+    if let Some(GpuDecode { gpu, share }) = config.gpu_decode {
+        let opened = GpuPreparers::open(gpu.0, share);
+        return Ok(Arc::new(opened.map_err(|source| Error::Gpu { gpu, source })?));
+    }
+    let own = config.preparers.for_one_loader();
+    Ok(own.unwrap_or_else(|| Arc::clone(&config.preparers)))
+}
 
 /// What was reported of a loader's GPU before now.
 #[derive(Debug, Default)]
@@ -17,7 +33,7 @@ pub(super) struct GpuSoFar {
 impl Loader {
     /// What its preparers have done with a GPU since it was opened; `None` if they have none.
     pub fn gpu_use(&self) -> Option<GpuUse> {
-        self.config.preparers.gpu().map(|gpu| gpu.usage())
+        self.config.preparers.gpu_use()
     }
 
     /// An epoch begins.
@@ -35,9 +51,9 @@ impl Loader {
         if self.gpu.was_failure_noted {
             return;
         }
-        let Some(gpu) = self.config.preparers.gpu() else { return };
-        let Some(GpuFailure { cause, reason }) = gpu.failure() else { return };
+        let Some(GpuUse { gpu, failure, .. }) = self.gpu_use() else { return };
+        let Some(GpuFailure { cause, reason }) = failure else { return };
         self.gpu.was_failure_noted = true;
-        driver.note(EventKind::GpuFailed { gpu: gpu.usage().gpu, cause, reason });
+        driver.note(EventKind::GpuFailed { gpu, cause, reason });
     }
 }

@@ -1,9 +1,9 @@
 //! The loader and its epochs: the public API.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `gpu` (what a GPU did in one), `resume` (the rest of one), `schedule` (the scheduler's configuration), `saving` (the
-//! choice of batches for devices), `tuning` (workers that adapt), `settings` (validation before
-//! anything is opened).
+//! dataset), `gpu` (what a GPU did in one), `resume` (the rest of one), `schedule` (the scheduler's
+//! configuration), `saving` (the choice of batches for devices), `tuning` (workers that adapt),
+//! `settings` (validation before anything is opened).
 
 mod epoch;
 mod gpu;
@@ -116,7 +116,7 @@ impl Loader {
     /// Opens dataset, memory, threads and device.
     pub fn open(mut config: LoaderConfig) -> Result<Self, Error> {
         settings::check(&config)?;
-        config.preparers = crate::gpu_decode::preparers(&config)?;
+        config.preparers = gpu::preparers(&config)?;
         let job = settings::open_job(&config)?;
         let spec = meetpoint_prepare::collated_shape(&job.recipe, job.columns.collate())?;
         let picture = (job.recipe.images()[0].axes(&spec), spec.dtype);

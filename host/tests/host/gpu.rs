@@ -173,6 +173,8 @@ fn a_gpu_that_fails_is_one_event_and_the_batches_stay_the_same() {
         }
         assert_eq!(events, 1, "{workers} workers, {launches} launches");
         let gpu = loader.gpu_use().unwrap();
+        assert_eq!(gpu.samples(), 32, "{gpu:?}");
+        assert!(gpu.after_failure > 0);
         assert_eq!(gpu.failure.unwrap().cause, "gpu_failed");
         assert!((1..=workers.max(1)).contains(&gpu.threads_failed));
     }
@@ -272,7 +274,7 @@ fn what_a_gpu_refuses_is_counted_by_reason() {
 #[test]
 fn a_gpu_that_is_not_there_refuses_the_loader() {
     let folder = dataset(4);
-    // No machine has so many.
+    // Beyond the number of GPUs of any machine.
     let gpu_decode = Some(GpuDecode { gpu: GpuIndex(60_000), share: ShareChoice::Measured });
     let refused = Loader::open(LoaderConfig { gpu_decode, ..config(folder.path()) });
     let Err(Error::Gpu { gpu: GpuIndex(60_000), source }) = refused else {

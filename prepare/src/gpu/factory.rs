@@ -2,7 +2,7 @@
 
 use super::batch::{GpuBatch, GpuRefused};
 use super::offload::GpuOffload;
-use super::refusal::{GpuFailure, NotOffloaded};
+use super::refusal::NotOffloaded;
 use super::share::ShareChoice;
 use super::usage::{CountedOffload, GpuUse, Shared};
 use crate::{CpuPreparer, CpuPreparers, Error, Job, Preparer, PreparerFactory, Resources};
@@ -22,7 +22,7 @@ pub trait Computes: Debug + Send + Sync {
 /// Makes preparers that share a GPU: each has one part of its batches prepared there, and prepares
 /// the other with the CPU.
 ///
-/// A job that no GPU prepares gets plain [`CpuPreparer`]s, and [`GpuPreparers::usage`] says why.
+/// A job that no GPU prepares gets plain [`CpuPreparer`]s, and [`PreparerFactory::gpu_use`] says why.
 /// After a failure of the GPU the CPU prepares everything, to the same bits.
 #[derive(Debug)]
 pub struct GpuPreparers {
@@ -36,22 +36,6 @@ impl GpuPreparers {
     /// On a GPU that is open.
     pub fn new(cpu: CpuPreparers, gpu: Arc<dyn Computes>, choice: ShareChoice) -> Self {
         Self { cpu, gpu, choice, shared: Arc::default() }
-    }
-
-    /// On the same GPU with the same choice, for another loader: with counts of its own.
-    #[must_use]
-    pub fn counted_apart(&self) -> Self {
-        Self::new(self.cpu, Arc::clone(&self.gpu), self.choice)
-    }
-
-    /// What its preparers have done so far.
-    pub fn usage(&self) -> GpuUse {
-        self.shared.sum(self.gpu.name())
-    }
-
-    /// The first failure of the GPU.
-    pub fn failure(&self) -> Option<GpuFailure> {
-        self.shared.failure()
     }
 
     /// The pictures of a job on the GPU, or why there are none.
@@ -91,7 +75,11 @@ impl PreparerFactory for GpuPreparers {
         Ok(Box::new(preparer))
     }
 
-    fn gpu(&self) -> Option<&GpuPreparers> {
-        Some(self)
+    fn gpu_use(&self) -> Option<GpuUse> {
+        Some(self.shared.sum(self.gpu.name()))
+    }
+
+    fn for_one_loader(&self) -> Option<Arc<dyn PreparerFactory>> {
+        Some(Arc::new(Self::new(self.cpu, Arc::clone(&self.gpu), self.choice)))
     }
 }

@@ -1,9 +1,8 @@
 //! One preparer's use of a GPU: a share of the pictures of each batch.
 
 use super::batch::{GpuBatch, Taken};
-use super::refusal::NotTaken;
+use super::refusal::{NotTaken, Refusals};
 use super::share::{BatchTimes, Share, ShareChoice};
-use super::usage::Refusals;
 use crate::{Error, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
@@ -103,6 +102,7 @@ impl Offload for GpuOffload {
 
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error> {
         if self.failure.is_some() {
+            self.counts.after_failure += 1;
             return Ok(false);
         }
         if position >= self.wanted {
@@ -118,6 +118,7 @@ impl Offload for GpuOffload {
                 false
             }
             Err(error) => {
+                self.counts.after_failure += 1;
                 self.fail(error);
                 false
             }
@@ -145,7 +146,10 @@ impl Offload for GpuOffload {
             },
         };
         // After a failure, the thread prepares all of them.
-        let Some((unsound, [waited_ns, gpu_ns])) = ended else { return Ok(taken) };
+        let Some((unsound, [waited_ns, gpu_ns])) = ended else {
+            self.counts.after_failure += taken.len() as u64;
+            return Ok(taken);
+        };
         self.counts.prepared += (taken.len() - unsound.len()) as u64;
         self.counts.given_back += unsound.len() as u64;
         self.share.learn(BatchTimes {

@@ -1,25 +1,27 @@
 //! Opens GPUs by their number, each once in a process.
 
-use super::factory::GpuPreparers;
+use super::factory::{Computes, GpuPreparers};
 use super::refusal::OpenError;
 use super::share::ShareChoice;
 use crate::CpuPreparers;
+use std::sync::Arc;
 
 impl GpuPreparers {
     /// On an NVIDIA GPU, by its number among those that this process sees. The kernels are compiled
-    /// and tried, so that whatever is missing is an error here and not in the first batch.
-    #[cfg(feature = "cuda")]
+    /// and one is tried, so that whatever is missing is an error here and not in the first batch.
     pub fn open(index: u32, choice: ShareChoice) -> Result<Self, OpenError> {
-        let gpu = std::sync::Arc::new(cuda::Shared::open(index)?);
-        Ok(Self::new(CpuPreparers::default(), gpu, choice))
+        Ok(Self::new(CpuPreparers::default(), opened(index)?, choice))
     }
+}
 
-    /// Refuses: this program was built without GPUs.
-    #[cfg(not(feature = "cuda"))]
-    pub fn open(index: u32, choice: ShareChoice) -> Result<Self, OpenError> {
-        let _: (u32, ShareChoice, Option<CpuPreparers>) = (index, choice, None);
-        Err(OpenError::NotBuilt)
-    }
+#[cfg(feature = "cuda")]
+fn opened(index: u32) -> Result<Arc<dyn Computes>, OpenError> {
+    Ok(Arc::new(cuda::SharedGpu::open(index)?))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn opened(_index: u32) -> Result<Arc<dyn Computes>, OpenError> {
+    Err(OpenError::NotBuilt)
 }
 
 #[cfg(feature = "cuda")]
@@ -35,9 +37,9 @@ mod cuda {
 
     /// A GPU that several loaders may use.
     #[derive(Debug)]
-    pub(super) struct Shared(Arc<Gpu>);
+    pub(super) struct SharedGpu(Arc<Gpu>);
 
-    impl Shared {
+    impl SharedGpu {
         pub(super) fn open(index: u32) -> Result<Self, Error> {
             let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(gpu) = opened.get(&index).and_then(Weak::upgrade) {
@@ -52,7 +54,7 @@ mod cuda {
         }
     }
 
-    impl Computes for Shared {
+    impl Computes for SharedGpu {
         fn name(&self) -> &str {
             &self.0.info().name
         }

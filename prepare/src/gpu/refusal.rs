@@ -37,6 +37,9 @@ pub enum NotTaken {
     Memory,
 }
 
+/// Samples that were not taken, by the number of the reason.
+pub(super) type Refusals = [u64; NotTaken::ALL.len()];
+
 impl NotTaken {
     /// Every reason, in the order of their numbers.
     pub const ALL: [Self; 11] = [

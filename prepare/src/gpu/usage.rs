@@ -1,7 +1,7 @@
 //! What the preparers of a loader do with a GPU, summed over their threads.
 
 use super::offload::GpuOffload;
-use super::refusal::{GpuFailure, NotOffloaded, NotTaken};
+use super::refusal::{GpuFailure, NotOffloaded, NotTaken, Refusals};
 use crate::{Error, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
@@ -9,9 +9,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Samples that were not taken, by [`NotTaken`].
-pub(super) type Refusals = [u64; NotTaken::ALL.len()];
 
 /// The use of a GPU by the preparers of a loader. Counts are of samples.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -36,6 +33,8 @@ pub struct GpuUse {
     pub not_taken_because: BTreeMap<NotTaken, u64>,
     /// Taken and given back to the CPU, because their data are damaged.
     pub given_back: u64,
+    /// Left to the CPU after a failure.
+    pub after_failure: u64,
     /// Why the job is prepared on the CPU alone; `None` if it is not.
     pub unused_because: Option<NotOffloaded>,
     /// The first failure, after which the CPU prepared the thread's samples.
@@ -51,9 +50,11 @@ impl GpuUse {
             .map(|(reason, _)| *reason)
     }
 
-    /// The samples of its threads, on the GPU and on the CPU, while it was in use.
+    /// The samples of its threads, on the GPU and on the CPU; not those of threads that the GPU
+    /// failed before their first batch.
     pub fn samples(&self) -> u64 {
-        self.prepared + self.beyond_share + self.not_taken + self.given_back
+        let on_cpu = self.beyond_share + self.not_taken + self.given_back + self.after_failure;
+        self.prepared + on_cpu
     }
 
     /// What was added since an earlier use of the same preparers.
@@ -64,6 +65,7 @@ impl GpuUse {
         since.beyond_share -= before.beyond_share;
         since.not_taken -= before.not_taken;
         since.given_back -= before.given_back;
+        since.after_failure -= before.after_failure;
         for (reason, samples) in &mut since.not_taken_because {
             *samples -= before.not_taken_because.get(reason).copied().unwrap_or(0);
         }
@@ -81,6 +83,7 @@ impl GpuUse {
         self.beyond_share += more.beyond_share;
         self.not_taken += more.not_taken;
         self.given_back += more.given_back;
+        self.after_failure += more.after_failure;
         for (reason, samples) in &more.not_taken_because {
             *self.not_taken_because.entry(*reason).or_default() += samples;
         }
@@ -159,10 +162,6 @@ impl Shared {
         lock(&self.failure).get_or_insert_with(|| GpuFailure::from(error));
     }
 
-    pub(super) fn failure(&self) -> Option<GpuFailure> {
-        lock(&self.failure).clone()
-    }
-
     pub(super) fn sum(&self, gpu: &str) -> GpuUse {
         let mut sum = GpuUse { gpu: gpu.to_owned(), ..GpuUse::default() };
         for thread in &*lock(&self.threads) {
@@ -176,6 +175,7 @@ impl Shared {
             sum.beyond_share += counts.beyond_share;
             sum.not_taken += counts.not_taken;
             sum.given_back += counts.given_back;
+            sum.after_failure += counts.after_failure;
             for (reason, samples) in NotTaken::ALL.into_iter().zip(refusals) {
                 if samples > 0 {
                     *sum.not_taken_because.entry(reason).or_default() += samples;
@@ -184,7 +184,7 @@ impl Shared {
         }
         sum.share = mean(&sum.shares);
         sum.unused_because = lock(&self.unused).clone();
-        sum.failure = self.failure();
+        sum.failure = lock(&self.failure).clone();
         sum
     }
 }
