@@ -1,20 +1,24 @@
 //! Loaders whose preparers have a share of each batch prepared by the kernels of a GPU, which the
 //! CPU executes here: the same batches, whatever the share and whatever fails.
 
-use crate::support::{config, consume, dataset};
+use crate::support::device::{Behaviour, FakeDevice};
+use crate::support::{config, consume, dataset, pack, picture, sorted};
+use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, subject};
 use meetpoint_host::group::{self, Conductor, Progress};
 use meetpoint_host::stats::{Event, EventKind, GpuUse};
 use meetpoint_host::verify::{Reference, Verdict, verify};
-use meetpoint_host::{Accelerator, Error, GpuDecode, GpuIndex, Loader, LoaderConfig, Null};
+use meetpoint_host::{
+    Accelerator, Action, Error, GpuDecode, GpuIndex, Loader, LoaderConfig, Null, OnError,
+};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::CpuPreparers;
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::gpu::{
     Computes, GpuPreparers, NotOffloaded, NotTaken, OpenError, ShareChoice,
 };
-use meetpoint_scheduler::Level;
+use meetpoint_scheduler::{AnyStrategy, Level, Mte, Split, Tail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -178,6 +182,73 @@ fn a_gpu_that_fails_is_one_event_and_the_batches_stay_the_same() {
         assert_eq!(gpu.failure.unwrap().cause, "gpu_failed");
         assert!((1..=workers.max(1)).contains(&gpu.threads_failed));
     }
+}
+
+/// A dataset of baseline JPEGs, of which every third is progressive, and one is damaged.
+fn mixed() -> tempfile::TempDir {
+    let progressive = |number: u32| {
+        let mut encoded = Vec::new();
+        let mut encoder = Encoder::new(&mut encoded, 90);
+        encoder.set_progressive(true);
+        let pixels: Vec<u8> = (0..24 * 20 * 3).map(|at| (at * (number + 3)) as u8).collect();
+        encoder.encode(&pixels, 24, 20, ColorType::Rgb).unwrap();
+        encoded
+    };
+    let image = |number| match number % 3 {
+        2 => progressive(number),
+        _ => picture(number),
+    };
+    let mut images: Vec<Vec<u8>> = (0..16).map(image).collect();
+    // Its headers are sound, so a GPU takes it.
+    let half = images[4].len() / 2;
+    // Ones alone are not a Huffman code.
+    images[4][half..half + 32].fill(0xfe);
+    let folder = tempfile::tempdir().unwrap();
+    pack(folder.path(), images);
+    folder
+}
+
+#[test]
+fn what_a_gpu_does_not_prepare_the_cpu_does() {
+    let folder = mixed();
+    let config = LoaderConfig {
+        on_error: OnError::Always(Action::Replace),
+        workers: 2,
+        ..config(folder.path())
+    };
+    let mut plain = Loader::open(config.clone()).unwrap();
+    let config = on(Subject::sound(), ShareChoice::Fixed(1.0), config);
+    let mut loader = Loader::open(config).unwrap();
+    for epoch in 0..2 {
+        let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
+        let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!(seen, expected);
+        let gpu = stats.gpu.unwrap();
+        assert_eq!((gpu.not_taken, gpu.given_back, gpu.prepared), (5, 1, 10), "{gpu:?}");
+        assert_eq!(gpu.most_frequent_reason(), Some(NotTaken::Progressive));
+        assert_eq!(stats.damage.replaced, 1);
+    }
+}
+
+#[test]
+fn a_host_with_a_gpu_shares_an_epoch_with_a_device() {
+    let folder = dataset(40);
+    let (expected, _) =
+        consume(Loader::open(config(folder.path())).unwrap().start_epoch(0).unwrap());
+    let device = FakeDevice::start(Behaviour::default());
+    let config = LoaderConfig {
+        strategy: AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending }),
+        devices: vec![device.source()],
+        stall_timeout: Duration::from_secs(30),
+        ..config(folder.path())
+    };
+    let config = on(Subject::sound(), ShareChoice::Fixed(0.5), config);
+    let mut loader = Loader::open(config).unwrap();
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!(sorted(seen), expected);
+    assert_eq!((stats.schedule.host_batches, stats.schedule.device_batches), (5, 5));
+    let gpu = stats.gpu.unwrap();
+    assert_eq!((gpu.prepared, gpu.beyond_share), (10, 10));
 }
 
 /// A GPU that no thread can compute on.
