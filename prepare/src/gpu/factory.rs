@@ -22,8 +22,8 @@ pub trait Computes: Debug + Send + Sync {
 /// Makes preparers that share a GPU: each has one part of its batches prepared there, and prepares
 /// the other with the CPU.
 ///
-/// A job that no GPU prepares gets plain [`CpuPreparer`]s, and [`PreparerFactory::gpu_use`] says why.
-/// After a failure of the GPU the CPU prepares everything, to the same bits.
+/// A job that no GPU prepares gets plain [`CpuPreparer`]s, and [`PreparerFactory::gpu_use`] has the
+/// reason. After a failure of the GPU the CPU prepares everything, to the same bits.
 #[derive(Debug)]
 pub struct GpuPreparers {
     cpu: CpuPreparers,

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// Prepares the first samples of each batch on a GPU, while the preparer's thread prepares the
 /// others.
 ///
-/// After a failure of the GPU, the thread prepares everything, and [`GpuOffload::failure`] says why.
+/// After a failure of the GPU, the thread prepares everything, and [`GpuOffload::failure`] has the
+/// cause.
 #[derive(Debug)]
 pub struct GpuOffload {
     batch: GpuBatch,

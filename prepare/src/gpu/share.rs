@@ -171,8 +171,8 @@ mod tests {
             }
             let times = batch(share, samples, gpu, fixed, cpu);
             let alone = cpu * samples as u64;
-            // One sample is always on the GPU, whose fixed cost the thread may have to wait for; and
-            // whether the GPU has become faster is only found out with one sample more.
+            // One sample is always on the GPU, whose fixed cost the thread may have to wait for.
+            // Whether the GPU has become faster is only found out with one sample more.
             let bound = alone.max(fixed + gpu);
             prop_assert!(times.gpu_ns.max(times.cpu_ns) <= bound + bound / 20 + gpu);
         }
