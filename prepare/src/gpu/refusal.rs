@@ -100,7 +100,7 @@ impl From<&GpuRefused> for NotTaken {
                 PlanError::Refused(_) | PlanError::NotOpen => Self::NotAJpeg,
             },
             GpuRefused::Batch(error) => match error {
-                JpegError::LongSegment { .. } => Self::LongSegment,
+                JpegError::LongSegment { .. } | JpegError::LongStream { .. } => Self::LongSegment,
                 JpegError::Staging { .. }
                 | JpegError::DeviceBytes { .. }
                 | JpegError::Device(_) => Self::Memory,
