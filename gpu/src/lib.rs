@@ -4,10 +4,10 @@
 //! a [`Compute`]: an NVIDIA GPU (feature `cuda`), or the CPU, for which the tests compile the same
 //! kernels (feature `shim`). Nothing here opens a dataset or knows a recipe.
 //!
-//! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their sources),
-//! `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
-//! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes executed
-//! on pictures), [`delivery`] (batches brought to a GPU).
+//! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their
+//! sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
+//! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes
+//! executed on pictures), [`delivery`] (batches brought to a GPU).
 
 mod compute;
 #[cfg(feature = "cuda")]

@@ -1,6 +1,7 @@
 //! The configuration of a loader.
 
 use crate::collective::Collective;
+use crate::gpu_decode::GpuDecode;
 use crate::{Notify, StopHandle};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
@@ -57,6 +58,9 @@ pub struct LoaderConfig {
     pub cache_slot: CacheSlot,
     /// Makes the preparer of each thread. Default: [`CpuPreparers`].
     pub preparers: Arc<dyn PreparerFactory>,
+    /// A GPU that prepares a share of each batch of the host, with preparers of its own instead of
+    /// [`LoaderConfig::preparers`]. Default: none.
+    pub gpu_decode: Option<GpuDecode>,
     /// How blocks are read. Default: `Auto`.
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
@@ -154,6 +158,7 @@ impl LoaderConfig {
             cache: None,
             cache_slot: CacheSlot::default(),
             preparers: Arc::new(CpuPreparers::default()),
+            gpu_decode: None,
             engine: EngineKind::Auto,
             read_depth: 32,
             devices: Vec::new(),

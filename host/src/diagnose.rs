@@ -20,6 +20,7 @@ impl Diagnose for Error {
             Self::BatchLargerThanDataset { .. } => "batch_larger_than_dataset",
             Self::EmptyDataset { .. } => "empty_dataset",
             Self::TooManyBatches { .. } => "too_many_batches",
+            Self::Gpu { source, .. } => source.cause(),
             Self::NoDevice { .. } => "no_device",
             Self::BudgetTooSmall { .. } => "memory_budget_too_small",
             Self::BudgetTooLarge { .. } => "memory_budget_too_large",
@@ -64,6 +65,7 @@ impl Diagnose for Error {
         Some(match self {
             Self::Prepare(source) => return source.remedy(),
             Self::Cache(source) => return source.remedy(),
+            Self::Gpu { source, .. } => return source.remedy(),
             Self::Storage(source) => return source.remedy(),
             Self::Job(source) => return source.remedy(),
             Self::Collective(source) => return source.remedy(),
@@ -231,6 +233,7 @@ impl Diagnose for EventKind {
             Self::SamplesFilledIn { .. } => "samples_filled_in",
             Self::SamplesDamaged { .. } => "samples_damaged",
             Self::ColumnsReadAgain { .. } => "columns_read_again",
+            Self::GpuFailed { .. } => "gpu_failed",
             Self::Tuned { .. } => "tuned",
             Self::WorkerNotStarted { .. } => "worker_not_started",
             Self::NotRecorded { .. } => "not_recorded",
@@ -261,6 +264,7 @@ impl Diagnose for EventKind {
             | Self::BatchesReclaimed { .. }
             | Self::BatchFailed { .. }
             | Self::BatchesFailed { .. }
+            | Self::GpuFailed { .. }
             | Self::Tuned { .. }
             | Self::WorkerNotStarted { .. }
             | Self::NotRecorded { .. } => None,

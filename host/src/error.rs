@@ -1,6 +1,7 @@
 //! Errors of the runtime; `diagnose` has the remedies.
 
 use crate::collective::error::CollectiveError;
+use crate::gpu_decode::GpuIndex;
 use crate::job::JobError;
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::batching::BatchingError;
@@ -165,6 +166,14 @@ pub enum Error {
         batches: u64,
         /// The limit.
         limit: u32,
+    },
+    /// A GPU that cannot be used.
+    #[error("failed to open GPU {gpu}: {source}")]
+    Gpu {
+        /// Which one.
+        gpu: GpuIndex,
+        /// Cause.
+        source: meetpoint_prepare::gpu::OpenError,
     },
     /// A strategy that needs a device, without one.
     #[error("strategy {strategy} needs a device")]

@@ -157,6 +157,15 @@ pub enum EventKind {
         /// Maximum bytes in the cache.
         cache_bytes: u64,
     },
+    /// A GPU failed; the CPU prepares what was its share, to the same bits.
+    GpuFailed {
+        /// Its name.
+        gpu: String,
+        /// Stable name of the error.
+        cause: String,
+        /// Why.
+        reason: String,
+    },
     /// A tuner tried, kept or undid a change of the numbers of workers or of batches ahead.
     Tuned {
         /// What it decided.
@@ -247,6 +256,7 @@ impl EventKind {
             | Self::SamplesFilledIn { .. }
             | Self::SamplesDamaged { .. }
             | Self::ColumnsReadAgain { .. }
+            | Self::GpuFailed { .. }
             | Self::Tuned { .. }
             | Self::WorkerNotStarted { .. }
             | Self::NotRecorded { .. } => false,
@@ -410,6 +420,9 @@ impl fmt::Display for EventKind {
                      because the requested columns take {needed:.1} MiB and the cache holds \
                      {cache:.1} MiB"
                 )
+            }
+            Self::GpuFailed { gpu, reason, .. } => {
+                write!(f, "{gpu} failed ({reason}); the CPU prepares its share")
             }
             Self::Tuned { tuned } => tuned_in_words(tuned, f),
             Self::WorkerNotStarted { reason } => {

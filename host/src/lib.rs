@@ -4,13 +4,13 @@
 //! contains ([`meetpoint_prepare`] does); it waits, moves bytes and reports events to the
 //! scheduler. Every wait is bounded.
 //!
-//! In reading order: [`LoaderConfig`] (what to run), [`Loader`] and [`Epoch`] (how it is used),
-//! [`Batch`] (what comes out), [`Ring`] (the memory of batches), `driver` (the scheduler behind a
-//! lock), `worker` (background preparation), `spool` and `device_link` (the other end),
-//! [`delivery`] (batches brought to a GPU), [`accelerator`] (what consumes), [`collective`] (how
-//! ranks decide together), [`group`] (ranks as threads), [`stats`] and [`energy`] (what was
-//! measured), [`explain`] (what it means), [`trace`] (the same as a picture), [`verify`]
-//! (verification of the guarantees), [`job`] (job files).
+//! In reading order: [`LoaderConfig`] (what to run), [`GpuDecode`] (a GPU that helps), [`Loader`]
+//! and [`Epoch`] (how it is used), [`Batch`] (what comes out), [`Ring`] (the memory of batches),
+//! `driver` (the scheduler behind a lock), `worker` (background preparation), `spool` and
+//! `device_link` (the other end), [`delivery`] (batches brought to a GPU), [`accelerator`] (what
+//! consumes), [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`]
+//! and [`energy`] (what was measured), [`explain`] (what it means), [`trace`] (the same as a
+//! picture), [`verify`] (verification of the guarantees), [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
@@ -27,6 +27,7 @@ pub mod energy;
 mod error;
 mod events;
 pub mod explain;
+mod gpu_decode;
 pub mod group;
 pub mod job;
 mod limits;
@@ -46,6 +47,7 @@ pub use batch::Batch;
 pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind, Tune};
 pub use device_link::SharedDevice;
 pub use error::{ChoiceConflict, DeviceName, Error, ResumeConflict, ReuseConflict};
+pub use gpu_decode::{GpuDecode, GpuIndex, NotAGpu};
 pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile};
 pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{

@@ -24,7 +24,7 @@ pub(crate) struct Pixels<'a> {
     style: Style,
     /// The layers and the mode of a picture of elements, which is in no planes.
     elements: Option<(&'a mut Layers, DecodeMode)>,
-    /// Where changes are recorded: then there is no picture.
+    /// Where changes are recorded: then there are no pixels.
     recording: Option<Recording<'a>>,
 }
 

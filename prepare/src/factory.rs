@@ -1,6 +1,7 @@
 //! The interface between users of preparers (a loader, a device) and their implementations.
 
 use crate::cache::SampleCache;
+use crate::gpu::GpuUse;
 use crate::{CpuPreparer, DecodeMemory, Error, Job, Preparer};
 use meetpoint_kernels::Cpu;
 use meetpoint_storage::Engine;
@@ -14,6 +15,16 @@ use std::sync::Arc;
 pub trait PreparerFactory: Debug + Send + Sync {
     /// Makes a preparer for one thread.
     fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error>;
+
+    /// What its preparers have done with a GPU so far; `None`: they have none.
+    fn gpu_use(&self) -> Option<GpuUse> {
+        None
+    }
+
+    /// The same for one loader of several, with counts of its own; `None`: it counts nothing.
+    fn for_one_loader(&self) -> Option<Arc<dyn PreparerFactory>> {
+        None
+    }
 }
 
 /// The resources of one preparer.
@@ -40,8 +51,13 @@ impl Default for CpuPreparers {
     }
 }
 
-impl PreparerFactory for CpuPreparers {
-    fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
+impl CpuPreparers {
+    /// Makes a preparer, which something else may be added to.
+    pub(crate) fn cpu_preparer(
+        &self,
+        job: &Job,
+        resources: Resources,
+    ) -> Result<CpuPreparer, Error> {
         let Resources { engine, decode_memory, cache } = resources;
         let mut preparer = CpuPreparer::new(job.clone(), engine, self.cpu)?;
         if let Some(memory) = decode_memory {
@@ -50,6 +66,12 @@ impl PreparerFactory for CpuPreparers {
         if let Some(cache) = cache {
             preparer.set_cache(cache);
         }
-        Ok(Box::new(preparer))
+        Ok(preparer)
+    }
+}
+
+impl PreparerFactory for CpuPreparers {
+    fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
+        Ok(Box::new(self.cpu_preparer(job, resources)?))
     }
 }

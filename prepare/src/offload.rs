@@ -7,7 +7,7 @@ use std::fmt::Debug;
 /// Prepares some of the pictures of each batch of one preparer, to the bits of the CPU's kernels.
 ///
 /// The preparer offers each sample as it is read. Those that are taken are prepared while the
-/// preparer goes on with the others; at the end of the batch it gets their tensors. What is not
+/// preparer continues with the others; at the end of the batch it gets their tensors. What is not
 /// taken, or fails, the preparer prepares itself: it also decides what a damaged sample becomes.
 pub trait Offload: Send + Debug {
     /// What it runs on, such as the name of a GPU.
@@ -53,4 +53,6 @@ pub struct OffloadCounts {
     pub not_taken: u64,
     /// Samples that it took and gave back, because their data are damaged.
     pub given_back: u64,
+    /// Samples that it left to the CPU after a failure of its own.
+    pub after_failure: u64,
 }

@@ -34,7 +34,7 @@ pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Proc
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::{CacheUse, DamageRecord, Event, TuningUse};
+use meetpoint_host::stats::{CacheUse, DamageRecord, Event, GpuUse, TuningUse};
 use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
@@ -283,6 +283,9 @@ pub struct Epoch {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
+    /// The use of a GPU by the host's preparers; `None` without one.
+    #[serde(default)]
+    pub gpu: Option<GpuUse>,
     /// What a tuner did; `None` without one.
     #[serde(default)]
     pub tuning: Option<TuningUse>,

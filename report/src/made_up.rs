@@ -194,6 +194,7 @@ fn meter(name: &str, scope: &str, joules: f64) -> energy::MeasuredPart {
         measured_joules: Some(joules),
         failure: None,
         readings: 2,
+        utilisation: (scope == "gpu").then_some(0.4),
     }
 }
 
@@ -295,6 +296,7 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
             t_s_seconds: vec![Some(DEVICE)],
         },
         cache: None,
+        gpu: None,
         tuning: Some(TuningUse {
             start: Effort { workers: 1, ahead: 2 },
             end: Effort { workers: 2, ahead: 4 },

@@ -5,7 +5,7 @@ use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use meetpoint_diagnose::Surface;
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::TuningUse;
+use meetpoint_host::stats::{GpuUse, TuningUse};
 
 /// What stands in place of a time or a verdict.
 const FAILED: &str = "FAILED";
@@ -174,6 +174,7 @@ fn decided(epoch: &Epoch) -> String {
         count(epoch.reused_batches, "kept from before"),
         displacement,
         epoch.tuning.as_ref().map(tuned),
+        epoch.gpu.as_ref().map(on_gpu),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
@@ -185,6 +186,19 @@ fn tuned(tuning: &TuningUse) -> String {
         "tuned to {workers} and {} batches ahead ({} of {} changes kept)",
         tuning.end.ahead, tuning.kept, tuning.tried
     )
+}
+
+/// What a GPU prepared in an epoch.
+fn on_gpu(gpu: &GpuUse) -> String {
+    match &gpu.unused_because {
+        Some(reason) => format!("GPU not used: {reason}"),
+        None => format!(
+            "GPU prepared {} of {}, share {:.2}",
+            gpu.prepared,
+            units::count(gpu.samples(), "sample"),
+            gpu.share
+        ),
+    }
 }
 
 /// Verdicts, a row per strategy and a column per level.
@@ -374,9 +388,10 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{comparison, knobs, levels_in_a_line, text};
+    use super::{GpuUse, comparison, knobs, levels_in_a_line, text};
     use crate::grid::Style;
     use crate::made_up;
+    use meetpoint_host::stats::{NotOffloaded, NotTaken};
 
     #[test]
     fn strategies_are_compared_with_host_only() {
@@ -397,6 +412,29 @@ mod tests {
             "at 1.20 s: the device was lost: it was killed by SIGKILL; the host continues alone";
         assert!(text.contains(event), "{text}");
         assert!(text.contains("modelled energy (not measured)"));
+    }
+
+    #[test]
+    fn what_a_gpu_prepared_or_why_it_did_not_is_shown_for_each_epoch() {
+        let mut report = made_up::report(4);
+        let gpu = GpuUse {
+            gpu: "GPU".into(),
+            threads: 1,
+            share: 0.5,
+            prepared: 60,
+            beyond_share: 64,
+            not_taken: 4,
+            not_taken_because: [(NotTaken::Progressive, 4)].into(),
+            ..GpuUse::default()
+        };
+        report.runs[0].epochs[0].gpu = Some(gpu.clone());
+        let shown = text(&report, Style::Plain);
+        assert!(shown.contains("GPU prepared 60 of 128 samples, share 0.50"), "{shown}");
+        assert!(gpu.to_string().contains("4 were left to the CPU (most: progressive JPEGs)"));
+        let unused_because = Some(NotOffloaded::Cached);
+        report.runs[0].epochs[0].gpu = Some(GpuUse { unused_because, ..gpu });
+        let shown = text(&report, Style::Plain);
+        assert!(shown.contains("GPU not used: samples come from the cache"), "{shown}");
     }
 
     #[test]

@@ -13,8 +13,9 @@ use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
 use meetpoint_host::delivery::{DeviceOut, DeviceOutSyntax};
-use meetpoint_host::{JobFile, StrategyName, Tune};
+use meetpoint_host::{GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
 use meetpoint_prepare::cache::CacheSettings;
+use meetpoint_prepare::gpu::ShareChoice;
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use std::sync::Arc;
   meetpoint run --plan plan.toml
   meetpoint run job.toml --cache 2GiB
   meetpoint run job.toml --tune
+  meetpoint run job.toml --gpu-decode cuda:0 --gpu-share 0.5
   meetpoint run job.toml --strategy all --epochs 2 --report out
   meetpoint run job.toml --strategy host-only,auto
   meetpoint run job.toml --dataset cats.set --dataset dogs.set --weights 2,1
@@ -53,6 +55,14 @@ pub(crate) struct Arguments {
     /// Keep them as the job says, even if it has `tune = "auto"`.
     #[arg(long, overrides_with = "tune")]
     no_tune: bool,
+    /// GPU that prepares a share of each batch of the host, such as cuda:0, to the same bits as the
+    /// CPU. What it cannot prepare, the CPU does.
+    #[arg(long, value_name = "GPU")]
+    gpu_decode: Option<GpuIndex>,
+    /// Share of each batch for the GPU: a number from 0 to 1, or `auto`, so that the GPU and the
+    /// thread of the CPU finish at the same time.
+    #[arg(long, value_name = "SHARE")]
+    gpu_share: Option<ShareChoice>,
     /// Strategies to use instead of the job's, separated by commas. `all` compares all strategies,
     /// but skips device-only if it would take too long.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
@@ -161,6 +171,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     } else if arguments.no_tune {
         job.tune = Tune::Off;
     }
+    set_gpu(&mut job, arguments)?;
     if !arguments.dataset.is_empty() {
         job.replace_dataset(arguments.dataset.clone().into());
     }
@@ -213,6 +224,26 @@ fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
         job.cache = (bytes > 0).then_some(CacheSettings { bytes, operations });
     }
     Ok(job)
+}
+
+/// Puts `--gpu-decode` and `--gpu-share` into the job; each alone keeps the job's other one.
+fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
+    let given = (arguments.gpu_decode, arguments.gpu_share);
+    let gpu_decode = match (given, job.gpu_decode) {
+        ((None, None), _) => return Ok(()),
+        ((Some(gpu), share), of_job) => {
+            let share = share.or(of_job.map(|of_job| of_job.share)).unwrap_or_default();
+            GpuDecode { gpu, share }
+        }
+        ((None, Some(share)), Some(of_job)) => GpuDecode { share, ..of_job },
+        ((None, Some(_)), None) => {
+            let message = format!("{} names no GPU for --gpu-share", job.path.display());
+            let remedy = "name one with --gpu-decode, such as --gpu-decode cuda:0";
+            return Err(Fault::new("no_gpu", message, remedy).into());
+        }
+    };
+    job.replace_gpu_decode(Some(gpu_decode));
+    Ok(())
 }
 
 /// A size that may be nothing at all.

@@ -36,6 +36,9 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
         cache.hits += more.hits;
         cache.misses += more.misses;
     }
+    if let (Some(gpu), Some(more)) = (&mut epoch.gpu, &more.gpu) {
+        gpu.add(more);
+    }
     if let (Some(tuning), Some(more)) = (&mut epoch.tuning, &more.tuning) {
         // Each rank tunes its own workers; the efforts are those of the first.
         tuning.tried += more.tried;

@@ -77,7 +77,7 @@ impl JpegBatch {
         self.pictures.len()
     }
 
-    /// Whether there is no picture.
+    /// Whether it has no pictures.
     pub fn is_empty(&self) -> bool {
         self.pictures.is_empty()
     }

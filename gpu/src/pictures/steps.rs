@@ -402,7 +402,7 @@ impl Rounds {
         new
     }
 
-    /// Adds a change by tables that are made of the values of the picture.
+    /// Adds a change by tables computed from the values of the picture.
     fn add_statistic(&mut self, picture: Picture, (change, number): (u32, u32), round: &mut usize) {
         let counts = Address::Counts(self.counts_bytes);
         self.counts_bytes += COUNTS_BYTES;

@@ -22,6 +22,8 @@ pub trait Gpus: Send + Sync {
     fn millijoules(&self, index: u32) -> Result<u64, GpuError>;
     /// Power now, in milliwatts.
     fn milliwatts(&self, index: u32) -> Result<u32, GpuError>;
+    /// Share of the last sample period of the board, up to a second, in which a kernel ran: 0 to 1.
+    fn utilisation(&self, index: u32) -> Result<f64, GpuError>;
 }
 
 /// Why a board has no reading.
@@ -55,6 +57,10 @@ impl Meter for Counter {
         let microjoules = millijoules.saturating_mul(1_000);
         Ok(Reading::Energy { microjoules, range: None })
     }
+
+    fn utilisation(&mut self) -> Option<f64> {
+        self.gpus.utilisation(self.index).ok()
+    }
 }
 
 impl Meter for Power {
@@ -62,6 +68,10 @@ impl Meter for Power {
         let milliwatts =
             self.gpus.milliwatts(self.index).map_err(|error| failed(self.index, &error))?;
         Ok(Reading::Power { watts: f64::from(milliwatts) * MILLI })
+    }
+
+    fn utilisation(&mut self) -> Option<f64> {
+        self.gpus.utilisation(self.index).ok()
     }
 }
 

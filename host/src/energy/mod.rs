@@ -118,6 +118,12 @@ pub enum Reading {
 pub trait Meter: Send {
     /// Reads it. Always the same kind of [`Reading`].
     fn read(&mut self) -> Result<Reading, MeterError>;
+
+    /// Share of the time just passed in which what it measures was busy, 0 to 1; `None` where it
+    /// does not know.
+    fn utilisation(&mut self) -> Option<f64> {
+        None
+    }
 }
 
 /// Why a meter does not work here.

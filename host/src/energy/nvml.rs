@@ -53,6 +53,11 @@ impl Gpus for Nvml {
     fn milliwatts(&self, index: u32) -> Result<u32, GpuError> {
         self.of(index, |device| device.power_usage())
     }
+
+    fn utilisation(&self, index: u32) -> Result<f64, GpuError> {
+        self.of(index, |device| device.utilization_rates())
+            .map(|rates| f64::from(rates.gpu) / 100.0)
+    }
 }
 
 fn unusable(error: &NvmlError) -> Unusable {

@@ -9,7 +9,7 @@ use super::integrate::Integrator;
 use super::{About, MeterError, Meters, NoMeters, Reading, Scope};
 use crate::clock::monotonic_ns;
 
-/// Between two readings where a sensor shows power and must be sampled.
+/// Between two readings where a sensor shows power or utilisation and must be sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// Between two readings where all meters count: a counter of 65 kJ wraps after 219 s at 300 W.
@@ -33,6 +33,9 @@ pub struct Measured {
     pub failure: Option<String>,
     /// Number of readings.
     pub readings: u64,
+    /// Mean share of the time in which a graphics board was busy, over the readings; `None` where
+    /// the meter does not know.
+    pub utilisation: Option<f64>,
 }
 
 /// The measurements of all meters over an interval. None of them is modelled.
@@ -70,6 +73,7 @@ impl Measurement {
                     .clone()
                     .or_else(|| two.map_or_else(missing, |two| two.failure.clone())),
                 readings: one.readings + two.map_or(0, |two| two.readings),
+                utilisation: mean_utilisation(&one, two),
                 ..one
             }
         };
@@ -79,6 +83,13 @@ impl Measurement {
             nothing_because: self.nothing_because.or(other.nothing_because),
         }
     }
+}
+
+/// The mean over the readings of both intervals.
+fn mean_utilisation(one: &Measured, two: Option<&Measured>) -> Option<f64> {
+    let (mean, two) = (one.utilisation?, two?);
+    let [before, after] = [one.readings, two.readings].map(|readings| readings as f64);
+    Some((mean * before + two.utilisation? * after) / (before + after).max(1.0))
 }
 
 /// An interval that is being measured.
@@ -94,7 +105,21 @@ pub struct Recorder {
 struct Interval {
     meters: Meters,
     sums: Vec<Result<Integrator, String>>,
+    busy: Vec<Busy>,
     begun_ns: u64,
+}
+
+/// Samples of the utilisation of one meter.
+#[derive(Debug, Clone, Copy, Default)]
+struct Busy {
+    sum: f64,
+    samples: u32,
+}
+
+impl Busy {
+    fn mean(self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum / f64::from(self.samples))
+    }
 }
 
 impl Recorder {
@@ -103,7 +128,8 @@ impl Recorder {
         let abouts: Vec<About> = meters.used().cloned().collect();
         let begun_ns = monotonic_ns();
         let sums = abouts.iter().map(|_| Ok(Integrator::default())).collect();
-        let mut interval = Interval { meters, sums, begun_ns };
+        let busy = vec![Busy::default(); abouts.len()];
+        let mut interval = Interval { meters, sums, busy, begun_ns };
         let has_sensor = interval.read();
         let every = if has_sensor { SAMPLE_EVERY } else { COUNT_EVERY };
         let (stop, stopped) = channel();
@@ -133,7 +159,7 @@ impl Recorder {
         }
         let meters = self.abouts.iter().map(|about| {
             let failure = "the meters did not answer in time".to_owned();
-            measured(about, &Err(failure))
+            measured(about, &Err(failure), Busy::default())
         });
         let seconds = seconds_since(self.begun_ns);
         let measurement = Measurement { seconds, meters: meters.collect(), nothing_because: None };
@@ -142,17 +168,25 @@ impl Recorder {
 }
 
 impl Interval {
-    /// Reads all meters; one that failed once is not read again. Whether one shows power.
+    /// Reads all meters; one that failed once is not read again. Whether one must be sampled.
     fn read(&mut self) -> bool {
         let mut has_sensor = false;
-        for ((_, meter), sum) in self.meters.used_mut().zip(&mut self.sums) {
+        let sums = self.sums.iter_mut().zip(&mut self.busy);
+        for ((_, meter), (sum, busy)) in self.meters.used_mut().zip(sums) {
             let Ok(integrator) = sum else { continue };
             let added: Result<(), MeterError> = meter.read().and_then(|reading| {
                 has_sensor |= matches!(reading, Reading::Power { .. });
                 integrator.add(monotonic_ns(), reading)
             });
-            if let Err(error) = added {
-                *sum = Err(error.to_string());
+            match added {
+                Err(error) => *sum = Err(error.to_string()),
+                Ok(()) => {
+                    if let Some(share) = meter.utilisation() {
+                        has_sensor = true;
+                        busy.sum += share;
+                        busy.samples += 1;
+                    }
+                }
             }
         }
         has_sensor
@@ -160,7 +194,9 @@ impl Interval {
 
     fn finish(self) -> (Measurement, Meters) {
         let seconds = seconds_since(self.begun_ns);
-        let meters = self.meters.used().zip(&self.sums).map(|(about, sum)| measured(about, sum));
+        let sums = self.sums.iter().zip(&self.busy);
+        let meters = self.meters.used().zip(sums);
+        let meters = meters.map(|(about, (sum, busy))| measured(about, sum, *busy));
         let measurement = Measurement {
             seconds,
             meters: meters.collect(),
@@ -170,7 +206,7 @@ impl Interval {
     }
 }
 
-fn measured(about: &About, sum: &Result<Integrator, String>) -> Measured {
+fn measured(about: &About, sum: &Result<Integrator, String>, busy: Busy) -> Measured {
     let joules = match sum {
         Ok(integrator) => integrator.joules().map_err(|error| error.to_string()),
         Err(failure) => Err(failure.clone()),
@@ -182,6 +218,7 @@ fn measured(about: &About, sum: &Result<Integrator, String>) -> Measured {
         joules: joules.as_ref().ok().copied(),
         failure: joules.err(),
         readings: sum.as_ref().map_or(0, Integrator::readings),
+        utilisation: busy.mean(),
     }
 }
 

@@ -120,6 +120,11 @@ impl Gpus for FakeGpus {
         self.gone()?;
         Ok(250_000)
     }
+
+    fn utilisation(&self, _index: u32) -> Result<f64, GpuError> {
+        self.gone()?;
+        Ok(0.5)
+    }
 }
 
 const PACKAGE: &str = "sys/class/powercap/intel-rapl:0/energy_uj";
@@ -217,6 +222,21 @@ fn graphics_boards_fulfil_the_contract() {
     let work = || gpus.millijoules.as_ref().unwrap().store(905, Ordering::SeqCst);
     let vanish = || gpus.is_gone.store(true, Ordering::SeqCst);
     fulfils_the_contract(meters, "nvml:0", work, vanish);
+}
+
+#[test]
+fn the_utilisation_of_a_board_is_recorded_beside_its_energy() {
+    let tree = Tree::new(&powercap_files());
+    let gpus = FakeGpus::new(1, Some(5));
+    let meters = Meters::find(machine(tree.0.path(), FakeCounters::at(0), Some(gpus)));
+    let (measurement, meters) = Recorder::start(meters).stop();
+    let of = |measurement: &Measurement, name: &str| {
+        measurement.meters.iter().find(|meter| meter.meter == name).unwrap().utilisation
+    };
+    assert_eq!(of(&measurement, "nvml:0"), Some(0.5));
+    assert_eq!(of(&measurement, "rapl:package-0"), None);
+    let both = measurement.and(Recorder::start(meters).stop().0);
+    assert_eq!(of(&both, "nvml:0"), Some(0.5));
 }
 
 #[test]
@@ -415,6 +435,7 @@ fn two_intervals_add_up_and_a_failure_in_either_remains() {
             joules,
             failure: joules.is_none().then(|| "gone".to_owned()),
             readings: 3,
+            utilisation: None,
         }],
         nothing_because: None,
     };

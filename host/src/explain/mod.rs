@@ -9,7 +9,7 @@
 
 mod words;
 
-use crate::stats::{BatchRecord, CacheUse, DeliveryUse, EpochStats, TuningUse};
+use crate::stats::{BatchRecord, CacheUse, DeliveryUse, EpochStats, GpuUse, TuningUse};
 use serde::{Deserialize, Serialize};
 
 /// A smaller share of waiting time counts as none.
@@ -154,6 +154,9 @@ pub struct Explanation {
     /// What bringing batches to a GPU took; `None` where they stay on the host.
     #[serde(default)]
     pub delivery: Option<DeliveryUse>,
+    /// The use of a GPU by the host's preparers; `None` without one.
+    #[serde(default)]
+    pub gpu: Option<GpuUse>,
     /// What a tuner did; `None` without one.
     pub tuning: Option<TuningUse>,
     /// The ceiling of each stage that was used.
@@ -248,6 +251,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         }),
         cache: stats.cache,
         delivery: stats.delivery.clone(),
+        gpu: stats.gpu.clone(),
         tuning: stats.tuning,
         ceilings,
     })

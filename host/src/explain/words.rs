@@ -110,6 +110,9 @@ impl Explanation {
             sentences.push(cache.to_string());
         }
         sentences.extend(self.delivery.iter().map(ToString::to_string));
+        if let Some(gpu) = &self.gpu {
+            sentences.push(gpu.to_string());
+        }
         if let Some(tuning) = &self.tuning {
             sentences.push(tuning.to_string());
         }

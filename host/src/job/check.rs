@@ -84,6 +84,7 @@ impl JobFile {
                 SpoolKind::File { .. } => "spool.directory",
             },
             Error::Cores { .. } => "host_cores",
+            Error::Gpu { .. } if self.marks.of_key("gpu_decode").is_some() => "gpu_decode",
             Error::TooFewParts { .. } | Error::NoBatchForDevice { .. } => "device",
             Error::BatchLargerThanDataset { .. } => "batch_size",
             Error::Prepare(PrepareError::Columns { source, .. }) => {

@@ -1,13 +1,14 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
-//! `plan` (what a plan says beside the job), `read` (TOML to data), `recipe`, `sampler`, `values`,
-//! `table`, `marks`, `check` (the job against dataset and machine), `error`.
+//! `gpu`, `plan` (what a plan says beside the job), `read` (TOML to data), `recipe`, `sampler`,
+//! `values`, `table`, `marks`, `check` (the job against dataset and machine), `error`.
 
 mod check;
 mod collate;
 mod devices;
 mod error;
+mod gpu;
 mod marks;
 mod plan;
 mod read;
@@ -23,6 +24,7 @@ pub use error::JobError;
 pub use plan::{OfflinePlan, PLAN_VERSION, Plan, Predicted, operations_in_words};
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig, Tune};
+use crate::gpu_decode::GpuDecode;
 use crate::{Error, StopHandle};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{Collate, ColumnNames};
@@ -84,6 +86,8 @@ pub struct JobFile {
     pub memory_budget_bytes: u64,
     /// Prepared samples in memory. Default: none.
     pub cache: Option<CacheSettings>,
+    /// A GPU that prepares a share of the host's batches. Default: none.
+    pub gpu_decode: Option<GpuDecode>,
     /// How blocks are read. Default: `auto`.
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
@@ -185,6 +189,12 @@ impl JobFile {
         self.marks.forget("sampler");
     }
 
+    /// Replaces the GPU; errors about it then have no location in the file.
+    pub fn replace_gpu_decode(&mut self, gpu_decode: Option<GpuDecode>) {
+        self.gpu_decode = gpu_decode;
+        self.marks.forget("gpu_decode");
+    }
+
     /// Replaces the dataset; errors about it then have no location in the file.
     pub fn replace_dataset(&mut self, dataset: DatasetPaths) {
         self.dataset = dataset;
@@ -218,6 +228,7 @@ impl JobFile {
             tune: self.tune,
             memory_budget_bytes: self.memory_budget_bytes,
             cache: self.cache.clone(),
+            gpu_decode: self.gpu_decode,
             engine: self.engine,
             read_depth: self.read_depth,
             devices,

@@ -4,7 +4,8 @@ use super::marks::Marks;
 use super::table::{Source, Table};
 use super::values::{BYTES, TIME, positive_time, required};
 use super::{
-    AcceleratorJob, Choice, JobError, JobFile, collate, devices, plan, recipe, sampler, strategy,
+    AcceleratorJob, Choice, JobError, JobFile, collate, devices, gpu, plan, recipe, sampler,
+    strategy,
 };
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind, Tune};
 use meetpoint_format::column::ColumnNames;
@@ -25,7 +26,7 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 37] = [
+const KEYS: [&str; 39] = [
     "dataset",
     "recipe",
     "columns",
@@ -48,6 +49,8 @@ const KEYS: [&str; 37] = [
     "memory_budget",
     "cache",
     "cache_after",
+    "gpu_decode",
+    "gpu_share",
     "engine",
     "read_depth",
     "stall_timeout",
@@ -111,6 +114,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
             .quantity("memory_budget", parse_bytes, BYTES)?
             .unwrap_or(LoaderConfig::MEMORY_BUDGET_BYTES),
         cache: cache(&table)?,
+        gpu_decode: gpu::read(&table)?,
         engine: table
             .word("engine", &EngineKind::ALL.map(|kind| (kind.as_str(), kind)))?
             .unwrap_or(EngineKind::Auto),

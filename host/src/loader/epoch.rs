@@ -50,6 +50,7 @@ impl<'l> Epoch<'l> {
         let cpu_before_ns = clock::process_cpu_ns();
         let epoch = setup.epoch;
         let batches = setup.config.batches;
+        loader.gpu_epoch_began();
         let serial = loader.driver.begin(setup)?;
         if let Some(tuning) = &mut loader.tuning {
             tuning.epoch_began(batches);
@@ -89,6 +90,7 @@ impl<'l> Epoch<'l> {
                     let batch = self.loader.hand_over(self.epoch, batch, source, *ready);
                     driver.note_wait(since_ns, source);
                     self.loader.tune();
+                    self.loader.note_gpu_failure(&driver);
                     return Ok(Some(batch));
                 }
                 Step::Prepare(batch) => {
@@ -218,6 +220,9 @@ impl<'l> Epoch<'l> {
         let cpu_ns = clock::process_cpu_ns().saturating_sub(self.cpu_before_ns);
         let peak_bytes = stats::peak_resident_bytes();
         let now_ns = monotonic_ns();
+        let driver = Arc::clone(&self.loader.driver);
+        self.loader.note_gpu_failure(&driver);
+        let gpu = self.loader.gpu_use_of_epoch();
         let run = self.end().expect("an epoch ends once");
         let mut stats = collect(run, self.loader, now_ns);
         if self.loader.config.choose_by_saving {
@@ -225,6 +230,7 @@ impl<'l> Epoch<'l> {
             // A dataset that has become unreadable is reported by the next epoch.
             let _ = saving.learn(job, stats.epoch, &stats.records);
         }
+        stats.gpu = gpu;
         stats.host_cpu_ns = cpu_ns;
         stats.host_peak_resident_bytes = peak_bytes;
         stats
@@ -332,6 +338,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         displacement: run.displacement(),
         cache: cache_use(&run, loader),
         delivery: None,
+        gpu: None,
         tuning: loader.tuning.as_ref().map(Tuning::used),
         events,
         damage: run.damage.take(),

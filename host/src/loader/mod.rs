@@ -1,11 +1,12 @@
 //! The loader and its epochs: the public API.
 //!
 //! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `resume` (the rest of one), `schedule` (the scheduler's configuration), `saving` (the
-//! choice of batches for devices), `tuning` (workers that adapt), `settings` (validation before
-//! anything is opened).
+//! dataset), `gpu` (what a GPU did in one), `resume` (the rest of one), `schedule` (the scheduler's
+//! configuration), `saving` (the choice of batches for devices), `tuning` (workers that adapt),
+//! `settings` (validation before anything is opened).
 
 mod epoch;
+mod gpu;
 mod resume;
 mod saving;
 mod schedule;
@@ -28,6 +29,7 @@ use crate::notice::Notice;
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
+use gpu::GpuSoFar;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
@@ -106,12 +108,15 @@ pub struct Loader {
     cache: Option<Arc<SampleCache>>,
     /// Where the numbers of workers and of batches ahead adapt.
     tuning: Option<Tuning>,
+    /// Where preparers use a GPU.
+    gpu: GpuSoFar,
 }
 
 impl Loader {
     /// Opens dataset, memory, threads and device.
-    pub fn open(config: LoaderConfig) -> Result<Self, Error> {
+    pub fn open(mut config: LoaderConfig) -> Result<Self, Error> {
         settings::check(&config)?;
+        config.preparers = gpu::preparers(&config)?;
         let job = settings::open_job(&config)?;
         let spec = meetpoint_prepare::collated_shape(&job.recipe, job.columns.collate())?;
         let picture = (job.recipe.images()[0].axes(&spec), spec.dtype);
@@ -145,6 +150,7 @@ impl Loader {
             threads: Vec::new(),
             own: None,
             tuning: Tuning::new(&config, &limits),
+            gpu: GpuSoFar::default(),
             links: Vec::new(),
             devices: Vec::new(),
             lost_at_start: Vec::new(),

@@ -13,6 +13,7 @@ pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 use meetpoint_format::units::show_bytes;
 use meetpoint_format::wire;
 use meetpoint_prepare::MemoryKind;
+pub use meetpoint_prepare::gpu::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
 use meetpoint_scheduler::{
     Budget, DeviceId, Effort, Epoch as Scheduler, Learned, Record, Selection, Source,
 };
@@ -85,6 +86,8 @@ pub struct EpochStats {
     pub cache: Option<CacheUse>,
     /// What bringing batches to a GPU took; `None` where they stay on the host.
     pub delivery: Option<DeliveryUse>,
+    /// The use of a GPU by the host's preparers; `None` without one.
+    pub gpu: Option<GpuUse>,
     /// What a tuner did; `None` without one.
     pub tuning: Option<TuningUse>,
     /// Faults and what was done about them.

@@ -5,10 +5,12 @@ use meetpoint_format::column::Collate;
 use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
-    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, OnError, RemoteDevice,
-    ServeCommand, SpoolKind, StopHandle, StrategyName, StrategyOptions, Targets,
+    AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, GpuDecode, GpuIndex,
+    OnError, RemoteDevice, ServeCommand, SpoolKind, StopHandle, StrategyName, StrategyOptions,
+    Targets,
 };
 use meetpoint_link::tls::TlsFiles;
+use meetpoint_prepare::gpu::ShareChoice;
 use meetpoint_scheduler::{AnyStrategy, Auto, Goal, Mte, Order, Split, Tail, Windowed, Wrr};
 use meetpoint_storage::EngineKind;
 use std::path::Path;
@@ -367,6 +369,10 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\nhost_cores = []", "an empty list, and the host needs a core"),
         ("batch_size = 1\nhost_cores = [0, -1]", "a list of core numbers"),
         ("batch_size = 1\nengine = \"fast\"", "one of \"auto\""),
+        ("batch_size = 1\ngpu_decode = \"tpu\"", "such as \"cuda:0\""),
+        ("batch_size = 1\ngpu_decode = 0", "such as \"cuda:0\""),
+        ("batch_size = 1\ngpu_share = 1.5", "\"auto\" or a number from 0 to 1"),
+        ("batch_size = 1\ngpu_share = \"half\"", "\"auto\" or a number from 0 to 1"),
         ("batch_size = 1\n[device]\ncpu_ratio = 0.0", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\ncpu_ratio = nan", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\nlatency = 5", "such as \"100us\""),
@@ -383,6 +389,33 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         assert!(text.contains(expected), "{lines}: {text}");
         let value_line = 1 + lines.lines().count();
         assert_eq!(place.map(|(line, _)| line), Some(value_line), "{lines}: {text}");
+    }
+}
+
+#[test]
+fn a_gpu_needs_a_build_that_can_use_one_and_a_share_needs_a_gpu() {
+    let (_, text) = place_and_text("dataset = \"s\"\nbatch_size = 1\ngpu_share = 0.5");
+    assert!(text.contains("the key `gpu_decode` is missing"), "{text}");
+    let lines = "dataset = \"s\"\nbatch_size = 1\ngpu_decode = \"cuda:1\"";
+    for (line, share) in [
+        ("", ShareChoice::Measured),
+        ("\ngpu_share = \"auto\"", ShareChoice::Measured),
+        ("\ngpu_share = 0.25", ShareChoice::Fixed(0.25)),
+        ("\ngpu_share = 1", ShareChoice::Fixed(1.0)),
+    ] {
+        let job = parse(&format!("{lines}{line}\n{RECIPE}"));
+        if cfg!(feature = "cuda") {
+            let job = job.unwrap();
+            assert_eq!(job.gpu_decode, Some(GpuDecode { gpu: GpuIndex(1), share }));
+            let config = job.loader_config(job.strategy, Vec::new(), StopHandle::new());
+            assert_eq!(config.gpu_decode, job.gpu_decode);
+        } else {
+            let error = job.unwrap_err();
+            assert_eq!(error.place, Some((3, 14)));
+            let text = error.in_full(Surface::CommandLine);
+            assert!(text.contains("without the feature `cuda`"), "{text}");
+            assert!(text.contains("--features full"), "{text}");
+        }
     }
 }
 

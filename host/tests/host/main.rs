@@ -9,6 +9,7 @@ mod damage;
 mod device_link;
 mod devices;
 mod explain;
+mod gpu;
 mod host_alone;
 mod job_file;
 mod mixtures;

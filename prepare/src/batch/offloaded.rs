@@ -1,6 +1,7 @@
 //! One thread's use of what prepares pictures elsewhere.
 
 use super::{CpuPreparer, InHand, nanoseconds};
+use crate::gpu::NotOffloaded;
 use crate::{Error, Offload, OffloadCounts};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
@@ -41,11 +42,20 @@ impl CpuPreparer {
     /// Whether pictures can be prepared elsewhere: one of a fixed size for each sample, with no
     /// target that moves with it, all of whose operations are executed here.
     pub fn can_offload(&self) -> bool {
-        self.table.has_images()
-            && self.pictures.is_one()
-            && !self.table.has_targets()
-            && self.resumer.is_none()
-            && self.cached.is_none()
+        self.why_not_offloaded().is_none()
+    }
+
+    /// Why pictures cannot be prepared elsewhere; `None`: they can.
+    pub fn why_not_offloaded(&self) -> Option<NotOffloaded> {
+        let reasons = [
+            (!self.table.has_images(), NotOffloaded::NoPictures),
+            (self.pictures.is_empty(), NotOffloaded::VariableSize),
+            (!self.pictures.is_one(), NotOffloaded::SeveralPictures),
+            (self.table.has_targets(), NotOffloaded::Targets),
+            (self.resumer.is_some(), NotOffloaded::PreparedOffline),
+            (self.cached.is_some(), NotOffloaded::Cached),
+        ];
+        reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
     }
 
     /// What was prepared elsewhere so far.

@@ -65,6 +65,11 @@ impl Pictures {
         self.held.len() == 1
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// The memory of all samples of a batch, where there is one column.
     pub(super) fn tensors<'a>(&self, samples: usize, out: &'a mut [u8]) -> Tensors<'a> {
         let (start, each) = self.places(samples).next().expect("there is one column");

@@ -37,7 +37,7 @@ pub enum GpuRefused {
     Sample(#[from] KernelError),
 }
 
-/// What became of an offered sample.
+/// Whether an offered sample was taken.
 #[derive(Debug)]
 pub enum Taken {
     /// It is in the batch.

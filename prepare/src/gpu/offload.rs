@@ -1,6 +1,7 @@
 //! One preparer's use of a GPU: a share of the pictures of each batch.
 
 use super::batch::{GpuBatch, Taken};
+use super::refusal::{NotTaken, Refusals};
 use super::share::{BatchTimes, Share, ShareChoice};
 use crate::{Error, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
@@ -10,12 +11,14 @@ use std::time::{Duration, Instant};
 /// Prepares the first samples of each batch on a GPU, while the preparer's thread prepares the
 /// others.
 ///
-/// After a failure of the GPU, the thread prepares everything, and [`GpuOffload::failure`] says why.
+/// After a failure of the GPU, the thread prepares everything, and [`GpuOffload::failure`] has the
+/// cause.
 #[derive(Debug)]
 pub struct GpuOffload {
     batch: GpuBatch,
     share: Share,
     counts: OffloadCounts,
+    refusals: Refusals,
     /// Samples of the batch, how many of them are offered to the GPU, and how many were.
     samples: usize,
     wanted: usize,
@@ -31,6 +34,7 @@ impl GpuOffload {
             batch,
             share: Share::new(choice),
             counts: OffloadCounts::default(),
+            refusals: Refusals::default(),
             samples: 0,
             wanted: 0,
             offered: 0,
@@ -47,6 +51,11 @@ impl GpuOffload {
     /// Why the GPU is not used any more.
     pub fn failure(&self) -> Option<&GpuError> {
         self.failure.as_ref()
+    }
+
+    /// Samples that were not taken, by reason.
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// Notes a failure, after which nothing is taken.
@@ -94,6 +103,7 @@ impl Offload for GpuOffload {
 
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error> {
         if self.failure.is_some() {
+            self.counts.after_failure += 1;
             return Ok(false);
         }
         if position >= self.wanted {
@@ -103,11 +113,13 @@ impl Offload for GpuOffload {
         self.offered += 1;
         let taken = match self.batch.take(position, encoded, id) {
             Ok(Taken::Yes) => true,
-            Ok(Taken::No(_)) => {
+            Ok(Taken::No(refused)) => {
                 self.counts.not_taken += 1;
+                self.refusals[NotTaken::from(&refused) as usize] += 1;
                 false
             }
             Err(error) => {
+                self.counts.after_failure += 1;
                 self.fail(error);
                 false
             }
@@ -135,7 +147,10 @@ impl Offload for GpuOffload {
             },
         };
         // After a failure, the thread prepares all of them.
-        let Some((unsound, [waited_ns, gpu_ns])) = ended else { return Ok(taken) };
+        let Some((unsound, [waited_ns, gpu_ns])) = ended else {
+            self.counts.after_failure += taken.len() as u64;
+            return Ok(taken);
+        };
         self.counts.prepared += (taken.len() - unsound.len()) as u64;
         self.counts.given_back += unsound.len() as u64;
         self.share.learn(BatchTimes {

@@ -39,10 +39,12 @@ const BEGINNING: f64 = 0.5;
 const STEP: f64 = 0.5;
 
 /// The part of the GPU's time that a thread may wait without having waited: it asks now and then.
-const WAITED_MIN: f64 = 0.05;
+const WAITED_MIN: f64 = 0.02;
 
-/// How much of what the thread prepares is suggested to go to the GPU, where it did not wait.
-const MORE: f64 = 0.1;
+/// By how much less time than last measured the GPU is supposed to take for a sample, after the
+/// first batch for which the thread did not wait, and at most after several of them.
+const FASTER: f64 = 0.02;
+const FASTER_MAX: f64 = 0.1;
 
 /// Times of a batch, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,11 @@ pub(super) struct Share {
     share: f64,
     /// Nanoseconds of this thread for a sample, as last measured.
     cpu_ns_each: Option<f64>,
+    /// Nanoseconds of the GPU for a sample: as last measured, and less with each batch that the
+    /// thread did not wait for.
+    gpu_ns_each: Option<f64>,
+    /// How much less after the next such batch.
+    faster: f64,
 }
 
 impl Share {
@@ -74,7 +81,7 @@ impl Share {
             ShareChoice::Measured => BEGINNING,
             ShareChoice::Fixed(share) => share,
         };
-        Self { choice, share, cpu_ns_each: None }
+        Self { choice, share, cpu_ns_each: None, gpu_ns_each: None, faster: FASTER }
     }
 
     /// The share now.
@@ -84,11 +91,18 @@ impl Share {
 
     /// Samples of a batch that are offered to the GPU: the first ones.
     pub(super) fn of(&self, samples: usize) -> usize {
-        (self.share * samples as f64).round() as usize
+        let share = self.share * samples as f64;
+        match self.choice {
+            ShareChoice::Fixed(_) => share.round() as usize,
+            // With a slow GPU, one sample more may take longer than the thread saves. One at least
+            // goes there, or nothing more would be measured.
+            ShareChoice::Measured => (share as usize).max(1).min(samples),
+        }
     }
 
     /// Learns from a batch. Where the thread waited, the GPU's time for a sample is known, and the
-    /// share that makes both end together follows; where it did not, the GPU gets more.
+    /// share that makes both end together follows; where it did not, the time may be shorter than
+    /// known.
     pub(super) fn learn(&mut self, times: BatchTimes) {
         let samples = times.on_gpu + times.on_cpu;
         if self.choice != ShareChoice::Measured || times.on_gpu == 0 || samples == 0 {
@@ -103,14 +117,19 @@ impl Share {
             return;
         };
         let has_waited = times.waited_ns as f64 > WAITED_MIN * times.gpu_ns as f64;
-        let suggested = if has_waited {
-            let gpu_ns_each = times.gpu_ns as f64 / times.on_gpu as f64;
-            cpu_ns_each / (cpu_ns_each + gpu_ns_each)
+        let gpu_ns_most = times.gpu_ns as f64 / times.on_gpu as f64;
+        let gpu_ns_each = if has_waited {
+            self.faster = FASTER;
+            gpu_ns_most
         } else {
-            self.share + MORE * (1.0 - self.share)
+            let known = self.gpu_ns_each.map_or(gpu_ns_most, |known| known.min(gpu_ns_most));
+            let faster = self.faster;
+            self.faster = (2.0 * faster).min(FASTER_MAX);
+            known * (1.0 - faster)
         };
+        self.gpu_ns_each = Some(gpu_ns_each);
+        let suggested = cpu_ns_each / (cpu_ns_each + gpu_ns_each);
         self.share += STEP * (suggested - self.share);
-        // One sample at least goes to the GPU, or nothing more would be measured.
         self.share = self.share.clamp(1.0 / samples as f64, 1.0);
     }
 }
@@ -153,8 +172,9 @@ mod tests {
             let times = batch(share, samples, gpu, fixed, cpu);
             let alone = cpu * samples as u64;
             // One sample is always on the GPU, whose fixed cost the thread may have to wait for.
+            // Whether the GPU has become faster is only found out with one sample more.
             let bound = alone.max(fixed + gpu);
-            prop_assert!(times.gpu_ns.max(times.cpu_ns) <= bound + bound / 20);
+            prop_assert!(times.gpu_ns.max(times.cpu_ns) <= bound + bound / 20 + gpu);
         }
     }
 

@@ -22,6 +22,7 @@ fn part(measured: &Measured) -> MeasuredPart {
         measured_joules: measured.joules,
         failure: measured.failure.clone(),
         readings: measured.readings,
+        utilisation: measured.utilisation,
     }
 }
 
@@ -51,6 +52,7 @@ mod tests {
             joules,
             failure: joules.is_none().then(|| "it vanished".to_owned()),
             readings: 2,
+            utilisation: (scope == Scope::Gpu).then_some(0.25),
         };
         let meters = vec![
             of("rapl:package-0", Scope::Package, Some(20.0)),
@@ -67,5 +69,9 @@ mod tests {
         let report = measured(&measurement);
         assert_eq!(report.measured_joules, None, "a part is not shown as the whole");
         assert_eq!(report.meters[3].failure.as_deref(), Some("it vanished"));
+        assert_eq!(
+            (report.meters[0].utilisation, report.meters[3].utilisation),
+            (None, Some(0.25))
+        );
     }
 }

@@ -42,6 +42,9 @@ pub struct MeasuredPart {
     pub failure: Option<String>,
     /// Number of readings.
     pub readings: u64,
+    /// Mean share of the time in which a graphics board was busy; `None` for other meters.
+    #[serde(default)]
+    pub utilisation: Option<f64>,
 }
 
 /// Energy by the model; the watts and their sources are in the profile's file.

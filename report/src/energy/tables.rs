@@ -3,14 +3,27 @@
 
 use crate::grid::{Grid, unknown};
 use crate::units::{bytes, seconds, significant};
-use crate::{MeasuredEnergy, Report};
+use crate::{MeasuredEnergy, Report, Run};
 
 /// Measured energy, a row for each meter of each run; nothing in it is modelled.
 pub fn measured(report: &Report) -> Grid {
-    let head = ["strategy", "meter", "measured energy", "measured over", "covers"];
-    let mut grid = Grid::new(&head, 2..4);
+    let head = [
+        "strategy",
+        "meter",
+        "measured energy",
+        "measured J/sample",
+        "measured over",
+        "busy",
+        "covers",
+    ];
+    let mut grid = Grid::new(&head, 2..6);
     for run in &report.runs {
         let Some(energy) = &run.measured_energy else { continue };
+        let samples: u64 = run.epochs.iter().map(|epoch| epoch.samples).sum();
+        let of_sample = |total: Option<f64>| {
+            let total = total.filter(|_| samples > 0);
+            total.map_or_else(unknown, |total| significant(total / samples as f64))
+        };
         for part in &energy.meters {
             let covers = match &part.failure {
                 Some(failure) => format!("FAILED: {failure}"),
@@ -20,7 +33,9 @@ pub fn measured(report: &Report) -> Grid {
                 run.strategy.clone(),
                 part.meter.clone(),
                 part.measured_joules.map_or_else(unknown, joules),
+                of_sample(part.measured_joules),
                 seconds(energy.measured_seconds),
+                part.utilisation.map_or_else(unknown, |busy| format!("{:.0} %", busy * 100.0)),
                 covers,
             ]);
         }
@@ -29,7 +44,9 @@ pub fn measured(report: &Report) -> Grid {
                 run.strategy.clone(),
                 "sum".to_owned(),
                 energy.measured_joules.map_or_else(unknown, joules),
+                of_sample(energy.measured_joules),
                 seconds(energy.measured_seconds),
+                unknown(),
                 "packages, memory and graphics boards; the other meters overlap with them".into(),
             ]);
         }
@@ -151,6 +168,10 @@ pub fn lines(report: &Report) -> String {
     } else if let Some(why) = why_nothing(report) {
         text.push_str(&format!("measured energy: none; {why}\n"));
     }
+    let boards: Vec<String> = report.runs.iter().flat_map(boards).collect();
+    if !boards.is_empty() {
+        text.push_str(&format!("measured graphics boards: {}\n", boards.join("; ")));
+    }
     let modelled: Vec<String> = report
         .runs
         .iter()
@@ -163,6 +184,17 @@ pub fn lines(report: &Report) -> String {
         text.push_str(&format!("modelled energy (not measured): {}\n", modelled.join(", ")));
     }
     text
+}
+
+/// Energy and utilisation of each graphics board of a run.
+fn boards(run: &Run) -> Vec<String> {
+    let parts = run.measured_energy.iter().flat_map(|energy| &energy.meters);
+    let boards = parts.filter_map(|part| {
+        let busy = part.utilisation?;
+        let joules = part.measured_joules.map_or_else(unknown, joules);
+        Some(format!("{} {} {joules}, busy {:.0} %", run.strategy, part.meter, busy * 100.0))
+    });
+    boards.collect()
 }
 
 /// Why no run has measured energy.
@@ -236,8 +268,22 @@ mod tests {
         energy.meters[0].failure = Some("it vanished".into());
         let grid = measured(&report);
         assert_eq!(grid.rows[0][2], "–");
-        assert_eq!(grid.rows[0][4], "FAILED: it vanished");
+        assert_eq!(grid.rows[0][3], "–");
+        assert_eq!(grid.rows[0][6], "FAILED: it vanished");
         assert!(lines(&report).contains("measured energy: host-only FAILED, mte "));
+    }
+
+    #[test]
+    fn a_graphics_board_is_shown_with_its_utilisation_and_joules_per_sample() {
+        let mut report = made_up::report(10);
+        let run = &mut report.runs[0];
+        let samples: u64 = run.epochs.iter().map(|epoch| epoch.samples).sum();
+        let part = &mut run.measured_energy.as_mut().unwrap().meters[0];
+        (part.meter, part.utilisation) = ("nvml:0".into(), Some(0.43));
+        part.measured_joules = Some(2.0 * samples as f64);
+        let grid = measured(&report);
+        assert_eq!((grid.rows[0][3].as_str(), grid.rows[0][5].as_str()), ("2.00", "43 %"));
+        assert!(lines(&report).contains("host-only nvml:0 640 J, busy 43 %"), "{}", lines(&report));
     }
 
     #[test]

@@ -16,6 +16,18 @@ fn compile(source: &str, library: &Path) {
     assert!(status.expect("a C compiler runs").success());
 }
 
+/// Puts libraries for tests in the place of NVIDIA's, for processes that look into a folder first.
+pub(crate) fn fake_libraries(folder: &Path) {
+    compile("fake_cuda.c", &folder.join("libcuda.so.1"));
+    compile("fake_nvrtc.c", &folder.join("libnvrtc.so.12"));
+    std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).unwrap();
+}
+
+/// Whether this machine has no driver of NVIDIA's.
+pub(crate) fn lacks_driver() -> bool {
+    !Path::new("/proc/driver/nvidia").exists()
+}
+
 /// The findings whose topic begins with `CUDA`, of a process whose loader looks in `libraries`
 /// first.
 fn findings(libraries: &Path, variables: &[(&str, &str)]) -> Vec<Value> {
@@ -44,14 +56,12 @@ fn states(findings: &[Value]) -> Vec<(&str, &str)> {
 fn doctor_says_what_cuda_lacks_and_never_fails() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    if !Path::new("/proc/driver/nvidia").exists() {
+    if lacks_driver() {
         let found = findings(path, &[]);
         assert_eq!(states(&found), [("CUDA", "missing")], "without a driver");
         assert!(found[0]["remedy"].is_string());
     }
-    compile("fake_cuda.c", &path.join("libcuda.so.1"));
-    compile("fake_nvrtc.c", &path.join("libnvrtc.so.12"));
-    std::os::unix::fs::symlink("libcuda.so.1", path.join("libcuda.so")).unwrap();
+    fake_libraries(path);
     for variable in [("FAKE_CUDA_DEVICES", "0"), ("FAKE_CUDA_VERSION", "11080")] {
         let found = findings(path, &[variable]);
         assert_eq!(states(&found), [("CUDA", "missing")], "{variable:?}");

@@ -8,6 +8,7 @@ mod doctor;
 mod every_operation;
 mod faults;
 mod file_size;
+mod gpu;
 mod in_place;
 mod jobs;
 mod leftovers;

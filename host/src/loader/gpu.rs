@@ -1,0 +1,59 @@
+//! What a loader's preparers do with a GPU, epoch by epoch.
+
+use super::Loader;
+use crate::Error;
+use crate::config::LoaderConfig;
+use crate::driver::Driver;
+use crate::gpu_decode::GpuDecode;
+use crate::stats::EventKind;
+use meetpoint_prepare::PreparerFactory;
+use meetpoint_prepare::gpu::{GpuFailure, GpuPreparers, GpuUse};
+use std::sync::Arc;
+
+/// The preparers of one loader: with the GPU that its configuration names, or those of the
+/// configuration. Those that use a GPU count what this loader does.
+pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
+    if let Some(GpuDecode { gpu, share }) = config.gpu_decode {
+        let opened = GpuPreparers::open(gpu.0, share);
+        return Ok(Arc::new(opened.map_err(|source| Error::Gpu { gpu, source })?));
+    }
+    let own = config.preparers.for_one_loader();
+    Ok(own.unwrap_or_else(|| Arc::clone(&config.preparers)))
+}
+
+/// What was reported of a loader's GPU before now.
+#[derive(Debug, Default)]
+pub(super) struct GpuSoFar {
+    /// Its use when the epoch began.
+    at_start: GpuUse,
+    /// Whether its failure is an event already: later ones are consequences.
+    was_failure_noted: bool,
+}
+
+impl Loader {
+    /// What its preparers have done with a GPU since it was opened; `None` if they have none.
+    pub fn gpu_use(&self) -> Option<GpuUse> {
+        self.config.preparers.gpu_use()
+    }
+
+    /// An epoch begins.
+    pub(super) fn gpu_epoch_began(&mut self) {
+        self.gpu.at_start = self.gpu_use().unwrap_or_default();
+    }
+
+    /// What was done in this epoch.
+    pub(super) fn gpu_use_of_epoch(&self) -> Option<GpuUse> {
+        self.gpu_use().map(|now| now.since(&self.gpu.at_start))
+    }
+
+    /// Notes the failure of the GPU, once.
+    pub(super) fn note_gpu_failure(&mut self, driver: &Driver) {
+        if self.gpu.was_failure_noted {
+            return;
+        }
+        let Some(GpuUse { gpu, failure, .. }) = self.gpu_use() else { return };
+        let Some(GpuFailure { cause, reason }) = failure else { return };
+        self.gpu.was_failure_noted = true;
+        driver.note(EventKind::GpuFailed { gpu, cause, reason });
+    }
+}

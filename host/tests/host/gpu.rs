@@ -1,0 +1,356 @@
+//! Loaders whose preparers have a share of each batch prepared by the kernels of a GPU, which the
+//! CPU executes here: the same batches, whatever the share and whatever fails.
+
+use crate::support::device::{Behaviour, FakeDevice};
+use crate::support::{config, consume, dataset, pack, picture, sorted};
+use jpeg_encoder::{ColorType, Encoder};
+use meetpoint_format::recipe::Recipe;
+use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, subject};
+use meetpoint_host::group::{self, Conductor, Progress};
+use meetpoint_host::stats::{Event, EventKind, GpuUse};
+use meetpoint_host::verify::{Reference, Verdict, verify};
+use meetpoint_host::{
+    Accelerator, Action, Error, GpuDecode, GpuIndex, Loader, LoaderConfig, Null, OnError,
+};
+use meetpoint_kernels::Cpu;
+use meetpoint_prepare::CpuPreparers;
+use meetpoint_prepare::cache::CacheSettings;
+use meetpoint_prepare::gpu::{
+    Computes, GpuPreparers, NotOffloaded, NotTaken, OpenError, ShareChoice,
+};
+use meetpoint_scheduler::{AnyStrategy, Level, Mte, Split, Tail};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The subject of the tests, which fails at a launch and from then on.
+#[derive(Debug)]
+struct Subject {
+    launches_left: Arc<AtomicU64>,
+}
+
+impl Subject {
+    fn sound() -> Arc<Self> {
+        Self::failing_after(u64::MAX)
+    }
+
+    fn failing_after(launches: u64) -> Arc<Self> {
+        Arc::new(Self { launches_left: Arc::new(launches.into()) })
+    }
+}
+
+impl Computes for Subject {
+    fn name(&self) -> &str {
+        "subject"
+    }
+
+    fn compute(&self) -> Result<Box<dyn Compute>, GpuError> {
+        let inner = subject(env!("CARGO_TARGET_TMPDIR").as_ref())?;
+        Ok(Box::new(Faulty { inner, launches_left: Arc::clone(&self.launches_left) }))
+    }
+}
+
+/// Fails every launch once a number of launches, of all threads together, is used up.
+struct Faulty {
+    inner: Box<dyn Compute>,
+    launches_left: Arc<AtomicU64>,
+}
+
+impl Compute for Faulty {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, GpuError> {
+        self.inner.allocate(bytes)
+    }
+
+    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, GpuError> {
+        self.inner.allocate_host(bytes)
+    }
+
+    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), GpuError> {
+        self.inner.upload(from, to, offset)
+    }
+
+    fn download(
+        &mut self,
+        from: &DeviceMemory,
+        offset: usize,
+        to: &mut [u8],
+    ) -> Result<(), GpuError> {
+        self.inner.download(from, offset, to)
+    }
+
+    fn fill(
+        &mut self,
+        memory: &DeviceMemory,
+        offset: usize,
+        bytes: usize,
+        value: u8,
+    ) -> Result<(), GpuError> {
+        self.inner.fill(memory, offset, bytes, value)
+    }
+
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
+        let one_less = |left: u64| left.checked_sub(1);
+        let used = self.launches_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        if used.is_err() {
+            return Err(GpuError::Driver {
+                call: "cuLaunchKernel",
+                name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(),
+                what: "an illegal memory access was encountered".to_owned(),
+            });
+        }
+        self.inner.launch(launch)
+    }
+
+    fn wait(&mut self, limit: Duration) -> Result<(), GpuError> {
+        self.inner.wait(limit)
+    }
+}
+
+fn on(gpu: Arc<Subject>, choice: ShareChoice, config: LoaderConfig) -> LoaderConfig {
+    let preparers = GpuPreparers::new(CpuPreparers::default(), gpu, choice);
+    LoaderConfig { preparers: Arc::new(preparers), ..config }
+}
+
+fn failures(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event.kind, EventKind::GpuFailed { .. })).count()
+}
+
+#[test]
+fn epochs_are_the_same_with_any_share_and_fulfil_the_reference() {
+    let folder = dataset(14);
+    let plain = config(folder.path());
+    let mut expected = Loader::open(plain.clone()).unwrap();
+    let reference =
+        Reference::prepare(expected.job(), 0..2, plain.engine, Cpu::Portable, &plain.stop).unwrap();
+    let shares = [0.0, 0.5, 1.0].map(ShareChoice::Fixed);
+    let loaders: Vec<_> = shares.into_iter().chain([ShareChoice::Measured]).collect();
+    let mut loaders: Vec<_> = loaders
+        .into_iter()
+        .map(|choice| {
+            let config = LoaderConfig { workers: 2, ..plain.clone() };
+            (choice, Loader::open(on(Subject::sound(), choice, config)).unwrap())
+        })
+        .collect();
+    for epoch in 0..2 {
+        let (batches, stats) = consume(expected.start_epoch(epoch).unwrap());
+        assert_eq!(stats.gpu, None);
+        for (choice, loader) in &mut loaders {
+            let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+            assert_eq!(seen, batches, "{choice:?}");
+            let runs = std::slice::from_ref(&stats);
+            let verdicts = verify(plain.strategy, loader.job(), runs, &reference);
+            let equal = verdicts.iter().find(|it| it.level == Level::C2).unwrap();
+            assert!(matches!(equal.verdict, Verdict::Verified { .. }), "{choice:?}: {equal:?}");
+            let gpu = stats.gpu.clone().unwrap();
+            assert_eq!((gpu.threads, gpu.samples(), gpu.not_taken), (2, 14, 0), "{choice:?}");
+            match choice {
+                // The last batch has 2 samples, the others 4.
+                ShareChoice::Fixed(share) => assert_eq!(gpu.prepared, (*share * 14.0) as u64),
+                ShareChoice::Measured => assert!(gpu.prepared > 0, "{gpu:?}"),
+            }
+        }
+    }
+    for (choice, loader) in &loaders {
+        let of_both = loader.gpu_use().unwrap();
+        assert_eq!((of_both.samples(), of_both.failure), (28, None), "{choice:?}");
+    }
+}
+
+#[test]
+fn a_gpu_that_fails_is_one_event_and_the_batches_stay_the_same() {
+    let folder = dataset(16);
+    for (workers, launches) in [(0, 0), (0, 17), (2, 30)] {
+        let config = LoaderConfig { workers, ..config(folder.path()) };
+        let mut plain = Loader::open(config.clone()).unwrap();
+        let gpu = Subject::failing_after(launches);
+        let mut loader = Loader::open(on(gpu, ShareChoice::Fixed(0.5), config)).unwrap();
+        let mut events = 0;
+        for epoch in 0..2 {
+            let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
+            let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+            assert_eq!(seen, expected, "{workers} workers, {launches} launches");
+            events += failures(&stats.events);
+        }
+        assert_eq!(events, 1, "{workers} workers, {launches} launches");
+        let gpu = loader.gpu_use().unwrap();
+        assert_eq!(gpu.samples(), 32, "{gpu:?}");
+        assert!(gpu.after_failure > 0);
+        assert_eq!(gpu.failure.unwrap().cause, "gpu_failed");
+        assert!((1..=workers.max(1)).contains(&gpu.threads_failed));
+    }
+}
+
+/// A dataset of baseline JPEGs, of which every third is progressive, and one is damaged.
+fn mixed() -> tempfile::TempDir {
+    let progressive = |number: u32| {
+        let mut encoded = Vec::new();
+        let mut encoder = Encoder::new(&mut encoded, 90);
+        encoder.set_progressive(true);
+        let pixels: Vec<u8> = (0..24 * 20 * 3).map(|at| (at * (number + 3)) as u8).collect();
+        encoder.encode(&pixels, 24, 20, ColorType::Rgb).unwrap();
+        encoded
+    };
+    let image = |number| match number % 3 {
+        2 => progressive(number),
+        _ => picture(number),
+    };
+    let mut images: Vec<Vec<u8>> = (0..16).map(image).collect();
+    // Its headers are sound, so a GPU takes it.
+    let half = images[4].len() / 2;
+    // Ones alone are not a Huffman code.
+    images[4][half..half + 32].fill(0xfe);
+    let folder = tempfile::tempdir().unwrap();
+    pack(folder.path(), images);
+    folder
+}
+
+#[test]
+fn what_a_gpu_does_not_prepare_the_cpu_does() {
+    let folder = mixed();
+    let config = LoaderConfig {
+        on_error: OnError::Always(Action::Replace),
+        workers: 2,
+        ..config(folder.path())
+    };
+    let mut plain = Loader::open(config.clone()).unwrap();
+    let config = on(Subject::sound(), ShareChoice::Fixed(1.0), config);
+    let mut loader = Loader::open(config).unwrap();
+    for epoch in 0..2 {
+        let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
+        let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!(seen, expected);
+        let gpu = stats.gpu.unwrap();
+        assert_eq!((gpu.not_taken, gpu.given_back, gpu.prepared), (5, 1, 10), "{gpu:?}");
+        assert_eq!(gpu.most_frequent_reason(), Some(NotTaken::Progressive));
+        assert_eq!(stats.damage.replaced, 1);
+    }
+}
+
+#[test]
+fn a_host_with_a_gpu_shares_an_epoch_with_a_device() {
+    let folder = dataset(40);
+    let (expected, _) =
+        consume(Loader::open(config(folder.path())).unwrap().start_epoch(0).unwrap());
+    let device = FakeDevice::start(Behaviour::default());
+    let config = LoaderConfig {
+        strategy: AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending }),
+        devices: vec![device.source()],
+        stall_timeout: Duration::from_secs(30),
+        ..config(folder.path())
+    };
+    let config = on(Subject::sound(), ShareChoice::Fixed(0.5), config);
+    let mut loader = Loader::open(config).unwrap();
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!(sorted(seen), expected);
+    assert_eq!((stats.schedule.host_batches, stats.schedule.device_batches), (5, 5));
+    let gpu = stats.gpu.unwrap();
+    assert_eq!((gpu.prepared, gpu.beyond_share), (10, 10));
+}
+
+/// A GPU that no thread can compute on.
+#[derive(Debug)]
+struct Full;
+
+impl Computes for Full {
+    fn name(&self) -> &str {
+        "full"
+    }
+
+    fn compute(&self) -> Result<Box<dyn Compute>, GpuError> {
+        Err(GpuError::OutOfMemory { bytes: 3, free: 2, total: 4 })
+    }
+}
+
+#[test]
+fn threads_that_get_no_memory_on_the_gpu_prepare_on_the_cpu() {
+    let folder = dataset(8);
+    let (expected, _) =
+        consume(Loader::open(config(folder.path())).unwrap().start_epoch(0).unwrap());
+    let preparers =
+        GpuPreparers::new(CpuPreparers::default(), Arc::new(Full), ShareChoice::Measured);
+    let config = LoaderConfig { preparers: Arc::new(preparers), ..config(folder.path()) };
+    let mut loader = Loader::open(config).unwrap();
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!(seen, expected);
+    assert_eq!(failures(&stats.events), 1);
+    let gpu = stats.gpu.unwrap();
+    assert_eq!((gpu.threads, gpu.threads_failed, gpu.prepared), (1, 1, 0));
+    assert_eq!(gpu.failure.unwrap().cause, "gpu_out_of_memory");
+}
+
+/// Why the job of a configuration is prepared without the GPU.
+fn unused(config: LoaderConfig) -> Option<NotOffloaded> {
+    let config = on(Subject::sound(), ShareChoice::Fixed(1.0), config);
+    let mut loader = Loader::open(config).unwrap();
+    let (_, stats) = consume(loader.start_epoch(0).unwrap());
+    let gpu = stats.gpu.unwrap();
+    assert_eq!((gpu.prepared, gpu.threads, gpu.failure), (0, 0, None));
+    gpu.unused_because
+}
+
+#[test]
+fn a_job_that_no_gpu_prepares_runs_on_the_cpu_and_says_why() {
+    let folder = dataset(4);
+    let plain = config(folder.path());
+    let cache = Some(CacheSettings { bytes: 32 << 20, operations: Some(1) });
+    let cached = LoaderConfig { cache, ..plain.clone() };
+    assert_eq!(unused(cached), Some(NotOffloaded::Cached));
+    let labels = LoaderConfig { columns: vec!["label".to_owned()].into(), ..plain.clone() };
+    assert_eq!(unused(labels), Some(NotOffloaded::NoPictures));
+    let operations = "operation = [{name = 'decode', mode = 'rgba'}, \
+                      {name = 'center_crop', size = 8}]";
+    let recipe = Arc::new(Recipe::from_toml(operations).unwrap());
+    let rgba = LoaderConfig { recipe, ..plain };
+    assert!(matches!(unused(rgba), Some(NotOffloaded::Mode { .. })));
+}
+
+struct Ranks;
+
+impl Conductor for Ranks {
+    fn accelerator(&self, _: &Loader) -> Box<dyn Accelerator> {
+        Box::new(Null)
+    }
+
+    fn before_epoch(&self, _: &mut Loader, _: u32) {}
+
+    fn consumed(&self, _: Progress) {}
+}
+
+#[test]
+fn each_rank_of_a_process_counts_its_own_samples() {
+    let folder = dataset(16);
+    let config = LoaderConfig { ranks: 2, ..config(folder.path()) };
+    let config = on(Subject::sound(), ShareChoice::Fixed(1.0), config);
+    let ranks = group::run(&config, 1, &Ranks).unwrap();
+    let uses: Vec<GpuUse> = ranks.iter().map(|rank| rank.epochs[0].gpu.clone().unwrap()).collect();
+    assert_eq!(uses.iter().map(|gpu| gpu.prepared).collect::<Vec<_>>(), [8, 8]);
+    let mut both = uses[0].clone();
+    both.add(&uses[1]);
+    assert_eq!((both.prepared, both.threads), (16, 2));
+}
+
+#[test]
+fn what_a_gpu_refuses_is_counted_by_reason() {
+    let gpu =
+        GpuUse { not_taken_because: [(NotTaken::Progressive, 3)].into(), ..GpuUse::default() };
+    let json = serde_json::to_value(&gpu).unwrap();
+    assert_eq!(json["not_taken_because"]["progressive"], 3);
+    assert_eq!(serde_json::from_value::<GpuUse>(json).unwrap(), gpu);
+}
+
+#[test]
+fn a_gpu_that_is_not_there_refuses_the_loader() {
+    let folder = dataset(4);
+    // Beyond the number of GPUs of any machine.
+    let gpu_decode = Some(GpuDecode { gpu: GpuIndex(60_000), share: ShareChoice::Measured });
+    let refused = Loader::open(LoaderConfig { gpu_decode, ..config(folder.path()) });
+    let Err(Error::Gpu { gpu: GpuIndex(60_000), source }) = refused else {
+        panic!("{refused:?}");
+    };
+    let is_built = !matches!(source, OpenError::NotBuilt);
+    assert_eq!(is_built, cfg!(feature = "cuda"));
+}

@@ -1,0 +1,85 @@
+//! Makes preparers of the CPU that have part of each batch prepared on a GPU.
+
+use super::batch::{GpuBatch, GpuRefused};
+use super::offload::GpuOffload;
+use super::refusal::NotOffloaded;
+use super::share::ShareChoice;
+use super::usage::{CountedOffload, GpuUse, Shared};
+use crate::{CpuPreparer, CpuPreparers, Error, Job, Preparer, PreparerFactory, Resources};
+use meetpoint_gpu::{Compute, Error as GpuError};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A GPU on which several threads compute, each in an order of its own.
+pub trait Computes: Debug + Send + Sync {
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// Makes the means of one thread.
+    fn compute(&self) -> Result<Box<dyn Compute>, GpuError>;
+}
+
+/// Makes preparers that share a GPU: each has one part of its batches prepared there, and prepares
+/// the other with the CPU.
+///
+/// A job that no GPU prepares gets plain [`CpuPreparer`]s, and [`PreparerFactory::gpu_use`] has the
+/// reason. After a failure of the GPU the CPU prepares everything, to the same bits.
+#[derive(Debug)]
+pub struct GpuPreparers {
+    cpu: CpuPreparers,
+    gpu: Arc<dyn Computes>,
+    choice: ShareChoice,
+    shared: Arc<Shared>,
+}
+
+impl GpuPreparers {
+    /// On a GPU that is open.
+    pub fn new(cpu: CpuPreparers, gpu: Arc<dyn Computes>, choice: ShareChoice) -> Self {
+        Self { cpu, gpu, choice, shared: Arc::default() }
+    }
+
+    /// The pictures of a job on the GPU, or why there are none.
+    fn batch(&self, job: &Job, preparer: &CpuPreparer) -> Result<GpuBatch, NoGpu> {
+        if let Some(reason) = preparer.why_not_offloaded() {
+            return Err(NoGpu::Job(reason));
+        }
+        let compute = self.gpu.compute().map_err(NoGpu::Gpu)?;
+        GpuBatch::new(compute, &job.recipe).map_err(|refused| match refused {
+            GpuRefused::Recipe(reason) => NoGpu::Job(reason.into()),
+            GpuRefused::VariableSize => NoGpu::Job(NotOffloaded::VariableSize),
+            // Only samples are refused for these reasons.
+            GpuRefused::Jpeg(_) | GpuRefused::Batch(_) | GpuRefused::Sample(_) => {
+                NoGpu::Job(NotOffloaded::NoPictures)
+            }
+        })
+    }
+}
+
+/// Why a preparer has no GPU.
+enum NoGpu {
+    Job(NotOffloaded),
+    Gpu(GpuError),
+}
+
+impl PreparerFactory for GpuPreparers {
+    fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
+        let mut preparer = self.cpu.cpu_preparer(job, resources)?;
+        match self.batch(job, &preparer) {
+            Ok(batch) => {
+                let offload = GpuOffload::new(batch, self.choice);
+                preparer.set_offload(Box::new(CountedOffload::new(offload, &self.shared)));
+            }
+            Err(NoGpu::Job(reason)) => self.shared.note_unused(reason),
+            Err(NoGpu::Gpu(error)) => self.shared.note_thread_lost(&error),
+        }
+        Ok(Box::new(preparer))
+    }
+
+    fn gpu_use(&self) -> Option<GpuUse> {
+        Some(self.shared.sum(self.gpu.name()))
+    }
+
+    fn for_one_loader(&self) -> Option<Arc<dyn PreparerFactory>> {
+        Some(Arc::new(Self::new(self.cpu, Arc::clone(&self.gpu), self.choice)))
+    }
+}
