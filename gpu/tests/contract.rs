@@ -1,5 +1,5 @@
-//! What every `Compute` does, on the CPU or on the GPU that a variable names; and what only a GPU can
-//! show. Tests that need a GPU say that they are skipped where there is none.
+//! What every `Compute` does, on the CPU or on the GPU that a variable names; and what only a GPU
+//! can show. Tests that need a GPU say that they are skipped where there is none.
 #![cfg(all(feature = "cuda", feature = "shim"))]
 
 use meetpoint_gpu::cuda::{Driver, Gpu, Options};

@@ -172,9 +172,9 @@ pub enum PictureChange {
         /// Their weight, and that of the two outer values, in 1 / 2^24.
         weights: [u32; 2],
     },
-    /// To each value, `mean` and `sigma` times a standard normal number are added, in float64, without
-    /// the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before they are
-    /// rounded, by the positions in the picture.
+    /// To each value, `mean` and `sigma` times a standard normal number are added, in float64,
+    /// without the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before
+    /// they are rounded, by the positions in the picture.
     Noise {
         /// Of Philox.
         key: [u32; 2],

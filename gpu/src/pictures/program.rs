@@ -151,9 +151,9 @@ pub enum Change {
         /// Their weight, and that of the two outer values, in 1 / 2^24.
         weights: [u32; 2],
     },
-    /// To each value, `mean` and `sigma` times a standard normal number are added, in float64, without
-    /// the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before they are
-    /// rounded, by the positions in the picture.
+    /// To each value, `mean` and `sigma` times a standard normal number are added, in float64,
+    /// without the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before
+    /// they are rounded, by the positions in the picture.
     Noise {
         /// Of Philox.
         key: [u32; 2],
@@ -227,8 +227,8 @@ pub enum ErasedValues {
     /// The bits of the element of each channel.
     Channels([u32; 3]),
     /// A standard normal number for each element: of the word of Philox 4x32-10 with the counter
-    /// [column / 4, row, channel, 0] in the rectangle, at column % 4, rounded to float32 and then to
-    /// the element type.
+    /// [column / 4, row, channel, 0] in the rectangle, at column % 4, rounded to float32 and then
+    /// to the element type.
     Noise {
         /// Of Philox.
         key: [u32; 2],

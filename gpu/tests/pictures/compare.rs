@@ -102,7 +102,7 @@ fn upload(
     (memory, PictureDescriptor { address, row_stride, plane_stride, width, height })
 }
 
-/// What came of a picture.
+/// The result of a picture.
 pub(crate) enum Outcome {
     /// Both ways gave the same bytes.
     Equal,
@@ -134,7 +134,7 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// As [`compare`], with what came of each picture; of all, where the recipe has no programs.
+/// As [`compare`], with the result of each picture; of all, where the recipe has no programs.
 /// Results of more pixels than `pixels_max` are not compared.
 pub(crate) fn outcomes(
     compute: &mut dyn Compute,

@@ -55,7 +55,7 @@ pub(super) fn blur(radius: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The radius and the weights of the box for a radius in Pillow's sense; `None`: nothing is blurred.
+/// The radius and the weights of the box for a radius in Pillow's sense; `None`: nothing changes.
 pub(super) fn box_of(radius: f64) -> Option<(u32, [u32; 2])> {
     let radius = radius as f32;
     let Box { radius, weights } = (radius != 0.0).then(|| Box::of(radius))?;

@@ -8,10 +8,10 @@
 //! Sources: `Resample.c` of Pillow's libImaging, and `Geometry.c` for the nearest pixel.
 //!
 //! In reading order: [`Resize`] (the request), `coefficients` and `axis` (the weights of each
-//! axis),
-//! [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the arithmetic),
-//! `exact` (the same for numbers that a byte does not hold), `export` (the passes as data), and `avx2`, which machines with
-//! AVX-512 take as well; on AArch64 the compiler makes vectors of the portable loops.
+//! axis), [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the
+//! arithmetic), `exact` (the same for numbers that a byte does not hold), `export` (the passes as
+//! data), and `avx2`, which machines with AVX-512 take as well; on AArch64 the compiler makes
+//! vectors of the portable loops.
 //!
 //! Memory that a resizer keeps: for each wanted row and column its weights, and a ring of as many
 //! rows as the filter spans plus 16, each as wide as what the pass along the columns takes in: at

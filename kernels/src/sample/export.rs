@@ -31,7 +31,7 @@ impl SamplePreparer {
             return Ok(Err(reason));
         }
         let id = Streams::from(id);
-        // What lies behind the header is left to whoever decodes it.
+        // What lies behind the header is left to the decoder.
         let info = probe(encoded.bytes)?;
         check_size(info, None)?;
         let orientation = match self.decode.orient {

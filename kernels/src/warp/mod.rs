@@ -3,8 +3,9 @@
 //!
 //! In reading order: [`Warp`], `nearest` and `interpolate` (the arithmetic of Pillow), and for the
 //! same bits with less of it `taps` (float32 where it cannot differ), `slide` (along one axis) and
-//! `scatter` (any map) with `packed`, `record` (warps as data). The source is `Geometry.c` of Pillow's libImaging. All of it
-//! is float64 unless it says otherwise, and no product is fused with a sum.
+//! `scatter` (any map) with `packed`, `record` (warps as data). The source is `Geometry.c` of
+//! Pillow's libImaging. All of it is float64 unless it says otherwise, and no product is fused with
+//! a sum.
 
 mod interpolate;
 mod nearest;
