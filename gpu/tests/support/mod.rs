@@ -96,7 +96,7 @@ pub(crate) struct Outcome {
 }
 
 /// What runs the kernels, and batches whose memory is reused: they decode each segment by a thread,
-/// by a warp and by a block of threads.
+/// by a warp, and long ones by a block of threads.
 pub(crate) struct Setup {
     pub(crate) compute: Box<dyn Compute>,
     pub(crate) batches: [JpegBatch; 3],
@@ -110,7 +110,8 @@ impl Setup {
     }
 
     pub(crate) fn on(compute: Box<dyn Compute>) -> Self {
-        let lengths = [(usize::MAX, usize::MAX), (0, usize::MAX), (0, 0)];
+        // A block of threads for a few bytes takes long on a CPU.
+        let lengths = [(usize::MAX, usize::MAX), (0, usize::MAX), (0, 256)];
         let batches = lengths.map(|(segment_bytes_long, segment_bytes_huge)| {
             let limits = JpegLimits::default();
             JpegBatch::new(JpegLimits { segment_bytes_long, segment_bytes_huge, ..limits })
