@@ -19,9 +19,8 @@
 #define JPEG_WRONG_END 8u
 
 struct JpegTable {
-    // By the next bits: length of the code and symbol, length << 8 | symbol; 0 for longer codes and
-    // for invalid bits.
-    u16 looks[1 << JPEG_PEEK_BITS];
+    // By the next bits, what the code at their beginning means, as JpegEntry.
+    u32 looks[1 << JPEG_PEEK_BITS];
     // By length: the first code after those of that length, moved to the top of 16 bits.
     u32 ends[18];
     // By length: index of the symbol less the code.
@@ -31,8 +30,8 @@ struct JpegTable {
 #define JPEG_TABLE_QUADS (sizeof(JpegTable) / 16)
 
 struct JpegPicture {
-    // Its data in the uploaded area; a multiple of 16.
-    u32 data_offset, data_bytes;
+    // Its data in the uploaded area, without stuffed bytes; a multiple of 16.
+    u32 data_offset;
     u32 first_component, component_count;
     u32 mcus_wide;
     u32 table_count, tables[JPEG_TABLES_MAX];
@@ -63,12 +62,22 @@ struct JpegComponent {
     i16 steps[64];
 };
 
+// What follows a segment.
+#define JPEG_END_ANY 0
+// An entry point: decoding must arrive there, with its DC values.
+#define JPEG_END_ENTRY 1
+// A restart marker: less than a byte may be left.
+#define JPEG_END_MARKER 2
+// What no decoding arrives at.
+#define JPEG_END_NOWHERE 3
+
 struct JpegSegment {
-    // Position in the data of the picture.
-    u32 byte, bits;
-    u32 mcu, mcu_end;
-    // 0: anything follows, 1: an entry point, 2: a restart marker, at this position.
-    u32 end, end_byte, end_bits;
+    // Bits of the data of the picture.
+    u32 bit, bit_end;
+    // Blocks, counted through the scan.
+    u32 block, block_end;
+    u32 end;
+    // DC values before its first block, and those behind its last block before an entry point.
     i16 dc[3], end_dc[3];
 };
 

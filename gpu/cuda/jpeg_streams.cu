@@ -1,237 +1,260 @@
-// Huffman codes to coefficients for a picture whose data have few known beginnings: a block of
-// threads decodes parts of the data at the same time. Codes synchronise by themselves: decoding
-// that begins anywhere soon arrives at the states of decoding from the beginning (Weissenberger and
-// Schmidt, "Accelerating JPEG Decompression on GPUs", 2021).
+// Huffman codes to coefficients for long segments: the threads of a warp, or of a block, decode
+// parts of a segment at the same time. Codes synchronise by themselves: decoding that begins
+// anywhere soon arrives at the states of decoding from the beginning (Weissenberger and Schmidt,
+// "Accelerating JPEG Decompression on GPUs", 2021).
 
-#define JPEG_STREAM_THREADS 256
-// Bits of a part.
-#define JPEG_PART_BITS 2048
+#define JPEG_WARPS_THREADS 256
+#define JPEG_BLOCK_THREADS 512
 
-struct JpegStream {
-    u32 picture;
-    // Bits of its data, from which stuffed bytes were taken out.
-    u32 bits;
-    // Behind the last needed block, counted through the scan.
-    u32 block_end;
-    // Where decoding begins: its first bit and block, and the DC values before.
-    u32 first_bit, first_block;
-    i16 dc[3], reserved;
-    // Entry points behind the beginning.
-    u32 first_check, check_count;
-};
+// Positions in a part whose states are remembered, so that decoding it again from another state
+// ends where both agree.
+#define JPEG_MARKS 3
+// No state looks like this.
+#define JPEG_NO_MARK 0x8000u
 
-// What decoding must find at an entry point, where the CPU's decoder begins anew.
-struct JpegCheck {
-    u32 block, at;
-    i16 dc[3], reserved;
-};
+// The threads of a warp.
+struct JpegWarpTeam {
+    enum : u32 { SIZE = 32, PART_BITS_MIN = 512, PART_BITS_MAX = 2048 };
+    u32 thread;
 
-// Where decoding stands: the next bit, and the block in the MCU with the zigzag position of the
-// next coefficient in it.
-struct JpegState {
-    u32 at;
-    u16 number, position;
-
-    __device__ __forceinline__ bool differs(const JpegState &other) const {
-        return at != other.at || number != other.number || position != other.position;
+    __device__ __forceinline__ bool any(bool value) const {
+        return __any_sync(0xffffffffu, value) != 0;
     }
-};
-
-// Blocks that end in a part, and the sum of its DC differences for each component.
-struct JpegSums {
-    u32 values[4];
-};
-
-// Bits of data without stuffed bytes.
-struct JpegStreamBits {
-    const u32 *words;
-    u64 next;
-    // The word behind the next bits is loaded before it is needed.
-    u32 count, word, ahead;
-
-    __device__ __forceinline__ u32 load() { return __byte_perm(words[word++], 0, 0x0123); }
-    __device__ __forceinline__ void start(const u32 *data, u32 at) {
-        words = data, word = at / 32;
-        next = (u64)load() << 32;
-        next |= load();
-        ahead = load();
-        next <<= at % 32;
-        count = 64 - at % 32;
+    // The state of the thread before; the last one's for the first thread.
+    __device__ __forceinline__ JpegState before(const JpegState &state) const {
+        u32 from = (thread + 31) % 32;
+        u32 where = __shfl_sync(0xffffffffu, state.number << 8 | state.position, from);
+        return {__shfl_sync(0xffffffffu, state.at, from), where >> 8, where & 255};
     }
-    __device__ __forceinline__ void refill() {
-        if (count > 32) return;
-        next |= (u64)ahead << (32 - count);
-        count += 32, ahead = load();
-    }
-    __device__ __forceinline__ void skip(u32 bits) { next <<= bits, count -= bits; }
-};
-
-// Decodes up to a bit without storing anything. What no decoder accepts advances it somehow: from
-// the true state, the pass that stores finds it too.
-__device__ static __forceinline__ void jpeg_walk(const JpegShared &shared, u32 unit_count,
-    const u32 *words, JpegState &state, u32 until, JpegSums &sums) {
-    JpegStreamBits bits;
-    bits.start(words, state.at);
-    u32 at = state.at, number = state.number, position = state.position;
-    u32 unit = shared.units[number];
-    u32 blocks = 0, dc0 = 0, dc1 = 0, dc2 = 0;
-    while (at < until) {
-        bits.refill();
-        bool is_dc = position == 0;
-        JpegSymbol symbol = jpeg_symbol(shared.table(unit, is_dc), bits.next);
-        u32 taken = symbol.length ? symbol.length + symbol.size : 1;
-        bits.skip(taken);
-        at += taken;
-        if (symbol.length == 0) continue;
-        if (is_dc) {
-            u32 component = unit & 15;
-            dc0 += component == 0 ? (u32)symbol.value : 0;
-            dc1 += component == 1 ? (u32)symbol.value : 0;
-            dc2 += component == 2 ? (u32)symbol.value : 0;
-            position = 1;
-            continue;
+    // The sum of the values of all threads before, and of all.
+    __device__ __forceinline__ u32 sum_before(u32 value, u32 &all) const {
+        u32 sum = value;
+#pragma unroll
+        for (u32 distance = 1; distance < 32; distance *= 2) {
+            u32 other = __shfl_up_sync(0xffffffffu, sum, distance);
+            sum += thread >= distance ? other : 0;
         }
-        position = jpeg_is_end(symbol) ? 64 : position + symbol.zeros + 1;
-        if (position < 64) continue;
-        position = 0, blocks += 1, number += 1;
-        if (number == unit_count) number = 0;
-        unit = shared.units[number];
+        all = __shfl_sync(0xffffffffu, sum, 31);
+        return sum - value;
     }
-    state.at = at, state.number = (u16)number, state.position = (u16)position;
-    sums = {{blocks, dc0, dc1, dc2}};
+};
+
+// The threads of a block.
+struct JpegBlockTeam {
+    enum : u32 { SIZE = JPEG_BLOCK_THREADS, PART_BITS_MIN = 1024, PART_BITS_MAX = 4096 };
+    u32 thread;
+    // Two words for each thread.
+    u32 *exchange;
+
+    __device__ __forceinline__ bool any(bool value) const { return __syncthreads_or(value) != 0; }
+    __device__ __forceinline__ JpegState before(const JpegState &state) const {
+        __syncthreads();
+        exchange[thread] = state.at;
+        exchange[SIZE + thread] = state.number << 8 | state.position;
+        __syncthreads();
+        u32 from = (thread + SIZE - 1) % SIZE, where = exchange[SIZE + from];
+        return {exchange[from], where >> 8, where & 255};
+    }
+    __device__ __forceinline__ u32 sum_before(u32 value, u32 &all) const {
+        JpegWarpTeam warp = {thread % 32};
+        u32 of_warp, of_warps = 0;
+        u32 sum = warp.sum_before(value, of_warp);
+        __syncthreads();
+        if (warp.thread == 0) exchange[thread / 32] = of_warp;
+        __syncthreads();
+        all = 0;
+        for (u32 i = 0; i < SIZE / 32; i++) {
+            if (i == thread / 32) of_warps = all;
+            all += exchange[i];
+        }
+        return of_warps + sum;
+    }
+};
+
+// Decodes up to a bit without storing anything and counts the blocks that end. What no decoder
+// accepts advances it somehow: from the true state, storing finds it too. `marks` are words of
+// shared memory, `stride` apart. `state` is where it begins, `end` and `blocks` what was found
+// last time.
+__device__ static __forceinline__ void jpeg_walk(const JpegShared &shared, u32 unit_count,
+    const u32 *words, const JpegState &state, u32 from, u32 until, u32 spacing, u32 *marks,
+    u32 stride, JpegState &end, u32 &blocks) {
+    JpegReader reader;
+    reader.start(words, state.at);
+    u32 at = state.at, number = state.number, position = state.position;
+    u32 tables = shared.units[number].tables, count = 0;
+    // Those that decoding from any state passes: a symbol has at most 31 bits.
+    u32 mark = 0, mark_at = from + spacing;
+    if (mark_at + 31 >= until) mark_at = 0xffffffffu;
+    while (at < until) {
+        bool is_dc = position == 0;
+        JpegEntry entry = shared.entry(tables, is_dc, reader.peek());
+        reader.skip(entry.taken());
+        at += entry.taken();
+        position += is_dc ? 1 : entry.advance();
+        if (position >= 64) {
+            position = 0, count += 1, number += 1;
+            if (number == unit_count) number = 0;
+            tables = shared.units[number].tables;
+        }
+        if (at < mark_at) continue;
+        u32 now = (at - mark_at) | number << 5 | position << 9;
+        u32 known = marks[mark * stride];
+        if ((known & 0xffff) == now) {
+            u32 more = count - (known >> 16);
+            for (; mark < JPEG_MARKS; mark++) marks[mark * stride] += more << 16;
+            blocks = (blocks + more) & 0xffff;
+            return;
+        }
+        marks[mark * stride] = now | count << 16;
+        mark += 1, mark_at += spacing;
+        if (mark == JPEG_MARKS || mark_at + 31 >= until) mark_at = 0xffffffffu;
+    }
+    end = {at, number, position}, blocks = count;
 }
 
-// Decodes the same from the true state, stores the coefficients and returns what is wrong.
-__device__ static __forceinline__ u32 jpeg_store_part(const JpegShared &shared,
-    const JpegPicture *picture, const JpegStream &stream, const u32 *words, JpegState state,
-    u32 until, const JpegSums &before, const JpegCheck *checks, i16 *coefficients) {
-    JpegStreamBits bits;
-    bits.start(words, state.at);
-    JpegTarget target = {shared.components, coefficients};
+// Adds what precedes a part to the DC values of the blocks that begin in it.
+__device__ static __forceinline__ void jpeg_add_dc(const JpegShared &shared,
+    const JpegPicture *picture, u32 number, u32 index, u32 count, const u32 *dc, u32 stride,
+    i16 *coefficients) {
     u32 unit_count = picture->unit_count, mcus_wide = picture->mcus_wide;
-    u32 at = state.at, number = state.number, position = state.position;
-    u32 index = before.values[0];
-    u32 dc0 = before.values[1], dc1 = before.values[2], dc2 = before.values[3];
     u32 mcu = index / unit_count, column = mcu % mcus_wide, row = mcu / mcus_wide;
-    u32 unit = shared.units[number];
-    i16 *block = target.block(unit, column, row);
-    // The first check behind the block.
-    u32 check = stream.first_check, check_end = stream.first_check + stream.check_count;
-    for (u32 end = check_end; check < end;) {
-        u32 middle = (check + end) / 2;
-        if (checks[middle].block <= index) check = middle + 1; else end = middle;
-    }
-    u32 check_at = check < check_end ? checks[check].block : 0xffffffffu;
-    while (at < until && index < stream.block_end) {
-        bits.refill();
-        bool is_dc = position == 0;
-        JpegSymbol symbol = jpeg_symbol(shared.table(unit, is_dc), bits.next);
-        if (symbol.length == 0) return JPEG_NO_CODE;
-        bits.skip(symbol.length + symbol.size);
-        at += symbol.length + symbol.size;
-        if (at > stream.bits) return JPEG_OVERRUN;
-        if (is_dc) {
-            u32 component = unit & 15;
-            dc0 += component == 0 ? (u32)symbol.value : 0;
-            dc1 += component == 1 ? (u32)symbol.value : 0;
-            dc2 += component == 2 ? (u32)symbol.value : 0;
-            if (block) block[0] = (i16)(component == 0 ? dc0 : component == 1 ? dc1 : dc2);
-            position = 1;
-            continue;
-        }
-        if (jpeg_is_end(symbol)) {
-            position = 64;
-        } else {
-            position += symbol.zeros;
-            if (position > 63) return JPEG_TOO_MANY;
-            if (block && symbol.size != 0) block[shared.natural[position]] = (i16)symbol.value;
-            position += 1;
-        }
-        if (position < 64) continue;
-        position = 0, index += 1, number += 1;
-        if (number == unit_count) {
+    while (count > 0) {
+        // Several at a time, which do not wait for each other.
+        i16 *to[4];
+        u32 sums[4];
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            to[i] = nullptr, sums[i] = 0;
+            if (count == 0) continue;
+            const JpegUnit *unit = shared.units + number;
+            u32 block = unit->block(column, row);
+            if (block != 0xffffffffu) {
+                to[i] = coefficients + 64 * (u64)block;
+                sums[i] = dc[unit->component * stride] + (u32)(i32)*to[i];
+            }
+            count -= 1, number += 1;
+            if (number < unit_count) continue;
             number = 0, column += 1;
             if (column == mcus_wide) column = 0, row += 1;
         }
-        if (index == check_at) {
-            JpegCheck found = checks[check];
-            bool is_right = at == found.at && (i16)dc0 == found.dc[0] && (i16)dc1 == found.dc[1] &&
-                            (i16)dc2 == found.dc[2];
-            if (!is_right) return JPEG_WRONG_END;
-            check += 1;
-            check_at = check < check_end ? checks[check].block : 0xffffffffu;
-        }
-        unit = shared.units[number];
-        block = target.block(unit, column, row);
+#pragma unroll
+        for (u32 i = 0; i < 4; i++)
+            if (to[i]) *to[i] = (i16)sums[i];
     }
-    return 0;
 }
 
-// One block of threads for each picture. It takes as many parts as it has threads at a time.
-extern "C" __global__ void __launch_bounds__(256) jpeg_decode_streams(const u8 *area,
-    const JpegPicture *pictures, const JpegComponent *all_components, const JpegTable *all_tables,
-    const JpegStream *streams, const JpegCheck *checks, i16 *coefficients, u32 *status) {
-    __shared__ JpegShared shared;
-    __shared__ JpegState ends[JPEG_STREAM_THREADS];
-    __shared__ JpegSums scanned[JPEG_STREAM_THREADS];
-    u32 thread = threadIdx.x;
-    const JpegStream stream = streams[blockIdx.x];
-    const JpegPicture *picture = pictures + stream.picture;
-    u32 unit_count = picture->unit_count;
-    const u32 *words = (const u32 *)(area + picture->data_offset);
-    shared.load(picture, all_components, all_tables);
-    __syncthreads();
+// Decodes a segment. All threads of the team take part; each has three words at `own`, `stride`
+// apart.
+template <class Team>
+__device__ static __forceinline__ void jpeg_decode_by(const Team &team, const JpegShared &shared,
+    const JpegPicture *picture, const JpegSegment &segment, const u32 *words, u32 *own,
+    u32 stride, i16 *coefficients, u32 *status) {
+    const u32 thread = team.thread, unit_count = picture->unit_count;
+    const u32 bit_end = segment.bit_end;
+    u32 part = ((bit_end - segment.bit + Team::SIZE - 1) / Team::SIZE + 31) / 32 * 32;
+    part = part < Team::PART_BITS_MIN ? Team::PART_BITS_MIN : part;
+    part = part > Team::PART_BITS_MAX ? Team::PART_BITS_MAX : part;
+    const u32 spacing = part / (JPEG_MARKS + 1);
 
     // The true state at the beginning of the parts, and what lies before them.
-    JpegState start = {stream.first_bit, 0, 0};
-    JpegSums before = {{stream.first_block, (u32)(i32)stream.dc[0], (u32)(i32)stream.dc[1],
-                        (u32)(i32)stream.dc[2]}};
-    const u32 step = JPEG_STREAM_THREADS * JPEG_PART_BITS;
-    for (u32 base = 0; base < stream.bits && before.values[0] < stream.block_end; base += step) {
-        u32 from = base + thread * JPEG_PART_BITS;
-        bool is_used = from < stream.bits;
-        u32 until = from + JPEG_PART_BITS < stream.bits ? from + JPEG_PART_BITS : stream.bits;
+    JpegState start = {segment.bit, 0, 0};
+    u32 index_before = segment.block, dc_before[3], problem = 0;
+#pragma unroll
+    for (u32 i = 0; i < 3; i++) dc_before[i] = (u32)(i32)segment.dc[i];
+    for (u32 base = segment.bit; base < bit_end && index_before < segment.block_end;
+         base += part * Team::SIZE) {
+        u32 from = base + thread * part;
+        bool is_used = from < bit_end;
+        u32 until = from + part < bit_end ? from + part : bit_end;
         JpegState entry = {from, 0, 0};
         if (thread == 0) entry = start;
         JpegState end = entry;
-        JpegSums sums = {{0, 0, 0, 0}};
+        u32 blocks = 0;
+#pragma unroll
+        for (u32 i = 0; i < JPEG_MARKS; i++) own[i * stride] = JPEG_NO_MARK;
         bool is_new = is_used;
+        JpegState before;
         do {
-            if (is_new) {
-                end = entry;
-                jpeg_walk(shared, unit_count, words, end, until, sums);
-                ends[thread] = end;
-            }
-            __syncthreads();
-            is_new = thread > 0 && is_used && entry.differs(ends[thread - 1]);
-            if (is_new) entry = ends[thread - 1];
-        } while (__syncthreads_or(is_new));
+            if (is_new)
+                jpeg_walk(shared, unit_count, words, entry, from, until, spacing, own, stride, end,
+                    blocks);
+            before = team.before(end);
+            is_new = thread > 0 && is_used && entry.differs(before);
+            if (is_new) entry = before;
+        } while (team.any(is_new));
 
-        scanned[thread] = sums;
-        for (u32 distance = 1; distance < JPEG_STREAM_THREADS; distance *= 2) {
-            __syncthreads();
-            JpegSums other = {{0, 0, 0, 0}};
-            if (thread >= distance) other = scanned[thread - distance];
-            __syncthreads();
+        u32 all_blocks, all;
+        u32 index = index_before + team.sum_before(blocks, all_blocks);
 #pragma unroll
-            for (u32 i = 0; i < 4; i++) scanned[thread].values[i] += other.values[i];
-        }
-        __syncthreads();
-        JpegSums own = before;
+        for (u32 i = 0; i < 3; i++) own[i * stride] = 0;
+        JpegStored stored = {0, index, 0, 0};
+        bool is_stored = is_used && index < segment.block_end;
+        if (is_stored)
+            stored = jpeg_store(shared, picture, segment, words, entry, until, index, own, stride,
+                coefficients);
+        problem |= stored.problem;
+        u32 dc[3];
+        bool is_moved = false;
 #pragma unroll
-        for (u32 i = 0; i < 4; i++) {
-            own.values[i] += scanned[thread].values[i] - sums.values[i];
-            before.values[i] += scanned[JPEG_STREAM_THREADS - 1].values[i];
+        for (u32 i = 0; i < 3; i++) {
+            u32 sum = own[i * stride];
+            u32 first = dc_before[i] + team.sum_before(sum, all);
+            dc_before[i] += all, dc[i] = first + sum;
+            own[i * stride] = first, is_moved |= (i16)first != 0;
         }
+        if (is_moved && stored.dc_count > 0) {
+            // The DC value of a block that the part before began is there.
+            u32 late = entry.position != 0, number = entry.number + late;
+            if (number == unit_count) number = 0;
+            jpeg_add_dc(shared, picture, number, index + late, stored.dc_count, own, stride,
+                coefficients);
+        }
+        if (is_stored && !stored.problem && stored.index == segment.block_end)
+            problem |= jpeg_end_problem(segment, picture->component_count, stored.at, dc);
         // Behind the last part nothing follows, so that its end may stay as it was.
-        start = ends[JPEG_STREAM_THREADS - 1];
-        if (is_used && own.values[0] < stream.block_end) {
-            u32 problem = jpeg_store_part(shared, picture, stream, words, entry, until, own,
-                checks, coefficients);
-            if (problem) atomicOr(status + stream.picture, problem);
-        }
-        __syncthreads();
+        start = before, index_before += all_blocks;
     }
-    bool is_short = before.values[0] < stream.block_end;
-    if (thread == 0 && is_short) atomicOr(status + stream.picture, JPEG_OVERRUN);
+    if (index_before < segment.block_end) problem |= JPEG_OVERRUN;
+    if (problem) atomicOr(status, problem);
+}
+
+// A warp for each segment.
+extern "C" __global__ void __launch_bounds__(256) jpeg_decode_by_warps(const u8 *area,
+    const JpegPicture *pictures, const JpegComponent *components, const JpegTable *tables,
+    const JpegSegment *segments, const JpegGroup *groups, i16 *coefficients, u32 *status) {
+    __shared__ JpegShared shared;
+    __shared__ u32 own[3][JPEG_WARPS_THREADS];
+    u32 thread = threadIdx.x;
+    const JpegGroup group = groups[blockIdx.x];
+    const JpegPicture *picture = pictures + group.picture;
+    shared.load(picture, components, tables);
+    __syncthreads();
+    const u32 *words = (const u32 *)(area + picture->data_offset);
+    JpegWarpTeam team = {thread % 32};
+    for (u32 i = thread / 32; i < group.count; i += JPEG_WARPS_THREADS / 32) {
+        const JpegSegment segment = segments[group.first_segment + i];
+        jpeg_decode_by(team, shared, picture, segment, words, &own[0][thread], JPEG_WARPS_THREADS,
+            coefficients, status + group.picture);
+    }
+}
+
+// A block of threads for each segment.
+extern "C" __global__ void __launch_bounds__(512) jpeg_decode_by_blocks(const u8 *area,
+    const JpegPicture *pictures, const JpegComponent *components, const JpegTable *tables,
+    const JpegSegment *segments, const JpegGroup *groups, i16 *coefficients, u32 *status) {
+    __shared__ JpegShared shared;
+    __shared__ u32 own[3][JPEG_BLOCK_THREADS];
+    __shared__ u32 exchange[2 * JPEG_BLOCK_THREADS];
+    u32 thread = threadIdx.x;
+    const JpegGroup group = groups[blockIdx.x];
+    const JpegPicture *picture = pictures + group.picture;
+    shared.load(picture, components, tables);
+    __syncthreads();
+    const u32 *words = (const u32 *)(area + picture->data_offset);
+    JpegBlockTeam team = {thread, exchange};
+    for (u32 i = 0; i < group.count; i++) {
+        const JpegSegment segment = segments[group.first_segment + i];
+        jpeg_decode_by(team, shared, picture, segment, words, &own[0][thread], JPEG_BLOCK_THREADS,
+            coefficients, status + group.picture);
+    }
 }

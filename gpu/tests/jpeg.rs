@@ -149,6 +149,31 @@ fn with_moved_entries(case: Case, changes: &[(u16, u8)]) -> Case {
     Case { entry_points: encode_entries(head, &entries), ..case }
 }
 
+#[test]
+fn entry_points_away_from_their_restart_markers_are_refused() {
+    let mut setup = Setup::start();
+    let file = restarts(&encode(SAMPLINGS[0], 5, 1, 24, 13), Restarts::EveryMcus(2));
+    let case = Case::with_entry_points(file, Spacing::Mcus(2));
+    let mut entries = Vec::new();
+    let head = decode(&case.entry_points, &mut entries).unwrap();
+    let last = entries.len() - 1;
+    let at = entries[last].offset;
+    let mut cases = Vec::new();
+    for offset in at - 4..at + 12 {
+        for bits in 0..8 {
+            (entries[last].offset, entries[last].bits) = (offset, bits);
+            let entry_points = encode_entries(head, &entries);
+            let case = Case { entry_points, ..case.clone() };
+            for (y, height) in [(0, 24), (16, 8), (20, 3)] {
+                cases.push(case.clone().of(Region { x: 0, y, width: 1, height }));
+            }
+        }
+    }
+    let outcome = setup.check(&cases);
+    // Only the right one counts, and others that lie in the padding before the marker.
+    assert!((3..=24).contains(&outcome.sound), "{outcome:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 

@@ -2,18 +2,17 @@
 
 use super::area::{Buffer, Staging};
 use super::layout::{
-    CHECK_WORDS, GROUP_BLOCKS, PictureRecord, STREAM_WORDS, StreamRecord, TABLES_MAX, UNITS_MAX,
-    push_check, push_component, push_segment,
+    GROUP_BLOCKS, PictureRecord, TABLES_MAX, UNITS_MAX, push_component, push_segment,
 };
 use super::limits::{BatchBytes, JpegError, JpegLimits, PictureStatus};
-use super::stuffing::copy_without_stuffing;
+use super::stuffing::{copy_bytes_max, copy_segment};
 use super::tables::TableCache;
-use super::words::{Totals, Words, blocks_of};
+use super::words::{SegmentRange, Team, Totals, Words, blocks_of};
 use crate::{Argument, Compute, Error, KernelName, Launch, PictureDescriptor};
 use meetpoint_jpeg::DecodePlan;
 
 /// Bytes behind the data of a picture that the reader of bits loads.
-const READ_AHEAD: usize = 16;
+const READ_AHEAD: usize = 32;
 
 /// Most bytes of the staging area, whatever the limits: offsets in it have 32 bits, and so have
 /// those of bits in a picture, whose data take an eighth of it at most.
@@ -89,21 +88,25 @@ impl JpegBatch {
         plan: &DecodePlan,
         file: &[u8],
     ) -> Result<usize, JpegError> {
-        let data = file.get(plan.data.clone()).ok_or(JpegError::Plan)?;
-        let is_stream = self.is_stream(plan);
-        let totals = self.check(plan, is_stream, data.len())?;
+        if file.len() < plan.data.end {
+            return Err(JpegError::Plan);
+        }
+        let team = self.team(plan);
+        let lengths = plan.segments.iter().map(copy_bytes_max);
+        let data_bytes = lengths.fold(0, usize::saturating_add);
+        let totals = self.check(plan, team, data_bytes)?;
         self.staging.truncate(self.data_bytes);
-        let room = data.len() + READ_AHEAD;
-        let (offset, to) = self.staging.extend(compute, room)?;
-        let check_words = self.words.checks.len();
-        let data_bytes = if is_stream {
-            copy_stream(plan, data, to, &mut self.words.checks)
-        } else {
-            to[..data.len()].copy_from_slice(data);
-            data.len()
-        };
-        to[data_bytes..].fill(0);
+        let (offset, to) = self.staging.extend(compute, data_bytes + READ_AHEAD)?;
+        let (mut written, first) = (0, self.totals.segments);
+        let blocks_per_mcu = plan.units.len() as u32;
+        for segment in &plan.segments {
+            let copied = copy_segment(file, segment, to, &mut written);
+            push_segment(segment, &copied, blocks_per_mcu, &mut self.words.segments);
+        }
+        to[written..written + READ_AHEAD].fill(0);
+        self.staging.truncate(offset + written + READ_AHEAD);
         self.data_bytes = self.staging.used();
+        self.words.ranges.push(SegmentRange { team, first, count: plan.segments.len() });
 
         let mut indices = [0; TABLES_MAX];
         for (index, spec) in indices.iter_mut().zip(&plan.huffman) {
@@ -111,7 +114,6 @@ impl JpegBatch {
         }
         let record = PictureRecord {
             data_offset: offset as u32,
-            data_bytes: data_bytes as u32,
             first_component: self.totals.components as u32,
             tables: &indices[..plan.huffman.len()],
             first_pixel_group: self.totals.pixel_groups as u32,
@@ -124,25 +126,6 @@ impl JpegBatch {
             let blocks = blocks_of(component);
             (group, block) = (group + blocks.div_ceil(GROUP_BLOCKS), block + blocks);
         }
-        let segments = match &plan.segments[..] {
-            [first, .., last] | [first @ last] if is_stream => {
-                let blocks = plan.units.len() as u32;
-                let stream = StreamRecord {
-                    picture: self.pictures.len() as u32,
-                    bits: data_bytes as u32 * 8,
-                    block_end: last.mcu_end * blocks,
-                    first_check: (check_words / CHECK_WORDS) as u32,
-                    check_count: ((self.words.checks.len() - check_words) / CHECK_WORDS) as u32,
-                };
-                stream.push(first, blocks, &mut self.words.streams);
-                &[]
-            }
-            segments => segments,
-        };
-        for segment in segments {
-            push_segment(segment, plan.data.start, &mut self.words.segments);
-        }
-        self.words.ranges.push((self.totals.segments, segments.len()));
         let (width, height) = plan.region;
         let row_stride = width.next_multiple_of(16);
         let plane_stride = row_stride * height;
@@ -154,28 +137,27 @@ impl JpegBatch {
         Ok(self.pictures.len() - 1)
     }
 
-    /// Whether a block of threads decodes the data as a whole.
-    fn is_stream(&self, plan: &DecodePlan) -> bool {
-        let is_long =
-            plan.data.len() / plan.segments.len().max(1) >= self.limits.segment_bytes_long;
-        plan.is_unsegmented || is_long && !plan.has_restart_markers
+    /// What decodes each segment.
+    fn team(&self, plan: &DecodePlan) -> Team {
+        let limits = self.limits;
+        let mean = plan.data.len() / plan.segments.len().max(1);
+        if !plan.is_unsegmented && mean < limits.segment_bytes_long {
+            return Team::Thread;
+        }
+        let longest = plan.segments.iter().map(copy_bytes_max).max().unwrap_or(0);
+        if longest < limits.segment_bytes_huge { Team::Warp } else { Team::Block }
     }
 
     /// What the batch takes with one more picture, if that is within the limits.
-    fn check(
-        &self,
-        plan: &DecodePlan,
-        is_stream: bool,
-        data_bytes: usize,
-    ) -> Result<Totals, JpegError> {
+    fn check(&self, plan: &DecodePlan, team: Team, data_bytes: usize) -> Result<Totals, JpegError> {
         let limits = self.limits;
-        let longest = plan.segments.iter().map(|it| it.offset_end.saturating_sub(it.offset)).max();
-        let (bytes, limit) = (longest.unwrap_or(0), limits.segment_bytes_max);
-        if bytes > limit && !is_stream {
+        let bytes = plan.segments.iter().map(copy_bytes_max).max().unwrap_or(0);
+        let limit = limits.segment_bytes_max;
+        if team == Team::Thread && bytes > limit {
             return Err(JpegError::LongSegment { bytes, limit });
         }
-        let (bytes, limit) = (data_bytes, limits.stream_bytes_max);
-        if bytes > limit && is_stream {
+        let limit = limits.stream_bytes_max;
+        if team != Team::Thread && bytes > limit {
             return Err(JpegError::LongStream { bytes, limit });
         }
         let tables = plan.huffman.len();
@@ -199,7 +181,7 @@ impl JpegBatch {
         if more > limit.saturating_sub(used) || data_bytes > STAGING_BYTES_MAX / 8 {
             return Err(JpegError::Staging { limit });
         }
-        let totals = self.totals.with(plan, is_stream);
+        let totals = self.totals.with(plan);
         let limit = limits.device_bytes_max;
         // Indices of blocks have 32 bits.
         if totals.device_bytes() > limit || totals.blocks >= 1 << 31 {
@@ -221,7 +203,7 @@ impl JpegBatch {
             picture.address = pixels + offset;
             self.words.descriptors.extend(picture.words());
         }
-        let groups = self.words.group(totals.segments);
+        self.words.group();
         let count = self.pictures.len();
         self.words.status.clear();
         self.words.status.resize(count, 0);
@@ -232,9 +214,9 @@ impl JpegBatch {
             &words.components,
             &words.tables,
             &words.segments,
-            &words.groups,
-            &words.streams,
-            &words.checks,
+            &words.groups[0],
+            &words.groups[1],
+            &words.groups[2],
         ];
         let mut starts = [0; 7];
         for (start, words) in starts.iter_mut().zip(sections) {
@@ -245,7 +227,7 @@ impl JpegBatch {
         let area = self.area.grown(compute, self.staging.used())?;
         self.staging.upload(compute, area)?;
         let at = |offset: usize| Argument::Address(area.address() + offset as u64);
-        let [pictures, components, tables, segments, group_list, streams, checks] = starts.map(at);
+        let [pictures, components, tables, segments, groups @ ..] = starts.map(at);
         let status = at(self.offsets.status);
 
         let coefficient_bytes = totals.blocks as usize * 128;
@@ -263,12 +245,16 @@ impl JpegBatch {
                 arguments,
             })
         };
-        let entropy =
-            [at(0), pictures, components, tables, segments, group_list, coefficients, status];
-        launch("jpeg_entropy", "jpeg_decode_segments", groups as u64, 32, &entropy)?;
-        let stream_count = words.streams.len() / STREAM_WORDS;
-        let entropy = [at(0), pictures, components, tables, streams, checks, coefficients, status];
-        launch("jpeg_streams", "jpeg_decode_streams", stream_count as u64, 256, &entropy)?;
+        for (team, groups) in Team::ALL.into_iter().zip(groups) {
+            let (module, name, threads) = match team {
+                Team::Thread => ("jpeg_entropy", "jpeg_decode_segments", 32),
+                Team::Warp => ("jpeg_streams", "jpeg_decode_by_warps", 256),
+                Team::Block => ("jpeg_streams", "jpeg_decode_by_blocks", 512),
+            };
+            let arguments =
+                [at(0), pictures, components, tables, segments, groups, coefficients, status];
+            launch(module, name, words.group_count(team), threads, &arguments)?;
+        }
         let component_count = Argument::Word(totals.components as u32);
         let transform = [components, component_count, coefficients, samples];
         launch("jpeg_samples", "jpeg_transform", totals.block_groups, 256, &transform)?;
@@ -339,18 +325,4 @@ impl JpegBatch {
         }
         Ok(())
     }
-}
-
-/// Copies the data of a picture without stuffed bytes, and appends what must be found at its entry
-/// points; returns the bytes written.
-fn copy_stream(plan: &DecodePlan, data: &[u8], to: &mut [u8], checks: &mut Vec<u32>) -> usize {
-    let blocks = plan.units.len() as u32;
-    let (mut written, mut rest, mut start) = (0, data, plan.data.start);
-    for segment in plan.segments.iter().skip(1) {
-        let (part, behind) = rest.split_at(segment.offset.saturating_sub(start).min(rest.len()));
-        written += copy_without_stuffing(part, &mut to[written..]);
-        push_check(segment, written, blocks, checks);
-        (rest, start) = (behind, segment.offset);
-    }
-    written + copy_without_stuffing(rest, &mut to[written..])
 }

@@ -9,13 +9,14 @@ pub struct JpegLimits {
     pub staging_bytes_max: usize,
     /// Most bytes of coefficients, samples and pixels on the device.
     pub device_bytes_max: u64,
-    /// Longest segment, in bytes: one thread decodes it, while all others may have finished.
+    /// Longest segment that a thread decodes, in bytes: all others may have finished.
     pub segment_bytes_max: usize,
-    /// Mean length of the segments of a picture, in bytes, from which on a block of threads decodes
-    /// them as a whole, unless there are restart markers.
+    /// Mean length of the segments of a picture, in bytes, from which on a warp decodes each.
     pub segment_bytes_long: usize,
-    /// Longest data of a picture without segments, in bytes: one block of threads decodes them. Of
-    /// a hostile file, each thread may have to wait for the one before.
+    /// Length of the longest of those, in bytes, from which on a block of threads decodes each.
+    pub segment_bytes_huge: usize,
+    /// Longest segment that a warp or a block of threads decodes, in bytes. Of a hostile file, each
+    /// thread may have to wait for the one before.
     pub stream_bytes_max: usize,
 }
 
@@ -26,6 +27,7 @@ impl Default for JpegLimits {
             device_bytes_max: 8 << 30,
             segment_bytes_max: 1 << 18,
             segment_bytes_long: 1 << 10,
+            segment_bytes_huge: 1 << 14,
             stream_bytes_max: 1 << 24,
         }
     }
@@ -42,10 +44,10 @@ pub enum JpegError {
         /// The limit.
         limit: usize,
     },
-    /// The data of a picture without segments are too long for one block of threads.
-    #[error("{bytes} bytes without a segment, more than {limit}; add entry points to the dataset")]
+    /// A segment is too long for one block of threads.
+    #[error("a segment of {bytes} bytes, more than {limit}; add entry points to the dataset")]
     LongStream {
-        /// Their size.
+        /// Its size.
         bytes: usize,
         /// The limit.
         limit: usize,

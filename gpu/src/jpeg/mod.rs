@@ -4,7 +4,8 @@
 //! ```text
 //! plans and files --add--> staging area --one copy--> device
 //!   jpeg_decode_segments   Huffman codes to coefficients, a thread for each segment
-//!   jpeg_decode_streams    the same with long segments or none, many threads for each picture
+//!   jpeg_decode_by_warps   the same with long segments, a warp for each
+//!   jpeg_decode_by_blocks  the same with the longest ones, a block of threads for each
 //!   jpeg_transform         coefficients to samples
 //!   jpeg_make_pixels       samples to three planes of pixels
 //! ```
@@ -13,8 +14,8 @@
 //! decodes it again and determines the error.
 //!
 //! In reading order: [`JpegBatch`], [`JpegLimits`], `words` (descriptions of a batch), `layout`
-//! (their structures), `tables` (Huffman tables), `area` (the staging area), `stuffing` (data that
-//! a block of threads decodes).
+//! (their structures), `tables` (Huffman tables), `area` (the staging area), `stuffing` (data
+//! without stuffed bytes).
 
 mod area;
 mod batch;

@@ -9,7 +9,7 @@ const PEEK_BITS: u32 = 10;
 const LENGTHS: usize = 18;
 
 /// Words of a table: lookups, ends, offsets, symbols.
-pub(super) const TABLE_WORDS: usize = (1 << PEEK_BITS) / 2 + 2 * LENGTHS + 256 / 4;
+pub(super) const TABLE_WORDS: usize = (1 << PEEK_BITS) + 2 * LENGTHS + 256 / 4;
 
 /// Tables that are cached: the files of a dataset share a few.
 const CACHED_MAX: usize = 64;
@@ -46,10 +46,18 @@ impl TableCache {
     }
 }
 
+/// A code of this length, as `JpegEntry` in `cuda/jpeg_codes.cuh`.
+fn entry(length: u32, symbol: u8) -> u32 {
+    let (size, zeros) = (u32::from(symbol & 15), u32::from(symbol >> 4));
+    // Without a value, only 16 zeros do not end the block (T.81 F.1.2.2).
+    let advance = if size == 0 && zeros != 15 { 64 } else { zeros + 1 };
+    (length + size) | size << 8 | advance << 16 | length << 24
+}
+
 /// Builds a table (T.81 C.2).
 fn table(spec: &HuffmanSpec) -> [u32; TABLE_WORDS] {
     let mut words = [0; TABLE_WORDS];
-    let (looks, rest) = words.split_at_mut((1 << PEEK_BITS) / 2);
+    let (looks, rest) = words.split_at_mut(1 << PEEK_BITS);
     let (ends, rest) = rest.split_at_mut(LENGTHS);
     let (offsets, symbols) = rest.split_at_mut(LENGTHS);
     let mut index = 0_usize;
@@ -62,11 +70,10 @@ fn table(spec: &HuffmanSpec) -> [u32; TABLE_WORDS] {
         if length <= PEEK_BITS {
             for code in first..first + count {
                 let symbol = spec.symbols[(index + (code - first) as usize) & 255];
-                let look = length << 8 | u32::from(symbol);
                 let free = PEEK_BITS - length;
-                for entry in (code << free) as usize..((code + 1) << free) as usize {
-                    looks[entry / 2] |= look << (entry % 2 * 16);
-                }
+                let these = (code << free) as usize..((code + 1) << free) as usize;
+                // A table that has too many codes leaves some out.
+                looks.get_mut(these).unwrap_or_default().fill(entry(length, symbol));
             }
         }
         index += count as usize;

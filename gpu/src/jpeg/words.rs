@@ -2,7 +2,7 @@
 
 use super::layout::{
     COMPONENT_WORDS, GROUP_BLOCKS, GROUP_ITEMS, GROUP_WORDS, ITEM_PIXELS, PICTURE_WORDS,
-    SEGMENT_WORDS, STREAM_WORDS,
+    SEGMENT_WORDS,
 };
 use super::tables::TABLE_WORDS;
 use meetpoint_jpeg::{DecodePlan, PlannedComponent};
@@ -10,8 +10,31 @@ use meetpoint_jpeg::{DecodePlan, PlannedComponent};
 /// Blocks of threads that keep a large GPU busy while each decodes a few segments.
 const GROUPS_WANTED: usize = 2048;
 
-/// Fewest and most segments that a block of threads decodes.
+/// Fewest and most segments that a block of threads decodes, one by each thread.
 const GROUP_SEGMENTS: [usize; 2] = [4, 32];
+
+/// Segments that a block of threads decodes, one by each of its warps.
+const GROUP_WARPS: usize = 8;
+
+/// What decodes each segment of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Team {
+    Thread,
+    Warp,
+    Block,
+}
+
+impl Team {
+    pub(super) const ALL: [Self; 3] = [Self::Thread, Self::Warp, Self::Block];
+}
+
+/// The segments of a picture.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SegmentRange {
+    pub(super) team: Team,
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
 
 /// Alignment of pictures.
 const PICTURE_ALIGNMENT: u64 = 256;
@@ -23,11 +46,10 @@ pub(super) struct Words {
     pub(super) components: Vec<u32>,
     pub(super) tables: Vec<u32>,
     pub(super) segments: Vec<u32>,
-    /// First segment and number of segments of each picture.
-    pub(super) ranges: Vec<(usize, usize)>,
-    pub(super) groups: Vec<u32>,
-    pub(super) streams: Vec<u32>,
-    pub(super) checks: Vec<u32>,
+    /// Those of each picture.
+    pub(super) ranges: Vec<SegmentRange>,
+    /// Segments of one block of threads, by [`Team`].
+    pub(super) groups: [Vec<u32>; 3],
     pub(super) descriptors: Vec<u32>,
     pub(super) status: Vec<u32>,
 }
@@ -46,8 +68,8 @@ pub(super) struct Totals {
 impl Words {
     /// Begins a batch.
     pub(super) fn clear(&mut self) {
-        let Self { pictures, components, tables, segments, ranges, streams, checks, .. } = self;
-        for words in [pictures, components, tables, segments, streams, checks] {
+        let Self { pictures, components, tables, segments, ranges, .. } = self;
+        for words in [pictures, components, tables, segments] {
             words.clear();
         }
         ranges.clear();
@@ -55,11 +77,8 @@ impl Words {
 
     /// Bytes that they take in the staging area, without those that [`Words::group`] adds.
     pub(super) fn bytes(&self) -> usize {
-        let Self { pictures, components, tables, segments, streams, checks, .. } = self;
-        4 * [pictures, components, tables, segments, streams, checks]
-            .map(Vec::len)
-            .iter()
-            .sum::<usize>()
+        let Self { pictures, components, tables, segments, .. } = self;
+        4 * [pictures, components, tables, segments].map(Vec::len).iter().sum::<usize>()
     }
 
     /// Most bytes that a picture adds to the staging area besides its data.
@@ -68,34 +87,46 @@ impl Words {
         let segments = plan.segments.len() * (SEGMENT_WORDS + GROUP_WORDS);
         let tables = plan.huffman.len() * TABLE_WORDS;
         let components = plan.components.len() * COMPONENT_WORDS;
-        4 * (segments + tables + components + PICTURE_WORDS + STREAM_WORDS + 7) + 9 * 16
+        4 * (segments + tables + components + PICTURE_WORDS + 7) + 9 * 16
     }
 
-    /// Divides the segments among blocks of threads, and returns how many there are.
-    pub(super) fn group(&mut self, segments: usize) -> usize {
+    /// Divides the segments among blocks of threads.
+    pub(super) fn group(&mut self) {
+        let by_thread = self.ranges.iter().filter(|range| range.team == Team::Thread);
         let [fewest, most] = GROUP_SEGMENTS;
-        let each = segments.div_ceil(GROUPS_WANTED).next_power_of_two().clamp(fewest, most);
-        self.groups.clear();
-        for (picture, (first, count)) in (0..).zip(&self.ranges) {
-            for start in (0..*count).step_by(each) {
-                let size = each.min(count - start);
-                self.groups.extend([picture, (first + start) as u32, size as u32]);
+        let by_thread: usize = by_thread.map(|range| range.count).sum();
+        let lanes = by_thread.div_ceil(GROUPS_WANTED).next_power_of_two().clamp(fewest, most);
+        self.groups.iter_mut().for_each(Vec::clear);
+        for (picture, range) in (0..).zip(&self.ranges) {
+            let each = match range.team {
+                Team::Thread => lanes,
+                Team::Warp => GROUP_WARPS,
+                Team::Block => 1,
+            };
+            let groups = &mut self.groups[range.team as usize];
+            for start in (0..range.count).step_by(each) {
+                let size = each.min(range.count - start);
+                groups.extend([picture, (range.first + start) as u32, size as u32]);
             }
         }
-        self.groups.len() / GROUP_WORDS
+    }
+
+    /// Blocks of threads for the segments of a team.
+    pub(super) fn group_count(&self, team: Team) -> u64 {
+        (self.groups[team as usize].len() / GROUP_WORDS) as u64
     }
 }
 
 impl Totals {
     /// What a batch takes with one more picture.
-    pub(super) fn with(mut self, plan: &DecodePlan, is_stream: bool) -> Self {
+    pub(super) fn with(mut self, plan: &DecodePlan) -> Self {
         for component in &plan.components {
             let blocks = blocks_of(component);
             self.block_groups += blocks.div_ceil(GROUP_BLOCKS);
             self.blocks += blocks;
         }
         self.components += plan.components.len() as u64;
-        self.segments += if is_stream { 0 } else { plan.segments.len() };
+        self.segments += plan.segments.len();
         let (width, height) = plan.region;
         let items = u64::from(width).div_ceil(ITEM_PIXELS) * u64::from(height);
         self.pixel_groups += items.div_ceil(GROUP_ITEMS);

@@ -95,11 +95,11 @@ pub(crate) struct Outcome {
     pub(crate) statuses: Vec<PictureStatus>,
 }
 
-/// What runs the kernels, and two batches whose memory is reused: one decodes each segment by a
-/// thread, the other one decodes all segments of a picture as a whole.
+/// What runs the kernels, and batches whose memory is reused: they decode each segment by a thread,
+/// by a warp, and long ones by a block of threads.
 pub(crate) struct Setup {
     pub(crate) compute: Box<dyn Compute>,
-    pub(crate) batches: [JpegBatch; 2],
+    pub(crate) batches: [JpegBatch; 3],
     planner: Planner,
     plan: DecodePlan,
 }
@@ -110,8 +110,11 @@ impl Setup {
     }
 
     pub(crate) fn on(compute: Box<dyn Compute>) -> Self {
-        let batches = [usize::MAX, 0].map(|segment_bytes_long| {
-            JpegBatch::new(JpegLimits { segment_bytes_long, ..JpegLimits::default() })
+        // A block of threads for a few bytes takes long on a CPU.
+        let lengths = [(usize::MAX, usize::MAX), (0, usize::MAX), (0, 256)];
+        let batches = lengths.map(|(segment_bytes_long, segment_bytes_huge)| {
+            let limits = JpegLimits::default();
+            JpegBatch::new(JpegLimits { segment_bytes_long, segment_bytes_huge, ..limits })
         });
         Self { compute, batches, planner: Planner::default(), plan: DecodePlan::default() }
     }
@@ -119,7 +122,7 @@ impl Setup {
     /// Decodes all, once in each batch. Panics where the kernels accept what the CPU refuses, or
     /// where pixels differ. Returns the outcome of the batch with fewer sound pictures.
     pub(crate) fn check(&mut self, cases: &[Case]) -> Outcome {
-        let outcomes = [0, 1].map(|batch| self.check_in(batch, cases));
+        let outcomes = [0, 1, 2].map(|batch| self.check_in(batch, cases));
         outcomes.into_iter().min_by_key(|outcome| outcome.sound).unwrap()
     }
 
