@@ -55,8 +55,10 @@ impl GpuSettings {
             );
             plain(py, "SettingError", (message, remedy))
         })?;
+        let staging_bytes = pinned.min(DeliveryLimits::default().staging_bytes);
         let limits = DeliveryLimits {
-            staging_bytes: pinned,
+            staging_bytes,
+            locked_bytes: pinned - staging_bytes,
             device_bytes: memory,
             // Those on their way, that of the step, and some whose step is queued on the GPU.
             buffers: prefetch + 4,
@@ -183,7 +185,8 @@ impl Gpu {
         let after = self.stage.delivered().ok()?;
         let device = self.settings.device.to_string();
         let undivided = self.settings.split.as_ref().err().copied();
-        let used = DeliveryUse::between(device, undivided, &self.before, &after);
+        let staged = self.stage.staged();
+        let used = DeliveryUse::between(device, undivided, staged, &self.before, &after);
         Some(DeliveryUse { late_batches: self.late_batches, ..used })
     }
 }

@@ -19,6 +19,8 @@ const UNMEASURED_MAX: usize = 64;
 pub struct Piece<'a> {
     /// In memory of the host.
     pub bytes: &'a [u8],
+    /// Whether a [`PageLock`](crate::PageLock) covers all of them, so that they are copied directly.
+    pub is_locked: bool,
     /// Where they go.
     pub target: Target,
 }
@@ -51,13 +53,15 @@ pub struct Delivered {
     pub batches: u64,
     /// Bytes copied to the device.
     pub bytes: u64,
+    /// Those of them that were copied from where they were, not through other memory.
+    pub direct_bytes: u64,
     /// Time of the copies on the device, of `measured` batches.
     pub transfer_ns: u64,
     /// Time of the conversions on the device, of `measured` batches.
     pub convert_ns: u64,
     /// Batches whose times are included.
     pub measured: u64,
-    /// Time that the host waited for page-locked memory.
+    /// Time that the host waited for copies: for memory that they read.
     pub staging_wait_ns: u64,
     /// Time that the host waited for memory of the device.
     pub memory_wait_ns: u64,
@@ -134,7 +138,7 @@ impl<S: Streams> Delivery<S> {
     }
 
     /// Starts the copy and the conversion of a batch of `bytes` bytes on the device. The pieces are
-    /// read when this returns.
+    /// read when this returns: it waits for copies from where they are.
     pub fn deliver(
         &mut self,
         pieces: &[Piece<'_>],
@@ -149,6 +153,10 @@ impl<S: Streams> Delivery<S> {
                 Ok(DeviceBatch::new(memory, ready, consumers, pool))
             }
             Err(error) => {
+                if pieces.iter().any(|piece| piece.is_locked) {
+                    // A device that failed reads nothing, and pages that one reads stay locked.
+                    drop(self.streams.wait(END_AFTER));
+                }
                 let bytes = memory.bytes();
                 drop(memory);
                 self.pool.not_allocated(bytes);
@@ -206,7 +214,12 @@ impl<S: Streams> Delivery<S> {
                     (memory, *place.next().expect("each has a place"))
                 }
             };
-            self.staging.copy(&mut self.streams, piece.bytes, memory, offset, is_stopped)?;
+            if piece.is_locked {
+                self.streams.upload(piece.bytes, memory, offset)?;
+                self.sums.direct_bytes += piece.bytes.len() as u64;
+            } else {
+                self.staging.copy(&mut self.streams, piece.bytes, memory, offset, is_stopped)?;
+            }
             self.sums.bytes += piece.bytes.len() as u64;
         }
         let copied = self.streams.record()?;
@@ -221,6 +234,9 @@ impl<S: Streams> Delivery<S> {
             self.conversions[conversion].launch(&mut self.streams, &pixels)?;
         }
         let ready = Arc::new(self.streams.record()?);
+        if pieces.iter().any(|piece| piece.is_locked) {
+            self.staging.wait(&copied, is_stopped)?;
+        }
         self.sums.batches += 1;
         if self.unmeasured.len() == UNMEASURED_MAX {
             self.unmeasured.pop_front();

@@ -1,5 +1,5 @@
-//! Batches brought to a GPU: copied through page-locked memory, converted there, and shared with
-//! the streams of their consumers.
+//! Batches brought to a GPU: copied from page-locked memory, or through it, converted there, and
+//! shared with the streams of their consumers.
 //!
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
 //! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked

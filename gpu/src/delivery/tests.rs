@@ -5,7 +5,7 @@ use super::{
     Arithmetic, Conversion, Delivery, DeliveryError, DeliveryLimits, ElementBytes, Order, Piece,
     Target,
 };
-use crate::{Compute, DeviceMemory, Error, HostMemory, Launch, Shim};
+use crate::{Compute, DeviceMemory, Error, HostMemory, Launch, PageLock, Shim};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -115,6 +115,10 @@ impl Compute for Recorded {
     fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, Error> {
         self.log.lock().unwrap().lines.push("allocate pinned".to_owned());
         self.shim.allocate_host(bytes)
+    }
+
+    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, Error> {
+        self.shim.lock_pages(memory)
     }
 
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
@@ -263,7 +267,7 @@ fn every_order_and_element_type_is_converted_at_every_size() {
                 samples: samples as u32,
             };
             let size = delivery.element_bytes(number) * count;
-            let piece = Piece { bytes: &bytes, target };
+            let piece = Piece { bytes: &bytes, target, is_locked: false };
             let batch = delivery.deliver(&[piece], 256 + size, NEVER).unwrap();
             let found = content(&mut delivery, batch.address() + 256, size);
             let expected = expected(conversion, &bytes, plane, samples);
@@ -284,7 +288,9 @@ fn arithmetic_agrees_with_all_256_values() {
     let mut delivery = Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
     let bytes: Vec<u8> = (0..768).map(|at| (at / 3) as u8).collect();
     let target = Target::Converted { offset: 0, conversion: 0, plane: 256, samples: 1 };
-    let batch = delivery.deliver(&[Piece { bytes: &bytes, target }], 3072, NEVER).unwrap();
+    let batch = delivery
+        .deliver(&[Piece { bytes: &bytes, target, is_locked: false }], 3072, NEVER)
+        .unwrap();
     let found = content(&mut delivery, batch.address(), 3072);
     assert!(found == expected(&conversion, &bytes, 256, 1));
 }
@@ -295,8 +301,10 @@ fn pieces_that_are_copied_keep_their_bytes_and_large_ones_go_in_chunks() {
     let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
     let (large, small) = (noise(9 << 20), noise(333));
     let at = |offset| Target::Copied { offset };
-    let pieces =
-        [Piece { bytes: &large, target: at(64) }, Piece { bytes: &small, target: at(10 << 20) }];
+    let pieces = [
+        Piece { bytes: &large, target: at(64), is_locked: false },
+        Piece { bytes: &small, target: at(10 << 20), is_locked: false },
+    ];
     let batch = delivery.deliver(&pieces, 11 << 20, NEVER).unwrap();
     assert!(content(&mut delivery, batch.address() + 64, large.len()) == large);
     assert!(content(&mut delivery, batch.address() + (10 << 20), small.len()) == small);
@@ -314,7 +322,7 @@ fn a_chunk_is_filled_again_only_after_its_copy() {
     let mut delivery = Delivery::new(streams, &[], limits).unwrap();
     log.lock().unwrap().is_slow = true;
     let bytes = noise(12 << 20);
-    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 }, is_locked: false };
     let batch = delivery.deliver(&[piece], 12 << 20, NEVER).unwrap();
     let found = lines(&log);
     let pinned = found.iter().filter(|line| *line == "allocate pinned").count();
@@ -324,8 +332,34 @@ fn a_chunk_is_filled_again_only_after_its_copy() {
     assert!(content(&mut delivery, batch.address(), bytes.len()) == bytes);
 }
 
+#[test]
+fn locked_memory_is_copied_from_where_it_is_and_waited_for() {
+    let (streams, log) = recorded();
+    let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
+    log.lock().unwrap().is_slow = true;
+    let (large, small) = (noise(9 << 20), noise(333));
+    let _locked = delivery.streams().lock_pages(&large).unwrap();
+    let at = |offset| Target::Copied { offset };
+    let pieces = [
+        Piece { bytes: &large, target: at(0), is_locked: true },
+        Piece { bytes: &small, target: at(9 << 20), is_locked: false },
+    ];
+    let batch = delivery.deliver(&pieces, 10 << 20, NEVER).unwrap();
+    // Event 0 is the beginning, 1 the copy of the small piece, 2 the end of the copies.
+    let found = lines(&log);
+    assert!(found.contains(&"asked for 2".to_owned()), "{found:?}");
+    assert!(content(&mut delivery, batch.address(), large.len()) == large);
+    assert!(content(&mut delivery, batch.address() + (9 << 20), small.len()) == small);
+    let delivered = delivery.delivered().unwrap();
+    assert_eq!((delivered.bytes, delivered.direct_bytes), ((9 << 20) + 333, 9 << 20));
+    // A loader that is closed meanwhile waits for the device first.
+    log.lock().unwrap().is_stuck = true;
+    let stopped = delivery.deliver(&pieces, 10 << 20, &|| true).unwrap_err();
+    assert!(matches!(stopped, DeliveryError::Stopped));
+}
+
 fn small(delivery: &mut Delivery<Recorded>) -> Result<super::DeviceBatch<Recorded>, DeliveryError> {
-    let piece = Piece { bytes: &[1, 2, 3], target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &[1, 2, 3], target: Target::Copied { offset: 0 }, is_locked: false };
     delivery.deliver(&[piece], 3, NEVER)
 }
 
@@ -399,7 +433,7 @@ fn memory_is_bounded_and_used_again() {
     assert_eq!((delivered.device_bytes_max, delivered.allocations), (4 << 20, 2));
     assert_eq!((delivered.in_use, delivered.measured), (0, delivered.batches));
     // A larger batch takes the room of smaller ones.
-    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 3 << 20 } };
+    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 3 << 20 }, is_locked: false };
     delivery.deliver(&[piece], 4 << 20, NEVER).unwrap();
     let refused = delivery.deliver(&[piece], 5 << 20, NEVER).unwrap_err();
     assert!(matches!(refused, DeliveryError::NoMemory { lent: 0, .. }), "{refused}");
@@ -442,7 +476,7 @@ fn a_wait_for_a_copy_ends_when_the_loader_is_closed() {
     log.lock().unwrap().is_slow = true;
     log.lock().unwrap().is_stuck = true;
     let bytes = noise(12 << 20);
-    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 }, is_locked: false };
     let stopped = delivery.deliver(&[piece], 12 << 20, &|| true).unwrap_err();
     assert!(matches!(stopped, DeliveryError::Stopped));
 }
@@ -453,7 +487,7 @@ fn a_wait_for_memory_ends_when_the_loader_is_closed_or_a_batch_is_dropped() {
     let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
     let mut delivery = Delivery::new(streams, &[], limits).unwrap();
     let batch = small(&mut delivery).unwrap();
-    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 0 }, is_locked: false };
     let stopped = delivery.deliver(&[piece], 1, &|| true).unwrap_err();
     assert!(matches!(stopped, DeliveryError::Stopped));
     let other = std::thread::spawn(move || drop(batch));

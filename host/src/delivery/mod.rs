@@ -12,6 +12,7 @@ mod stage;
 mod target;
 mod usage;
 
+pub use crate::page_locks::{LockBudget, Unlocked};
 pub use accelerator::{DeliveryOutcome, OnGpu};
 pub use meetpoint_gpu::delivery::{
     ConsumerStream, Delivered, DeliveryError, DeliveryLimits, DeviceBatch, Export, Streams,

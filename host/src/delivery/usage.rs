@@ -1,6 +1,7 @@
 //! What bringing batches to a GPU took in an epoch.
 
 use super::split::Undivided;
+use crate::page_locks::Unlocked;
 use meetpoint_format::units::show_bytes;
 use meetpoint_gpu::delivery::Delivered;
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,13 @@ pub struct DeliveryUse {
     pub batches: u64,
     /// Bytes over the bus.
     pub bytes: u64,
+    /// Those of them that were copied from the memory of the loader, which is page-locked; others
+    /// were copied through page-locked memory.
+    pub direct_bytes: u64,
+    /// Why batches were copied through page-locked memory, in words; `None`: none was.
+    pub staged: Option<String>,
     /// Time of the copies on the GPU, of `measured` batches, from the first copy of a batch until
-    /// the last: filling page-locked memory is part of it.
+    /// the last: filling page-locked memory, where it is needed, is part of it.
     pub transfer_ns: u64,
     /// Time of the conversions on the GPU, of `measured` batches.
     pub convert_ns: u64,
@@ -43,6 +49,7 @@ impl DeliveryUse {
     pub fn between(
         device: String,
         undivided: Option<Undivided>,
+        staged: Option<&Unlocked>,
         before: &Delivered,
         after: &Delivered,
     ) -> Self {
@@ -51,6 +58,8 @@ impl DeliveryUse {
             undivided: undivided.map(|reason| reason.to_string()),
             batches: after.batches - before.batches,
             bytes: after.bytes - before.bytes,
+            direct_bytes: after.direct_bytes - before.direct_bytes,
+            staged: staged.map(ToString::to_string),
             transfer_ns: after.transfer_ns - before.transfer_ns,
             convert_ns: after.convert_ns - before.convert_ns,
             measured: after.measured - before.measured,
@@ -76,7 +85,11 @@ impl fmt::Display for DeliveryUse {
         }
         write!(f, "; {late_batches} of them were not complete when they were asked for.")?;
         match &self.undivided {
-            Some(reason) => write!(f, " They were prepared completely on the host: {reason}."),
+            Some(reason) => write!(f, " They were prepared completely on the host: {reason}.")?,
+            None => {}
+        }
+        match &self.staged {
+            Some(reason) => write!(f, " The loader copied batches before the GPU did: {reason}."),
             None => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ from .errors import SettingError
 
 PREFETCH = 2
 MEMORY = "4GiB"
-PINNED = "32MiB"
+PINNED = "2GiB"
 
 _NAMES = ("gpu_prefetch", "gpu_memory", "gpu_pinned_memory")
 
