@@ -23,7 +23,7 @@ mod streams;
 mod tests;
 
 pub use batch::DeviceBatch;
-pub use conversion::{Arithmetic, Conversion, ElementBytes, Order};
+pub use conversion::{Arithmetic, Conversion, ElementBytes, Float, Order, bfloat16_bits};
 pub use deliver::{Delivered, Delivery, Piece, Target};
 pub use limits::{DeliveryError, DeliveryLimits};
 pub use streams::{ConsumerStream, Consumers, Event, Export, Streams};

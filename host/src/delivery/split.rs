@@ -2,7 +2,7 @@
 
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::{Dtype, Layout, Operation, Phase, Recipe, ValueKind};
-use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Order};
+use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Float, Order};
 use meetpoint_kernels::element_table;
 use serde::Serialize;
 use std::fmt;
@@ -118,19 +118,20 @@ fn conversion(operations: &[Operation], channels: u32) -> Option<Conversion> {
             for (bits, (channel, byte)) in bits.iter_mut().zip(values()) {
                 *bits = half::f16::from_f32(table.element(channel, byte)).to_bits();
             }
-            ElementBytes::Float16(bits)
+            ElementBytes::Table16(bits)
         }
         Dtype::Float32 => match table.arithmetic() {
             Some(it) => {
                 let meetpoint_kernels::tensor::Arithmetic { scale, divides, mean, std } = it;
-                ElementBytes::Arithmetic(Arithmetic { scale, divides, mean, std })
+                let arithmetic = Arithmetic { scale, divides, mean, std };
+                ElementBytes::Arithmetic(arithmetic, Float::Float32)
             }
             None => {
                 let mut bits = Box::new([0; 768]);
                 for (bits, (channel, byte)) in bits.iter_mut().zip(values()) {
                     *bits = table.element(channel, byte).to_bits();
                 }
-                ElementBytes::Float32(bits)
+                ElementBytes::Table32(bits)
             }
         },
     };
@@ -169,14 +170,14 @@ mod tests {
         assert_eq!(names, ["decode", "random_resized_crop", "random_horizontal_flip", "layout"]);
         assert_eq!(divided.dtype, Dtype::Float32);
         assert_eq!((divided.conversion.order, divided.conversion.channels), (Order::Planes, 3));
-        assert!(matches!(divided.conversion.elements, ElementBytes::Arithmetic(_)));
+        assert!(matches!(divided.conversion.elements, ElementBytes::Arithmetic(..)));
         let half = "{name = 'to_dtype', dtype = 'float16', scale = true}";
         let divided = split(&format!("{HEAD}, {half}, {NORMALIZE}")).unwrap();
         assert_eq!(divided.conversion.order, Order::Pixels);
-        assert!(matches!(divided.conversion.elements, ElementBytes::Float16(_)));
+        assert!(matches!(divided.conversion.elements, ElementBytes::Table16(_)));
         // Two normalisations in a row are no single arithmetic.
         let divided = split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {NORMALIZE}")).unwrap();
-        assert!(matches!(divided.conversion.elements, ElementBytes::Float32(_)));
+        assert!(matches!(divided.conversion.elements, ElementBytes::Table32(_)));
     }
 
     #[test]
