@@ -3,8 +3,8 @@
 use crate::exceptions::{ErrorLocation, Said, plain, raise};
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
-    CudaBatch, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, DeviceOut, Split,
-    Undivided, open_cuda,
+    CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse,
+    DeviceOut, Split, Undivided, open_cuda,
 };
 use meetpoint_host::{Batch as HostBatch, LoaderConfig, Notice, StopHandle};
 use pyo3::prelude::*;
@@ -169,9 +169,16 @@ impl Gpu {
         delivered.map_err(|error| GpuFailure { device: self.settings.device, batch: at, error })
     }
 
-    /// A batch is handed to the consumer.
-    pub(crate) fn note_handed(&mut self, is_complete: bool) {
-        self.late_batches += u64::from(!is_complete);
+    /// The consumer asks for a batch.
+    pub(crate) fn note_asked(&self) {
+        self.stage.note_asked();
+    }
+
+    /// The consumer gets it.
+    pub(crate) fn note_handed(&mut self, memory: &CudaMemory) {
+        // A GPU that failed says so later.
+        self.late_batches += u64::from(!memory.is_ready().unwrap_or(true));
+        self.stage.note_handed(memory);
     }
 
     pub(crate) fn begin_epoch(&mut self) {

@@ -397,9 +397,9 @@ impl Batch {
         Self::of(batch, values, Elements::Gpu(Box::new(memory)), Some(OnGpu { labels, samples }))
     }
 
-    /// Whether its content is there; a GPU that failed says so later.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.memory.gpu().is_none_or(|memory| memory.is_ready().unwrap_or(true))
+    /// Its memory on a GPU.
+    pub(crate) fn gpu(&self) -> Option<&CudaMemory> {
+        self.memory.gpu()
     }
 
     /// Numbers on the GPU.

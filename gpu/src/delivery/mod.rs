@@ -4,6 +4,7 @@
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
 //! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
 //! memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
+//! `idle` (how long consumers wait),
 //! [`DeviceBatch`], [`Delivery`], which does all of it, and `shim` (the CPU instead of a GPU, for
 //! tests).
 //!
@@ -13,6 +14,7 @@
 mod batch;
 mod conversion;
 mod deliver;
+mod idle;
 mod limits;
 mod pool;
 #[cfg(feature = "shim")]

@@ -444,6 +444,46 @@ fn a_consumer_waits_for_the_copy_and_the_next_copy_for_the_consumer() {
 }
 
 #[test]
+fn time_in_which_the_stream_of_the_consumer_has_no_work_is_measured() {
+    let (streams, log) = recorded();
+    let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
+    let stream = Export::Stream(ConsumerStream::Handle(9));
+    // Nothing is known before the first export.
+    delivery.note_asked();
+    let first = small(&mut delivery).unwrap();
+    delivery.note_handed(&first);
+    first.export(stream).unwrap();
+    lines(&log);
+    delivery.note_asked();
+    let asked = log.lock().unwrap().events - 1;
+    assert_eq!(lines(&log), [format!("stream 9: event {asked}")]);
+    let second = small(&mut delivery).unwrap();
+    delivery.note_handed(&second);
+    let delivered = delivery.delivered().unwrap();
+    // Times of this device are numbers of events.
+    let ready = log.lock().unwrap().events - 1;
+    assert_eq!((delivered.idle_ns, delivered.idle_measured), (u64::from(ready - asked), 1));
+    // A batch that is dropped before has marked the end itself: its stream may not exist any more.
+    second.export(stream).unwrap();
+    drop(second);
+    log.lock().unwrap().destroyed.insert(9);
+    lines(&log);
+    delivery.note_asked();
+    assert!(lines(&log).is_empty());
+    let third = small(&mut delivery).unwrap();
+    delivery.note_handed(&third);
+    assert_eq!(delivery.delivered().unwrap().idle_measured, 2);
+    // An earlier batch does not name the stream.
+    first.export(Export::Stream(ConsumerStream::Handle(5))).unwrap();
+    third.export(Export::Unordered).unwrap();
+    lines(&log);
+    delivery.note_asked();
+    assert!(lines(&log).is_empty());
+    delivery.note_handed(&third);
+    assert_eq!(delivery.delivered().unwrap().idle_measured, 2);
+}
+
+#[test]
 fn unknown_consumers_and_destroyed_streams_are_waited_for_as_a_whole() {
     let (streams, log) = recorded();
     let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };

@@ -148,6 +148,16 @@ impl<S: Streams> DeliveryStage<S> {
         Ok(Delivered { pinned_bytes, ..delivered })
     }
 
+    /// The consumer asks for a batch.
+    pub fn note_asked(&self) {
+        self.delivery.note_asked();
+    }
+
+    /// The consumer gets the batch that it asked for.
+    pub fn note_handed(&self, batch: &DeviceBatch<S>) {
+        self.delivery.note_handed(batch);
+    }
+
     /// Why batches were copied through page-locked memory, not from where they were; `None`: none
     /// was.
     pub fn staged(&self) -> Option<&Unlocked> {

@@ -34,7 +34,12 @@ pub struct DeliveryUse {
     /// Batches that the consumer got before they were complete on the GPU, so that its stream
     /// waits for them.
     pub late_batches: u64,
-    /// Time that the loader waited for page-locked memory.
+    /// Time that the consumer's stream had nothing to do before it got a batch, of
+    /// `gpu_idle_measured` batches.
+    pub gpu_idle_ns: u64,
+    /// Batches for which that is known: the stream of the consumer is.
+    pub gpu_idle_measured: u64,
+    /// Time that the loader waited for copies: for memory that they read.
     pub staging_wait_ns: u64,
     /// Time that the loader waited for the consumer to drop a batch.
     pub memory_wait_ns: u64,
@@ -64,6 +69,8 @@ impl DeliveryUse {
             convert_ns: after.convert_ns - before.convert_ns,
             measured: after.measured - before.measured,
             late_batches: 0,
+            gpu_idle_ns: after.idle_ns - before.idle_ns,
+            gpu_idle_measured: after.idle_measured - before.idle_measured,
             staging_wait_ns: after.staging_wait_ns - before.staging_wait_ns,
             memory_wait_ns: after.memory_wait_ns - before.memory_wait_ns,
             pinned_bytes: after.pinned_bytes,
@@ -84,6 +91,12 @@ impl fmt::Display for DeliveryUse {
             }
         }
         write!(f, "; {late_batches} of them were not complete when they were asked for.")?;
+        if self.gpu_idle_measured > 0 {
+            let total_ms = self.gpu_idle_ns as f64 / 1e6;
+            let mean_ms = total_ms / self.gpu_idle_measured as f64;
+            write!(f, " The stream of the consumer waited {mean_ms:.2} ms for a batch")?;
+            write!(f, " on average, {:.2} s in all.", total_ms / 1e3)?;
+        }
         match &self.undivided {
             Some(reason) => write!(f, " They were prepared completely on the host: {reason}.")?,
             None => {}
