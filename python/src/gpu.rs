@@ -23,6 +23,8 @@ pub(crate) struct GpuArguments {
     memory: u64,
     /// Bytes of page-locked memory.
     pinned: u64,
+    /// Whether float32 becomes bfloat16 on the GPU.
+    bfloat16: bool,
     /// Folders of Python packages, one of which may have the run-time compiler.
     packages: Vec<PathBuf>,
 }
@@ -46,7 +48,7 @@ impl GpuSettings {
         arguments: GpuArguments,
         config: &mut LoaderConfig,
     ) -> PyResult<Self> {
-        let GpuArguments { device, prefetch, memory, pinned, packages } = arguments;
+        let GpuArguments { device, prefetch, memory, pinned, bfloat16, packages } = arguments;
         let device = device.parse::<DeviceOut>().map_err(|_| {
             let message = format!("device_out is {device:?}");
             let remedy = format!(
@@ -64,7 +66,23 @@ impl GpuSettings {
             buffers: prefetch + 4,
             ..DeliveryLimits::default()
         };
-        let split = Split::of(&config.recipe, &config.columns.collate());
+        let mut split = Split::of(&config.recipe, &config.columns.collate());
+        if bfloat16 {
+            let why = match &split {
+                Ok(divided) => {
+                    divided.to_bfloat16().map(|rounded| split = Ok(rounded)).ok_or_else(|| {
+                        format!("the recipe gives {}", config.recipe.result().dtype.name())
+                    })
+                }
+                Err(reason) => Err(reason.to_string()),
+            };
+            why.map_err(|why| {
+                let message = format!("device_dtype is \"bfloat16\", but {why}");
+                let remedy = "use a recipe whose pictures the GPU converts to float32, or leave \
+                              device_dtype out";
+                plain(py, "SettingError", (message, remedy))
+            })?;
+        }
         let dtype = config.recipe.result().dtype.name();
         if let Ok(split) = &split {
             config.recipe = Arc::new(split.head.clone());

@@ -158,6 +158,43 @@ def test_bytes_go_over_the_bus_and_floats_are_made_there(libraries: Path, datase
     )
 
 
+def test_bfloat16_is_made_there(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, recipe=FLOAT, device_dtype="bfloat16")
+        images, _ = next(iter(gpu))
+        assert images.dtype == "bfloat16" and images.shape == [8, 16, 16, 3]
+        with pytest.raises(AttributeError, match="from_dlpack"):
+            images.__cuda_array_interface__
+        images.__dlpack__(stream=1)
+        with pytest.raises(meetpoint.SettingError, match="the recipe gives uint8"):
+            loader_of(dataset, device_dtype="bfloat16")
+        with pytest.raises(meetpoint.SettingError, match="device_dtype is 'float64'"):
+            loader_of(dataset, recipe=FLOAT, device_dtype="float64")
+        """,
+    )
+
+
+def test_time_without_work_is_measured_where_the_stream_is_known(
+    libraries: Path, dataset: str
+) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, recipe=FLOAT)
+        for images, _ in gpu:
+            images.__dlpack__(stream=77)
+        used = gpu.report()["epochs"][0]["delivery"]
+        # Nobody had a batch before the first one.
+        assert used["gpu_idle_measured"] == len(gpu) - 1, used
+        assert used["gpu_idle_ns"] >= 0
+        """,
+    )
+
+
 def test_a_recipe_that_needs_finished_tensors_is_prepared_on_the_host(
     libraries: Path, dataset: str
 ) -> None:

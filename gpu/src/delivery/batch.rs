@@ -74,8 +74,11 @@ impl<S: Streams> DeviceBatch<S> {
             Export::Stream(stream) => {
                 // Noted first: a stream that was ordered is always waited for.
                 let raw = stream.for_any_thread().raw();
-                self.idle.exported(self.number, Some(stream.for_any_thread()));
-                self.uses.lock().unwrap_or_else(PoisonError::into_inner).streams.insert(raw);
+                let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+                uses.streams.insert(raw);
+                let known = (!uses.is_unknown).then_some(stream.for_any_thread());
+                drop(uses);
+                self.idle.exported(self.number, known);
                 self.consumers.order(stream, &self.ready)
             }
             Export::Unordered => {

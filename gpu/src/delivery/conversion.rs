@@ -121,6 +121,18 @@ pub fn bfloat16_bits(value: f32) -> u16 {
 }
 
 impl ElementBytes {
+    /// The same elements as bfloat16; `None`: they are not float32.
+    pub fn to_bfloat16(&self) -> Option<Self> {
+        match self {
+            Self::Table32(bits) => {
+                let round = |at: usize| bfloat16_bits(f32::from_bits(bits[at]));
+                Some(Self::Table16(Box::new(std::array::from_fn(round))))
+            }
+            Self::Arithmetic(it, Float::Float32) => Some(Self::Arithmetic(*it, Float::Bfloat16)),
+            Self::Table16(_) | Self::Arithmetic(_, Float::Bfloat16) => None,
+        }
+    }
+
     /// Bytes of an element.
     pub fn bytes(&self) -> usize {
         match self {

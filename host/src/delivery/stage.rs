@@ -1,10 +1,9 @@
 //! Brings batches of a loader to a GPU.
 
-use super::split::Split;
+use super::split::{GpuElement, Split};
 use crate::Batch;
 use crate::page_locks::{LockBudget, Unlocked};
-use meetpoint_format::column::{ColumnKind, ElementType};
-use meetpoint_format::recipe::Dtype;
+use meetpoint_format::column::ColumnKind;
 use meetpoint_gpu::Error;
 use meetpoint_gpu::delivery::{
     Delivered, Delivery, DeliveryError, DeliveryLimits, DeviceBatch, Piece, Streams, Target,
@@ -19,7 +18,7 @@ pub struct GpuColumn {
     /// Its first byte.
     pub offset: usize,
     /// Element type of its values.
-    pub element: ElementType,
+    pub element: GpuElement,
 }
 
 /// A batch on a GPU.
@@ -41,7 +40,7 @@ pub struct GpuBatch<S: Streams> {
 pub struct DeliveryStage<S: Streams> {
     delivery: Delivery<S>,
     /// Element type of converted pictures.
-    converted: Option<(ElementType, usize)>,
+    converted: Option<GpuElement>,
     /// Bytes of the largest batch so far.
     bytes_max: usize,
     /// For the memory that batches are copied from.
@@ -55,13 +54,7 @@ impl<S: Streams> DeliveryStage<S> {
     pub fn new(streams: S, split: Option<&Split>, limits: DeliveryLimits) -> Result<Self, Error> {
         let conversions: Vec<_> = split.iter().map(|split| split.conversion.clone()).collect();
         let delivery = Delivery::new(streams, &conversions, limits)?;
-        let converted = split.map(|split| match split.dtype {
-            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => {
-                unreachable!("bytes are converted to a float type")
-            }
-            Dtype::Float16 => (ElementType::Float16, 2),
-            Dtype::Float32 => (ElementType::Float32, 4),
-        });
+        let converted = split.map(|split| split.element);
         let locks = LockBudget::new(limits.locked_bytes);
         Ok(Self { delivery, converted, bytes_max: 0, locks, staged: None })
     }
@@ -93,8 +86,8 @@ impl<S: Streams> DeliveryStage<S> {
             }
             let bytes = &payload[table.range(index)];
             let place = match self.converted.filter(|_| column.source.is_picture()) {
-                Some((element, size)) => {
-                    let offset = reserve(size * bytes.len());
+                Some(element) => {
+                    let offset = reserve(self.delivery.element_bytes(0) * bytes.len());
                     let channels = self.delivery.channels(0) as usize;
                     let plane = bytes.len().checked_div(count * channels).unwrap_or(0);
                     let target = Target::Converted {
@@ -109,7 +102,7 @@ impl<S: Streams> DeliveryStage<S> {
                 None => {
                     let offset = reserve(bytes.len());
                     pieces.push(Piece { bytes, is_locked, target: Target::Copied { offset } });
-                    GpuColumn { offset, element: column.kind.element() }
+                    GpuColumn { offset, element: column.kind.element().into() }
                 }
             };
             columns.push(Some(place));
@@ -237,7 +230,7 @@ mod tests {
             drop(batch);
             for (column, place) in host.columns().iter().zip(&gpu.columns) {
                 let place = place.expect("numbers are on the device");
-                assert_eq!(place.element, column.kind.element(), "{}", column.name);
+                assert_eq!(place.element, column.kind.element().into(), "{}", column.name);
                 let index = host.table.columns.position(&column.name).unwrap();
                 let bytes = &host.memory.payload(host.table.bytes())[host.table.range(index)];
                 let mut read = vec![0; bytes.len()];
