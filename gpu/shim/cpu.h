@@ -115,6 +115,8 @@ static inline int __ffs(int value) { return __builtin_ffs(value); }
 static inline int __popc(unsigned value) { return __builtin_popcount(value); }
 static inline int __mul24(int a, int b) { return a * b; }
 template <class T> static inline T __ldg(const T *at) { return *at; }
+template <class T> static inline T __ldcs(const T *at) { return *at; }
+template <class T> static inline void __stcs(T *at, T value) { *at = value; }
 static inline float __int2float_rn(int value) { return (float)value; }
 static inline float __fadd_rn(float a, float b) { return a + b; }
 static inline float __fsub_rn(float a, float b) { return a - b; }

@@ -18,6 +18,10 @@ pub trait Compute: Send {
     /// Allocates memory of the host that copies read and write fastest: page-locked. It is zeroed.
     fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, Error>;
 
+    /// Page-locks memory that is allocated already, so that copies read and write it directly. It
+    /// must stay mapped until the lock is dropped.
+    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, Error>;
+
     /// Copies to the device. `from` must not be written to before the copy is done.
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error>;
 
@@ -102,6 +106,30 @@ impl DeviceMemory {
     }
 
     /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Keeps memory of the host page-locked until it is dropped.
+pub struct PageLock {
+    bytes: usize,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for PageLock {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "PageLock({} bytes)", self.bytes)
+    }
+}
+
+impl PageLock {
+    /// Memory that `owner` unlocks when it is dropped.
+    pub fn new(bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self { bytes, _owner: owner }
+    }
+
+    /// Bytes that are locked.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

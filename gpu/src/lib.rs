@@ -24,7 +24,7 @@ mod shim;
 #[cfg(feature = "shim")]
 mod subject;
 
-pub use compute::{Argument, Compute, DeviceMemory, HostMemory, Launch};
+pub use compute::{Argument, Compute, DeviceMemory, HostMemory, Launch, PageLock};
 pub use error::Error;
 pub use module::{KernelName, MODULES, Module};
 pub use picture::PictureDescriptor;

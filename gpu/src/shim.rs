@@ -1,7 +1,9 @@
 //! Kernels compiled for the CPU, for tests: a process that runs them, with its memory as that of
 //! the device, under AddressSanitizer.
 
-use crate::{Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, MODULES};
+use crate::{
+    Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, MODULES, PageLock,
+};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Read, Write};
@@ -124,6 +126,10 @@ impl Compute for Shim {
 
     fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, Error> {
         Ok(HostMemory::new(vec![0; bytes]))
+    }
+
+    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, Error> {
+        Ok(PageLock::new(memory.len(), Box::new(())))
     }
 
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {

@@ -199,6 +199,28 @@ fn copies_and_fills_arrive_and_everything_is_freed() {
 }
 
 #[test]
+fn memory_of_others_is_locked_until_the_lock_is_dropped() {
+    let name = "memory_of_others_is_locked_until_the_lock_is_dropped";
+    with_driver(name, &[("FAKE_CUDA_PINNED", "5000")], || {
+        let gpu = Gpu::open(0, &options()).unwrap();
+        let mut compute = gpu.compute().unwrap();
+        let bytes = vec![7; 4096];
+        let lock = compute.lock_pages(&bytes).unwrap();
+        assert_eq!((lock.bytes(), ask("fake_pinned_bytes")), (4096, 4096));
+        assert_eq!(gpu.bytes_allocated().pinned_bytes, 4096);
+        let error = compute.lock_pages(&[0; 1000]).unwrap_err();
+        assert!(matches!(error, Error::NoPinnedMemory { bytes: 1000 }), "{error}");
+        // It is no failure of the GPU.
+        let memory = compute.allocate(4096).unwrap();
+        compute.upload(&bytes, &memory, 0).unwrap();
+        drop(lock);
+        assert_eq!((ask("fake_pinned_bytes"), gpu.bytes_allocated().pinned_bytes), (0, 0));
+        drop((memory, compute, gpu));
+        assert_eq!(ask("fake_live"), 0);
+    });
+}
+
+#[test]
 fn too_large_an_allocation_reports_what_is_free() {
     let name = "too_large_an_allocation_reports_what_is_free";
     let limits = [("FAKE_CUDA_MEMORY", "10000"), ("FAKE_CUDA_PINNED", "500")];

@@ -1,11 +1,13 @@
 //! A prepared batch, and the memory that it owns until its last user drops it.
 
 use crate::device_link::SlotLease;
+use crate::page_locks::{LockBudget, Unlocked};
 use crate::ring::RingSlot;
 use meetpoint_format::checksum::crc32c_of;
 use meetpoint_format::column::{BatchColumns, BatchLayout, Column, ColumnBytes};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
+use meetpoint_gpu::Compute;
 use meetpoint_prepare::{BatchMemory, MemoryKind, Replacement};
 use meetpoint_scheduler::Source;
 use meetpoint_storage::AlignedBuffer;
@@ -164,6 +166,19 @@ impl Memory {
                 let slot = lease.bytes().expect("slots that are used in place are memory");
                 &slot[HEADER_BYTES..HEADER_BYTES + bytes]
             }
+        }
+    }
+
+    /// Page-locks the slot that it is in.
+    pub(crate) fn lock_pages(
+        &self,
+        compute: &mut (impl Compute + ?Sized),
+        budget: &mut LockBudget,
+    ) -> Result<(), Unlocked> {
+        match self {
+            Self::Ring(slot) => slot.lock_pages(compute, budget),
+            Self::Slot(lease) => lease.lock_pages(compute, budget),
+            Self::Fetched { .. } | Self::Own(_) => Err(Unlocked::NotInSlot),
         }
     }
 

@@ -34,6 +34,7 @@ mod limits;
 mod loader;
 mod notice;
 mod notify;
+mod page_locks;
 mod ring;
 mod spool;
 pub mod stats;

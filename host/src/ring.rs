@@ -6,6 +6,8 @@
 #![expect(unsafe_code, reason = "lends disjoint parts of one mapping")]
 
 use crate::Error;
+use crate::page_locks::{LockBudget, PageLocks, Unlocked};
+use meetpoint_gpu::Compute;
 use meetpoint_prepare::{BatchMemory, MemoryKind};
 use meetpoint_storage::{AlignedBuffer, HugeMemory};
 use std::ops::{Deref, DerefMut};
@@ -28,6 +30,8 @@ pub struct Ring {
 /// The mapping and who has which part of it.
 #[derive(Debug)]
 struct Memory {
+    /// Declared first: pages are unlocked before they are unmapped.
+    page_locks: PageLocks,
     /// All slots, one after the other.
     mapped: HugeMemory,
     ring_slot_bytes: usize,
@@ -68,6 +72,7 @@ impl Ring {
         let lent = Lent { free: (0..slots).rev().collect(), is_faulted: vec![false; slots] };
         Ok(Self {
             memory: Arc::new(Memory {
+                page_locks: PageLocks::default(),
                 mapped,
                 ring_slot_bytes,
                 batch_bytes: usize::try_from(batch_bytes).expect("no larger than its slot"),
@@ -148,6 +153,15 @@ impl RingSlot {
         let Memory { mapped, ring_slot_bytes, batch_bytes, .. } = &*self.memory;
         let bytes = batch_bytes.next_multiple_of(meetpoint_storage::BLOCK_BYTES);
         mapped.populate(self.index * ring_slot_bytes, bytes);
+    }
+
+    /// Page-locks the slot, until the ring is dropped, so that a GPU copies from and to it directly.
+    pub fn lock_pages(
+        &self,
+        compute: &mut (impl Compute + ?Sized),
+        budget: &mut LockBudget,
+    ) -> Result<(), Unlocked> {
+        self.memory.page_locks.lock(self.index, self, compute, budget)
     }
 
     /// The slot as a buffer that a storage engine can fill; dropping that gives the slot back.
@@ -267,6 +281,22 @@ mod tests {
             drop(slot);
             assert!(waiting.join().unwrap());
         });
+    }
+
+    #[test]
+    fn a_slot_is_locked_once_and_within_the_limit() {
+        let sources = env!("CARGO_MANIFEST_DIR").replace('/', "-");
+        let folder = std::env::temp_dir().join(format!("meetpoint-shim{sources}"));
+        let mut compute = meetpoint_gpu::Shim::start(&folder).unwrap();
+        let mut budget = LockBudget::new(3 * MIB);
+        let ring = Ring::new(MIB, 4 * MIB, 1).unwrap();
+        let (first, second) = (ring.take().unwrap(), ring.take().unwrap());
+        first.lock_pages(&mut compute, &mut budget).unwrap();
+        let limit = Unlocked::Limit { limit_bytes: 3 * MIB };
+        assert_eq!(second.lock_pages(&mut compute, &mut budget), Err(limit));
+        // Locked already, whoever asks.
+        first.lock_pages(&mut compute, &mut LockBudget::new(0)).unwrap();
+        assert_eq!(budget.locked_bytes(), 2 * MIB);
     }
 
     #[test]

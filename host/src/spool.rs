@@ -12,6 +12,7 @@ use crate::config::{SpoolConfig, SpoolKind};
 use crate::job::free_bytes;
 use crate::limits::SpoolLimits;
 use crate::notice::Notice;
+use crate::page_locks::PageLocks;
 use crate::{Error, clock};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::units::show_bytes;
@@ -31,6 +32,8 @@ const RESERVED_AT_ONCE: u64 = 64 << 20;
 pub(crate) struct Spool {
     file: File,
     limits: SpoolLimits,
+    /// Declared before the mapping: pages are unlocked before they are unmapped.
+    page_locks: PageLocks,
     /// Present where the slots are memory.
     mapping: Option<SharedMapping>,
     /// By which the device will know it.
@@ -67,7 +70,8 @@ impl Spool {
         };
         // Tokens tell spools of one device apart; the socket's permissions keep others out.
         let token = RandomState::new().hash_one((std::process::id(), clock::monotonic_ns()));
-        Ok(Self { file, limits, mapping, token, notices })
+        let page_locks = PageLocks::default();
+        Ok(Self { file, limits, page_locks, mapping, token, notices })
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -89,6 +93,11 @@ impl Spool {
     /// First byte of a slot in the file.
     pub(crate) fn offset(&self, slot: u32) -> u64 {
         u64::from(slot) * self.limits.slot_bytes
+    }
+
+    /// Which of its slots are page-locked.
+    pub(crate) fn page_locks(&self) -> &PageLocks {
+        &self.page_locks
     }
 
     /// A slot's bytes where they are memory: initialised, and mapped readable and writable while

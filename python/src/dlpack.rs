@@ -42,6 +42,7 @@ pub(crate) enum TypeCode {
     Int = 0,
     Uint = 1,
     Float = 2,
+    Bfloat = 4,
     Bool = 6,
 }
 

@@ -281,7 +281,7 @@ fn serve_epoch(
             continue;
         };
         match request {
-            Request::Next => {}
+            Request::Next => gpu.iter().for_each(|gpu| gpu.note_asked()),
             Request::End => {
                 let stats = Some(Box::new(finish(epoch, &mut gpu)));
                 answers.send(Answer::Ended(stats)).ok()?;
@@ -295,8 +295,10 @@ fn serve_epoch(
         };
         match next {
             Ok(Some(next)) => {
-                if let (Some(gpu), Next::Batch { batch, .. }) = (&mut gpu, &next) {
-                    gpu.note_handed(batch.is_complete());
+                if let (Some(gpu), Next::Batch { batch, .. }) = (&mut gpu, &next)
+                    && let Some(memory) = batch.gpu()
+                {
+                    gpu.note_handed(memory);
                 }
                 answers.send(Answer::Next(Ok(next))).ok()?;
             }

@@ -3,8 +3,8 @@
 use crate::exceptions::{ErrorLocation, Said, plain, raise};
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
-    CudaBatch, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, DeviceOut, Split,
-    Undivided, open_cuda,
+    CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse,
+    DeviceOut, Split, Undivided, open_cuda,
 };
 use meetpoint_host::{Batch as HostBatch, LoaderConfig, Notice, StopHandle};
 use pyo3::prelude::*;
@@ -23,6 +23,8 @@ pub(crate) struct GpuArguments {
     memory: u64,
     /// Bytes of page-locked memory.
     pinned: u64,
+    /// Whether float32 becomes bfloat16 on the GPU.
+    bfloat16: bool,
     /// Folders of Python packages, one of which may have the run-time compiler.
     packages: Vec<PathBuf>,
 }
@@ -46,7 +48,7 @@ impl GpuSettings {
         arguments: GpuArguments,
         config: &mut LoaderConfig,
     ) -> PyResult<Self> {
-        let GpuArguments { device, prefetch, memory, pinned, packages } = arguments;
+        let GpuArguments { device, prefetch, memory, pinned, bfloat16, packages } = arguments;
         let device = device.parse::<DeviceOut>().map_err(|_| {
             let message = format!("device_out is {device:?}");
             let remedy = format!(
@@ -55,14 +57,32 @@ impl GpuSettings {
             );
             plain(py, "SettingError", (message, remedy))
         })?;
+        let staging_bytes = pinned.min(DeliveryLimits::default().staging_bytes);
         let limits = DeliveryLimits {
-            staging_bytes: pinned,
+            staging_bytes,
+            locked_bytes: pinned - staging_bytes,
             device_bytes: memory,
             // Those on their way, that of the step, and some whose step is queued on the GPU.
             buffers: prefetch + 4,
             ..DeliveryLimits::default()
         };
-        let split = Split::of(&config.recipe, &config.columns.collate());
+        let mut split = Split::of(&config.recipe, &config.columns.collate());
+        if bfloat16 {
+            let why = match &split {
+                Ok(divided) => {
+                    divided.to_bfloat16().map(|rounded| split = Ok(rounded)).ok_or_else(|| {
+                        format!("the recipe gives {}", config.recipe.result().dtype.name())
+                    })
+                }
+                Err(reason) => Err(reason.to_string()),
+            };
+            why.map_err(|why| {
+                let message = format!("device_dtype is \"bfloat16\", but {why}");
+                let remedy = "use a recipe whose pictures the GPU converts to float32, or leave \
+                              device_dtype out";
+                plain(py, "SettingError", (message, remedy))
+            })?;
+        }
         let dtype = config.recipe.result().dtype.name();
         if let Ok(split) = &split {
             config.recipe = Arc::new(split.head.clone());
@@ -167,9 +187,16 @@ impl Gpu {
         delivered.map_err(|error| GpuFailure { device: self.settings.device, batch: at, error })
     }
 
-    /// A batch is handed to the consumer.
-    pub(crate) fn note_handed(&mut self, is_complete: bool) {
-        self.late_batches += u64::from(!is_complete);
+    /// The consumer asks for a batch.
+    pub(crate) fn note_asked(&self) {
+        self.stage.note_asked();
+    }
+
+    /// The consumer gets it.
+    pub(crate) fn note_handed(&mut self, memory: &CudaMemory) {
+        // A GPU that failed says so later.
+        self.late_batches += u64::from(!memory.is_ready().unwrap_or(true));
+        self.stage.note_handed(memory);
     }
 
     pub(crate) fn begin_epoch(&mut self) {
@@ -183,7 +210,8 @@ impl Gpu {
         let after = self.stage.delivered().ok()?;
         let device = self.settings.device.to_string();
         let undivided = self.settings.split.as_ref().err().copied();
-        let used = DeliveryUse::between(device, undivided, &self.before, &after);
+        let staged = self.stage.staged();
+        let used = DeliveryUse::between(device, undivided, staged, &self.before, &after);
         Some(DeliveryUse { late_batches: self.late_batches, ..used })
     }
 }

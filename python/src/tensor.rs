@@ -3,7 +3,7 @@
 use crate::dlpack::{self, TypeCode, View};
 use crate::{damage, gpu, guarded};
 use meetpoint_format::column::{Column, ColumnBytes, ColumnKind, ColumnSource, ElementType};
-use meetpoint_host::delivery::{ConsumerStream, CudaBatch, CudaMemory, Export};
+use meetpoint_host::delivery::{ConsumerStream, CudaBatch, CudaMemory, Export, GpuElement};
 use meetpoint_host::{Batch as HostBatch, Replacement};
 use meetpoint_scheduler::Source;
 use pyo3::IntoPyObjectExt;
@@ -13,9 +13,10 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// An element type as NumPy's array interface writes it.
-fn array_code(element: ElementType) -> &'static str {
-    match element {
+/// An element type as NumPy's array interface writes it, if it does.
+fn array_code(element: GpuElement) -> Option<&'static str> {
+    let GpuElement::Host(element) = element else { return None };
+    Some(match element {
         ElementType::Bool => "|b1",
         ElementType::Uint8 => "|u1",
         ElementType::Int8 => "|i1",
@@ -28,11 +29,12 @@ fn array_code(element: ElementType) -> &'static str {
         ElementType::Float16 => "<f2",
         ElementType::Float32 => "<f4",
         ElementType::Float64 => "<f8",
-    }
+    })
 }
 
 /// An element type as DLPack has it: the type's code, and the bits of an element.
-fn dlpack_type(element: ElementType) -> (TypeCode, u8) {
+fn dlpack_type(element: GpuElement) -> (TypeCode, u8) {
+    let GpuElement::Host(element) = element else { return (TypeCode::Bfloat, 16) };
     match element {
         ElementType::Bool => (TypeCode::Bool, 8),
         ElementType::Uint8 => (TypeCode::Uint, 8),
@@ -118,7 +120,7 @@ pub(crate) struct Tensor {
     /// First byte, relative to the memory's.
     offset: usize,
     axes: Vec<i64>,
-    element: ElementType,
+    element: GpuElement,
 }
 
 impl Tensor {
@@ -197,6 +199,11 @@ impl Tensor {
         let Some(memory) = self.memory.gpu() else {
             return Err(PyAttributeError::new_err("the tensor is on the CPU"));
         };
+        if array_code(self.element).is_none() {
+            let name = self.element.name();
+            let message = format!("{name} has no array interface; use from_dlpack");
+            return Err(PyAttributeError::new_err(message));
+        }
         self.export(py, memory, Export::Unordered)?;
         self.export(py, memory, Export::Stream(ConsumerStream::LegacyDefault))?;
         let interface = self.interface(py)?;
@@ -300,7 +307,7 @@ enum Values {
 struct TensorLayout {
     offset: usize,
     axes: Vec<i64>,
-    element: ElementType,
+    element: GpuElement,
 }
 
 impl Values {
@@ -309,7 +316,7 @@ impl Values {
     fn of(column: &ColumnBytes<'_>, lengths: &[u32], offset: usize) -> Self {
         let axis = |length: usize| i64::try_from(length).expect("a batch fits memory");
         let kind = &column.column().kind;
-        let (samples, element) = (column.samples(), kind.element());
+        let (samples, element) = (column.samples(), kind.element().into());
         let place = |offset: usize, rows: usize| {
             let axes = lengths.iter().map(|length| i64::from(*length));
             TensorLayout {
@@ -325,16 +332,16 @@ impl Values {
             }
             ColumnKind::Ragged { .. } | ColumnKind::PaddedRagged { .. } => {
                 let offsets =
-                    TensorLayout { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
+                    TensorLayout { offset, axes: vec![axis(samples + 1)], element: OFFSETS.into() };
                 Self::Ragged(place(offset + 8 * (samples + 1), column.rows()), offsets)
             }
             ColumnKind::Shaped { .. } => {
                 let rank = kind.rank_of_shapes();
                 let offsets =
-                    TensorLayout { offset, axes: vec![axis(samples + 1)], element: OFFSETS };
+                    TensorLayout { offset, axes: vec![axis(samples + 1)], element: OFFSETS.into() };
                 let offset = offset + 8 * (samples + 1);
                 let axes = vec![axis(samples), axis(rank)];
-                let shapes = TensorLayout { offset, axes, element: OFFSETS };
+                let shapes = TensorLayout { offset, axes, element: OFFSETS.into() };
                 let offset = offset + 8 * samples * rank;
                 let values = TensorLayout { offset, axes: vec![axis(column.rows())], element };
                 Self::Shaped(values, offsets, shapes)
@@ -397,15 +404,15 @@ impl Batch {
         Self::of(batch, values, Elements::Gpu(Box::new(memory)), Some(OnGpu { labels, samples }))
     }
 
-    /// Whether its content is there; a GPU that failed says so later.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.memory.gpu().is_none_or(|memory| memory.is_ready().unwrap_or(true))
+    /// Its memory on a GPU.
+    pub(crate) fn gpu(&self) -> Option<&CudaMemory> {
+        self.memory.gpu()
     }
 
     /// Numbers on the GPU.
     fn numbers(&self, offset: usize, element: ElementType) -> Tensor {
         let axes = vec![i64::try_from(self.samples.len()).expect("a batch fits memory")];
-        Tensor { memory: Arc::clone(&self.memory), offset, axes, element }
+        Tensor { memory: Arc::clone(&self.memory), offset, axes, element: element.into() }
     }
 
     fn tensor(&self, place: &TensorLayout) -> Tensor {
@@ -523,7 +530,7 @@ impl Batch {
                 (Elements::Int64(wide), ElementType::Int64)
             }
         };
-        Some(Tensor { memory: Memory::new(elements), offset: 0, axes, element })
+        Some(Tensor { memory: Memory::new(elements), offset: 0, axes, element: element.into() })
     }
 
     #[pyo3(signature = (*, narrow=false))]
@@ -544,7 +551,7 @@ impl Batch {
                 (Elements::Int64(wide), ElementType::Int64)
             }
         };
-        Tensor { memory: Memory::new(elements), offset: 0, axes, element }
+        Tensor { memory: Memory::new(elements), offset: 0, axes, element: element.into() }
     }
 
     #[getter]

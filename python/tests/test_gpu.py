@@ -146,12 +146,51 @@ def test_bytes_go_over_the_bus_and_floats_are_made_there(libraries: Path, datase
         assert (used["device"], used["batches"], used["undivided"]) == ("cuda:0", len(gpu), None)
         pixels = 66 * 16 * 16 * 3
         assert pixels < used["bytes"] < 2 * pixels, used
-        assert used["pinned_bytes"] <= 32 << 20
+        # Labels and numbers of samples are not in a slot.
+        assert pixels < used["direct_bytes"] < used["bytes"] and used["staged"] is None
+        assert used["pinned_bytes"] >= 4 << 20
         assert any("copied to cuda:0" in it for it in gpu.explain().sentences)
         # A state of the host goes on here: it is the same recipe.
         host = meetpoint.Loader(dataset, recipe=FLOAT, batch_size=8)
         gpu.load_state_dict(host.state_dict())
         assert gpu.recipe == host.recipe
+        """,
+    )
+
+
+def test_bfloat16_is_made_there(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, recipe=FLOAT, device_dtype="bfloat16")
+        images, _ = next(iter(gpu))
+        assert images.dtype == "bfloat16" and images.shape == [8, 16, 16, 3]
+        with pytest.raises(AttributeError, match="from_dlpack"):
+            images.__cuda_array_interface__
+        images.__dlpack__(stream=1)
+        with pytest.raises(meetpoint.SettingError, match="the recipe gives uint8"):
+            loader_of(dataset, device_dtype="bfloat16")
+        with pytest.raises(meetpoint.SettingError, match="device_dtype is 'float64'"):
+            loader_of(dataset, recipe=FLOAT, device_dtype="float64")
+        """,
+    )
+
+
+def test_time_without_work_is_measured_where_the_stream_is_known(
+    libraries: Path, dataset: str
+) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        gpu = loader_of(dataset, recipe=FLOAT)
+        for images, _ in gpu:
+            images.__dlpack__(stream=77)
+        used = gpu.report()["epochs"][0]["delivery"]
+        # Nobody had a batch before the first one.
+        assert used["gpu_idle_measured"] == len(gpu) - 1, used
+        assert used["gpu_idle_ns"] >= 0
         """,
     )
 
@@ -218,7 +257,7 @@ def test_memory_is_used_again_and_bounded(libraries: Path, dataset: str) -> None
         libraries,
         dataset,
         """
-        gpu = loader_of(dataset, recipe=FLOAT, gpu_memory="16MiB", gpu_pinned_memory="8MiB")
+        gpu = loader_of(dataset, recipe=FLOAT, gpu_memory="16MiB", gpu_pinned_memory="33MiB")
         sizes = set()
         for _ in range(4):
             for images, labels in gpu:
@@ -228,6 +267,11 @@ def test_memory_is_used_again_and_bounded(libraries: Path, dataset: str) -> None
         # The first batches are brought while memory is still allocated.
         assert len(sizes) <= 4 and max(sizes)[0] <= 17 << 20, sizes
         assert ask("fake_last_record_stream") > 0
+        # Slots have 2 MiB, of which 1 MiB is left beside what batches are copied through.
+        used = gpu.report()["epochs"][-1]["delivery"]
+        assert used["direct_bytes"] == 0 and used["pinned_bytes"] <= 8 << 20, used
+        assert "the limit of page-locked memory is 1 MiB" in used["staged"], used
+        assert "The loader copied batches before the GPU did" in str(gpu.explain()), gpu.explain()
         gpu.close()
         images, labels = None, None
         """,

@@ -93,6 +93,21 @@ def check_bits(dataset: str, device: str) -> None:
     compare("bits: one channel", dataset, device, grey)
 
 
+def check_bfloat16(dataset: str, device: str) -> None:
+    for layout in ("NCHW", "NHWC"):
+        for size in (224, (37, 51)):
+            operations = recipe("float32", layout, size)
+            with loader(dataset, operations) as host, loader(
+                dataset, operations, device_out=device, device_dtype="bfloat16"
+            ) as gpu:
+                passed, batches = True, 0
+                for (wanted, _), (images, _) in zip(host, gpu):
+                    passed &= images.is_cuda and same_bits(images, wanted.to(torch.bfloat16))
+                    batches += 1
+                passed &= batches == len(host)
+            row(f"bits: bfloat16 {layout} {size}", f"{batches} batches", passed)
+
+
 def compare(name: str, dataset: str, device: str, operations: List[Any]) -> None:
     with loader(dataset, operations) as host, loader(dataset, operations, device_out=device) as gpu:
         passed, batches = True, 0
@@ -202,7 +217,7 @@ def timed(work: Callable[[], Any], times: int = 20) -> float:
 
 def measure(dataset: str, device: str, quick: bool) -> None:
     batch = 128 if quick else 256
-    for dtype, size in (("float32", 4), ("float16", 2), ("uint8", 1)):
+    for dtype, size in (("float32", 4), ("bfloat16", 2), ("float16", 2), ("uint8", 1)):
         pixels = batch * 3 * 224 * 224
         moved = pixels * (1 + size)
         one = torch.empty(moved // 2, dtype=torch.uint8, device=device)
@@ -212,8 +227,9 @@ def measure(dataset: str, device: str, quick: bool) -> None:
         target = torch.empty(pixels, dtype=torch.uint8, device=device)
         bus = pixels / timed(lambda: target.copy_(pinned, non_blocking=True))
         for layout in ("NCHW", "NHWC"):
-            operations = recipe(dtype, layout, 224)
-            with loader(dataset, operations, device_out=device, batch_size=batch) as gpu:
+            more = {"device_dtype": dtype} if dtype == "bfloat16" else {}
+            operations = recipe("float32" if more else dtype, layout, 224)
+            with loader(dataset, operations, device_out=device, batch_size=batch, **more) as gpu:
                 begun = time.perf_counter()
                 count = 0
                 for _ in range(3 if quick else 6):
@@ -225,14 +241,20 @@ def measure(dataset: str, device: str, quick: bool) -> None:
             measured = sum(it["measured"] for it in epochs)
             total = {
                 name: sum(it[name] for it in epochs)
-                for name in ("bytes", "batches", "transfer_ns", "convert_ns", "late_batches")
+                for name in ("bytes", "batches", "transfer_ns", "convert_ns", "late_batches", "direct_bytes",
+                             "gpu_idle_ns", "staging_wait_ns")
             }
+            staged = next((it["staged"] for it in epochs if it["staged"]), None)
+            source = f"staged: {staged}" if staged else "from page-locked slots"
             per_batch = total["bytes"] / total["batches"]
             transfer = per_batch * measured / total["transfer_ns"]
             row(
                 f"transfer: {dtype} {layout}, batches of {batch}",
                 f"{transfer:.1f} GB/s; pinned copy by torch {bus / 1e9:.1f} GB/s; "
-                f"{count / seconds:.0f} images/s, {total['late_batches']} late",
+                f"{count / seconds:.0f} images/s, {total['late_batches']} late, {source}, "
+                f"{total['direct_bytes'] / total['bytes']:.1%} direct, stream without work "
+                f"{total['gpu_idle_ns'] / 1e6:.1f} ms, host waited for copies "
+                f"{total['staging_wait_ns'] / 1e6:.1f} ms",
             )
             if dtype != "uint8":
                 convert = moved * measured / total["convert_ns"]
@@ -255,6 +277,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         dataset = packed(Path(folder), 256 if given.quick else 512)
         check_bits(dataset, given.device)
+        check_bfloat16(dataset, given.device)
         check_interfaces(dataset, given.device)
         check_busy_streams(dataset, given.device, 1 if given.quick else 3)
         check_memory(dataset, given.device, given.batches)

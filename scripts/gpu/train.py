@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Trains ResNet-50 from JPEGs on a GPU and measures how long the GPU waits for data.
 
-    python scripts/gpu/train.py PHOTOS [--workers 8] [--steps 60] [--batch 256] [--gpu-decode]
+    python scripts/gpu/train.py PHOTOS [--workers 8] [--steps 60] [--batch 256] [--repeat 4]
+                                       [--dtype bfloat16] [--gpu-decode]
 
 PHOTOS is a folder of JPEG files, each of which becomes a class; they are packed into a temporary
 folder several times over. bfloat16, channels-last, 224x224. Steps are measured with the loader and
-with one batch that stays on the GPU; the difference is the time that the GPU waits for data. Prints
-one JSON object. Needs torch and torchvision with CUDA, and the package `meetpoint` with CUDA.
+with one batch that stays on the GPU; the difference is the time that the GPU waits for data, which
+the loader measures too. All steps with the loader are of one epoch, in which each file occurs
+several times, and the first ones, which use what was prepared ahead, are not measured. Prints one
+JSON object. Needs torch and torchvision with CUDA, and the package `meetpoint` with CUDA.
 """
 
 import argparse
@@ -29,6 +32,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60, help="steps of each measurement")
     parser.add_argument("--batch", type=int, default=256, help="images in a batch")
     parser.add_argument("--copies", type=int, default=64, help="copies of each file in the dataset")
+    parser.add_argument("--repeat", type=int, help="times of a file in an epoch; default: enough")
+    parser.add_argument("--warm-up", type=int, default=40, help="steps before the measured ones")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--gpu-decode", action="store_true", help="decode on the GPU as well")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -49,12 +55,20 @@ def packed(folder: pathlib.Path, options: argparse.Namespace) -> str:
 
 def measure(options: argparse.Namespace, dataset: str) -> None:
     more = {"gpu_decode": "cuda:0"} if options.gpu_decode else {}
+    if options.dtype == "bfloat16":
+        more["device_dtype"] = "bfloat16"
+    files = options.copies * sum(1 for _ in options.photos.iterdir())
+    wanted = (1 + options.warm_up + options.steps) * options.batch
+    repeat = options.repeat or -(-wanted // files)
+    if repeat * files < wanted:
+        raise SystemExit(f"an epoch has {repeat * files} images, {wanted} are needed: raise --repeat")
     loader = meetpoint.Loader(
         dataset,
         recipe="imagenet-resnet@1",
         batch_size=options.batch,
         workers=options.workers,
         drop_last=True,
+        sampler=meetpoint.samplers.Repeated(repeat, repeat * files),
         output="torch",
         device_out="cuda:0",
         **more,
@@ -72,11 +86,7 @@ def measure(options: argparse.Namespace, dataset: str) -> None:
         loss.backward()
         optimizer.step()
 
-    def batches():
-        while True:
-            yield from loader
-
-    source = batches()
+    source = iter(loader)
     images, labels = next(source)
     for _ in range(10):
         step(images, labels)
@@ -86,9 +96,12 @@ def measure(options: argparse.Namespace, dataset: str) -> None:
         images, labels = next(source)
         step(images, labels)
 
-    for _ in range(10):
+    for _ in range(options.warm_up):
         loaded()
     with_loader = timed(loaded, options.steps)
+    # The epoch ends here, so that it is in the report.
+    del source
+    delivery = loader.report()["epochs"][-1]["delivery"]
     print(
         json.dumps(
             {
@@ -101,6 +114,14 @@ def measure(options: argparse.Namespace, dataset: str) -> None:
                 "step_with_loader_s": with_loader,
                 "idle_share": max(0.0, 1 - alone / with_loader),
                 "images_per_second": options.batch / with_loader,
+                "epoch": {
+                    "batches": delivery["batches"],
+                    "late_batches": delivery["late_batches"],
+                    "gpu_idle_s": delivery["gpu_idle_ns"] / 1e9,
+                    "gpu_idle_batches": delivery["gpu_idle_measured"],
+                    "direct_share": delivery["direct_bytes"] / delivery["bytes"],
+                    "staged": delivery["staged"],
+                },
             }
         )
     )

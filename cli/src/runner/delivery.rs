@@ -100,7 +100,9 @@ mod cuda {
                     Some(DeliveryError::Stopped) | None => {}
                 }
                 let (device, none) = (opened.device.to_string(), Delivered::default());
-                let used = DeliveryUse::between(device, None, &none, &outcome.delivered());
+                let staged = outcome.staged();
+                let delivered = outcome.delivered();
+                let used = DeliveryUse::between(device, None, staged.as_ref(), &none, &delivered);
                 output.line(&format!("{strategy}: {used}"));
             }
             Ok(())

@@ -6,7 +6,7 @@ use super::event::Event;
 use super::gpu::Gpu;
 use super::kernels::{Kernel, SHARED_BYTES_DEFAULT};
 use super::memory;
-use crate::{Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch};
+use crate::{Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, PageLock};
 use cudarc::driver::sys;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -168,6 +168,10 @@ impl Compute for CudaCompute {
         self.gpu.allocate_host(bytes)
     }
 
+    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, Error> {
+        memory::lock_pages(&self.gpu.context, memory)
+    }
+
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
         assert!(offset + from.len() <= to.bytes(), "a copy ends inside of its target");
         let _entered = self.gpu.context.enter()?;
@@ -176,7 +180,8 @@ impl Compute for CudaCompute {
         }
         let (target, source) = (to.address() + offset as u64, from.as_ptr().cast());
         // SAFETY: both sides have as many bytes. Memory that is not page-locked is copied before
-        // the call returns; what is page-locked is freed by the driver, which waits for the copy.
+        // the call returns; what is page-locked is freed by the driver, which waits for the copy, or
+        // stays locked until then: its pages get no other use.
         let result =
             unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.len(), self.stream.0) };
         self.gpu.context.check("cuMemcpyHtoDAsync", result)

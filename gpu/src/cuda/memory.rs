@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::driver::{Code, OUT_OF_MEMORY};
 use crate::compute::HostBytes;
-use crate::{DeviceMemory, Error, HostMemory};
+use crate::{DeviceMemory, Error, HostMemory, PageLock};
 use cudarc::driver::sys;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -102,6 +102,43 @@ impl Drop for PinnedBytes {
             // that were started before. The result has no one to go to.
             let _ = unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) };
             self.context.count_freed_pinned(self.bytes as u64);
+        }
+    }
+}
+
+/// Unlocks memory that others allocated.
+struct LockedPages {
+    address: usize,
+    bytes: u64,
+    context: Arc<Context>,
+}
+
+/// Page-locks memory for copies of every GPU. Its owner drops the lock before the memory; pages that
+/// are locked have no other use until they are unlocked, even where their owner unmaps them.
+pub(super) fn lock_pages(context: &Arc<Context>, memory: &[u8]) -> Result<PageLock, Error> {
+    let _entered = context.enter()?;
+    let (start, bytes) = (memory.as_ptr().cast_mut(), memory.len());
+    let flags = sys::CU_MEMHOSTREGISTER_PORTABLE;
+    // SAFETY: the memory is mapped; the call changes no byte of it.
+    let result = unsafe { sys::cuMemHostRegister_v2(start.cast(), bytes, flags) };
+    if result as Code == OUT_OF_MEMORY {
+        return Err(Error::NoPinnedMemory { bytes: bytes as u64 });
+    }
+    context.check("cuMemHostRegister", result)?;
+    context.count_pinned(bytes as u64);
+    let address = start.expose_provenance();
+    let owner = LockedPages { address, bytes: bytes as u64, context: Arc::clone(context) };
+    Ok(PageLock::new(bytes, Box::new(owner)))
+}
+
+impl Drop for LockedPages {
+    fn drop(&mut self) {
+        if let Some(_entered) = self.context.enter_to_free() {
+            let start = std::ptr::with_exposed_provenance_mut(self.address);
+            // SAFETY: it was locked in this context and is unlocked once. The result has no one to
+            // go to.
+            let _ = unsafe { sys::cuMemHostUnregister(start) };
+            self.context.count_freed_pinned(self.bytes);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A batch on the device, whose memory lives until its last user drops it.
 
+use super::idle::Idle;
 use super::pool::{Pool, Release};
 use super::streams::{ConsumerStream, Consumers, Event, Export, Streams};
 use crate::{DeviceMemory, Error};
@@ -14,6 +15,9 @@ pub struct DeviceBatch<S: Streams> {
     ready: Arc<S::Event>,
     consumers: S::Consumers,
     pool: Arc<Pool<S::Event>>,
+    idle: Arc<Idle<S::Event>>,
+    /// Its ordinal.
+    number: u64,
     uses: Mutex<Uses>,
 }
 
@@ -36,8 +40,15 @@ impl<S: Streams> DeviceBatch<S> {
         ready: Arc<S::Event>,
         consumers: S::Consumers,
         pool: Arc<Pool<S::Event>>,
+        idle: Arc<Idle<S::Event>>,
+        number: u64,
     ) -> Self {
-        Self { memory: Some(memory), ready, consumers, pool, uses: Mutex::default() }
+        Self { memory: Some(memory), ready, consumers, pool, idle, number, uses: Mutex::default() }
+    }
+
+    /// The event after which its content is complete.
+    pub(super) fn ready(&self) -> &Arc<S::Event> {
+        &self.ready
     }
 
     fn memory(&self) -> &DeviceMemory {
@@ -63,10 +74,15 @@ impl<S: Streams> DeviceBatch<S> {
             Export::Stream(stream) => {
                 // Noted first: a stream that was ordered is always waited for.
                 let raw = stream.for_any_thread().raw();
-                self.uses.lock().unwrap_or_else(PoisonError::into_inner).streams.insert(raw);
+                let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+                uses.streams.insert(raw);
+                let known = (!uses.is_unknown).then_some(stream.for_any_thread());
+                drop(uses);
+                self.idle.exported(self.number, known);
                 self.consumers.order(stream, &self.ready)
             }
             Export::Unordered => {
+                self.idle.exported(self.number, None);
                 self.uses.lock().unwrap_or_else(PoisonError::into_inner).is_unknown = true;
                 Ok(())
             }
@@ -102,10 +118,12 @@ impl<S: Streams> Drop for DeviceBatch<S> {
                 1 => ConsumerStream::LegacyDefault,
                 handle => ConsumerStream::Handle(*handle),
             };
-            match self.consumers.record(stream) {
-                Ok(event) => after.push(event),
+            let end = self.consumers.record(stream).ok().map(Arc::new);
+            self.idle.dropped(self.number, stream, end.as_ref());
+            match end {
+                Some(event) => after.push(event),
                 // A stream that does not exist any more: all work is waited for instead.
-                Err(_) => is_unknown = true,
+                None => is_unknown = true,
             }
         }
         self.pool.give_back(Release { memory, after, is_unknown });

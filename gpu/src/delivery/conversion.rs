@@ -4,11 +4,15 @@ use crate::{Argument, Compute, DeviceMemory, Error, KernelName, Launch};
 
 /// Most elements of one launch, so that a kernel counts in 32 bits.
 const ELEMENTS_MAX: u64 = 1 << 31;
-/// Threads of a block, and vectors of 16 bytes that each of them stores per round.
-const THREADS: u32 = 256;
-const AHEAD: u32 = 4;
+/// Threads of a block, as in `cuda/delivery.cu`.
+const THREADS: u32 = 192;
+/// Vectors of 16 bytes that a thread stores: enough that what it computes first does not matter, few
+/// enough that the last blocks do not keep most of a GPU waiting.
+const VECTORS_OF_THREAD: u32 = 8;
+/// What a grid has at most along y.
+const SEGMENTS_MAX: u32 = 65535;
 /// Blocks beyond these would load tables more often, for no further thread that fits a GPU.
-const BLOCKS_MAX: u32 = 4096;
+const BLOCKS_MAX: u32 = 8192;
 
 /// The order of the axes of a picture, before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +25,17 @@ pub enum Order {
     PixelsToPlanes,
 }
 
-impl Order {
-    /// As in `cuda/delivery.cu`.
-    fn number(self) -> u32 {
-        match self {
-            Self::Planes => 0,
-            Self::Pixels => 1,
-            Self::PixelsToPlanes => 2,
-        }
-    }
+/// How vectors of elements lie, as in `cuda/delivery.cu`.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// In segments of one channel, which consist of whole vectors; a single one may end otherwise.
+    Planes = 0,
+    /// In a single segment of pixels.
+    Pixels = 1,
+    /// Planes that begin in the middle of vectors.
+    AnyPlanes = 2,
+    /// From pixels to any planes.
+    PixelsToPlanes = 3,
 }
 
 /// `(byte * scale - mean) / std` of each channel, each step rounded to float32.
@@ -45,32 +51,120 @@ pub struct Arithmetic {
     pub std: [f32; 3],
 }
 
+impl Arithmetic {
+    /// The element of a byte of a channel.
+    pub fn element(&self, channel: usize, byte: u8) -> f32 {
+        let value = f32::from(byte);
+        let scaled = if self.divides { value / self.scale } else { value * self.scale };
+        (scaled - self.mean[channel]) / self.std[channel]
+    }
+
+    /// Factors that stand for its divisions, unless they give other bits for some value.
+    pub(super) fn without_division(&self) -> Option<Factors> {
+        let Self { scale, divides, mean, std } = *self;
+        let factor = if divides { 1.0 / scale } else { scale };
+        let reciprocal = std.map(|std| 1.0 / std);
+        // As in `cuda/delivery.cu`: fused operations are what makes quotients exact.
+        let element = |channel: usize, byte: u8| {
+            let shifted = 8_388_608.0 + f32::from(byte);
+            let mut value = shifted.mul_add(factor, factor * -8_388_608.0);
+            if divides {
+                let rest = (-value).mul_add(scale, shifted - 8_388_608.0);
+                value = rest.mul_add(factor, value);
+            }
+            value -= mean[channel];
+            let quotient = value * reciprocal[channel];
+            (-quotient).mul_add(std[channel], value).mul_add(reciprocal[channel], quotient)
+        };
+        let is_same = |channel, byte| {
+            element(channel, byte).to_bits() == self.element(channel, byte).to_bits()
+        };
+        let are_same = (0..3).all(|channel| (0..=255).all(|byte| is_same(channel, byte)));
+        are_same.then_some(Factors { factor, reciprocal })
+    }
+}
+
+/// What [`Arithmetic`] multiplies by where it divides.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Factors {
+    factor: f32,
+    reciprocal: [f32; 3],
+}
+
+/// A type of elements that are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Float {
+    /// 32 bits.
+    Float32,
+    /// The upper 16 bits of float32, rounded to nearest, ties to even.
+    Bfloat16,
+}
+
 /// The elements that bytes become.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElementBytes {
-    /// Bits of float32 for each value of each channel: 3 times 256.
-    Float32(Box<[u32; 768]>),
-    /// Bits of float16 for each value of each channel: 3 times 256.
-    Float16(Box<[u16; 768]>),
-    /// Float32 by arithmetic, which gives the bits of the table that it stands for.
-    Arithmetic(Arithmetic),
+    /// 32 bits for each value of each channel: 3 times 256.
+    Table32(Box<[u32; 768]>),
+    /// 16 bits for each value of each channel: 3 times 256.
+    Table16(Box<[u16; 768]>),
+    /// Arithmetic, which gives the bits of the table that it stands for.
+    Arithmetic(Arithmetic, Float),
+}
+
+/// The bits of the bfloat16 nearest to a number.
+pub fn bfloat16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    if value.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
 impl ElementBytes {
+    /// The same elements as bfloat16; `None`: they are not float32.
+    pub fn to_bfloat16(&self) -> Option<Self> {
+        match self {
+            Self::Table32(bits) => {
+                let round = |at: usize| bfloat16_bits(f32::from_bits(bits[at]));
+                Some(Self::Table16(Box::new(std::array::from_fn(round))))
+            }
+            Self::Arithmetic(it, Float::Float32) => Some(Self::Arithmetic(*it, Float::Bfloat16)),
+            Self::Table16(_) | Self::Arithmetic(_, Float::Bfloat16) => None,
+        }
+    }
+
     /// Bytes of an element.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Float32(_) | Self::Arithmetic(_) => 4,
-            Self::Float16(_) => 2,
+            Self::Table32(_) | Self::Arithmetic(_, Float::Float32) => 4,
+            Self::Table16(_) | Self::Arithmetic(_, Float::Bfloat16) => 2,
+        }
+    }
+
+    /// The same elements as a table.
+    fn to_table(&self) -> Self {
+        match self {
+            Self::Table32(_) | Self::Table16(_) => self.clone(),
+            Self::Arithmetic(it, float) => {
+                let value = |at: usize| it.element(at / 256, (at % 256) as u8);
+                match float {
+                    Float::Float32 => {
+                        Self::Table32(Box::new(std::array::from_fn(|at| value(at).to_bits())))
+                    }
+                    Float::Bfloat16 => {
+                        Self::Table16(Box::new(std::array::from_fn(|at| bfloat16_bits(value(at)))))
+                    }
+                }
+            }
         }
     }
 
     /// The table as the GPU reads it; empty where none is needed.
     fn table(&self) -> Vec<u8> {
         match self {
-            Self::Float32(values) => values.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
-            Self::Float16(values) => values.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
-            Self::Arithmetic(_) => Vec::new(),
+            Self::Table32(values) => values.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
+            Self::Table16(values) => values.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
+            Self::Arithmetic(..) => Vec::new(),
         }
     }
 }
@@ -91,6 +185,7 @@ pub struct Conversion {
 pub(super) struct Loaded {
     conversion: Conversion,
     table: Option<DeviceMemory>,
+    factors: Option<Factors>,
 }
 
 /// Bytes of a batch of pictures and where they go.
@@ -117,6 +212,13 @@ impl Loaded {
             // One channel is one plane, whatever the order of the axes.
             conversion.order = Order::Planes;
         }
+        let mut factors = None;
+        if let ElementBytes::Arithmetic(arithmetic, _) = &conversion.elements {
+            factors = arithmetic.without_division();
+            if factors.is_none() {
+                conversion.elements = conversion.elements.to_table();
+            }
+        }
         let bytes = conversion.elements.table();
         let mut table = None;
         if !bytes.is_empty() {
@@ -126,7 +228,7 @@ impl Loaded {
             compute.wait(super::limits::HUNG_AFTER)?;
             table = Some(memory);
         }
-        let loaded = Self { conversion, table };
+        let loaded = Self { conversion, table, factors };
         // One pixel: a kernel that cannot be compiled or run is an error now, not in the first
         // batch.
         let (from, to) = (compute.allocate(16)?, compute.allocate(16)?);
@@ -173,30 +275,36 @@ impl Loaded {
             let from = bytes(from.address() as usize + from_offset, begin * each, 1);
             let to = bytes(to.address() as usize + to_offset, begin * each, elements.bytes());
             let count = u32::try_from(part * each).expect("a launch counts in 32 bits");
+            let grid = Grid::of(*order, plane, *channels, count, elements.bytes());
             let mut arguments = vec![
                 Argument::Address(from),
                 Argument::Address(to),
-                Argument::Word(order.number()),
-                Argument::Word(plane),
+                Argument::Word(grid.shape as u32),
+                Argument::Word(grid.segment),
                 Argument::Word(*channels),
                 Argument::Word(count),
+                Argument::Word(grid.per_block),
             ];
             let name = match elements {
-                ElementBytes::Float32(_) => "delivery_table_float32",
-                ElementBytes::Float16(_) => "delivery_table_float16",
-                ElementBytes::Arithmetic(Arithmetic { scale, divides, mean, std }) => {
+                ElementBytes::Table32(_) => "delivery_table_32",
+                ElementBytes::Table16(_) => "delivery_table_16",
+                ElementBytes::Arithmetic(Arithmetic { scale, divides, mean, std }, float) => {
+                    let factors = self.factors.as_ref();
+                    let Factors { factor, reciprocal } = factors.expect("others have a table");
                     arguments.push(Argument::Word(u32::from(*divides)));
-                    let numbers = [scale].into_iter().chain(mean).chain(std);
+                    let numbers = [scale, factor].into_iter().chain(mean).chain(std);
+                    let numbers = numbers.chain(reciprocal);
                     arguments.extend(numbers.map(|number| Argument::Word(number.to_bits())));
-                    "delivery_arithmetic_float32"
+                    match float {
+                        Float::Float32 => "delivery_arithmetic_float32",
+                        Float::Bfloat16 => "delivery_arithmetic_bfloat16",
+                    }
                 }
             };
             arguments.extend(self.table.as_ref().map(Argument::from));
-            let vectors = count.div_ceil(16 / elements.bytes() as u32);
-            let blocks = vectors.div_ceil(THREADS * AHEAD).clamp(1, BLOCKS_MAX);
             compute.launch(&Launch {
                 kernel: KernelName { module: "delivery", name },
-                grid: [blocks, 1, 1],
+                grid: [grid.blocks, grid.segments, 1],
                 block: [THREADS, 1, 1],
                 shared_bytes: 0,
                 arguments: &arguments,
@@ -204,5 +312,42 @@ impl Loaded {
             begin += part;
         }
         Ok(())
+    }
+}
+
+/// How the elements of a launch are divided between blocks.
+struct Grid {
+    shape: Shape,
+    /// Bytes of a segment; of a plane, if planes begin in the middle of vectors.
+    segment: u32,
+    blocks: u32,
+    segments: u32,
+    /// Vectors of a block, a multiple of 3 and of its threads.
+    per_block: u32,
+}
+
+impl Grid {
+    fn of(order: Order, plane: u32, channels: u32, count: u32, element_bytes: usize) -> Self {
+        let each = 16 / element_bytes as u32;
+        let (shape, segment) = match order {
+            Order::Planes if channels == 1 => (Shape::Planes, count),
+            Order::Planes if plane.is_multiple_of(each) => (Shape::Planes, plane),
+            Order::Planes => (Shape::AnyPlanes, plane),
+            Order::Pixels => (Shape::Pixels, count),
+            Order::PixelsToPlanes => (Shape::PixelsToPlanes, plane),
+        };
+        match shape {
+            Shape::Planes | Shape::Pixels => {
+                let vectors = segment / each;
+                let blocks = vectors.div_ceil(THREADS * VECTORS_OF_THREAD).max(1);
+                let per_block = vectors.div_ceil(blocks).next_multiple_of(THREADS);
+                let segments = (count / segment).min(SEGMENTS_MAX);
+                Self { shape, segment, blocks, segments, per_block }
+            }
+            Shape::AnyPlanes | Shape::PixelsToPlanes => {
+                let blocks = (count / 3).div_ceil(THREADS).clamp(1, BLOCKS_MAX);
+                Self { shape, segment, blocks, segments: 1, per_block: 0 }
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::batch::DeviceBatch;
 use super::conversion::{Conversion, Loaded, Pixels};
+use super::idle::Idle;
 use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, HUNG_AFTER};
 use super::pool::{Pool, Taken, Usage};
 use super::staging::Staging;
@@ -19,6 +20,8 @@ const UNMEASURED_MAX: usize = 64;
 pub struct Piece<'a> {
     /// In memory of the host.
     pub bytes: &'a [u8],
+    /// Whether a [`PageLock`](crate::PageLock) covers all of them, so that they are copied directly.
+    pub is_locked: bool,
     /// Where they go.
     pub target: Target,
 }
@@ -51,16 +54,23 @@ pub struct Delivered {
     pub batches: u64,
     /// Bytes copied to the device.
     pub bytes: u64,
+    /// Those of them that were copied from where they were, not through other memory.
+    pub direct_bytes: u64,
     /// Time of the copies on the device, of `measured` batches.
     pub transfer_ns: u64,
     /// Time of the conversions on the device, of `measured` batches.
     pub convert_ns: u64,
     /// Batches whose times are included.
     pub measured: u64,
-    /// Time that the host waited for page-locked memory.
+    /// Time that the host waited for copies: for memory that they read.
     pub staging_wait_ns: u64,
     /// Time that the host waited for memory of the device.
     pub memory_wait_ns: u64,
+    /// Time that the consumer's stream had nothing to do before it got a batch, of `idle_measured`
+    /// batches.
+    pub idle_ns: u64,
+    /// Batches for which that is known: the stream of the consumer is.
+    pub idle_measured: u64,
     /// Page-locked memory.
     pub pinned_bytes: u64,
     /// Memory of the device, without that of other users.
@@ -88,6 +98,7 @@ pub struct Delivery<S: Streams> {
     conversions: Vec<Loaded>,
     staging: Staging<S::Event>,
     pool: Arc<Pool<S::Event>>,
+    idle: Arc<Idle<S::Event>>,
     /// Pictures before their conversion. One is enough: all work is in one order.
     pixels: Option<DeviceMemory>,
     limits: DeliveryLimits,
@@ -115,6 +126,7 @@ impl<S: Streams> Delivery<S> {
             conversions,
             staging: Staging::new(limits.staging_bytes),
             pool: Arc::new(Pool::new(limits.device_bytes, limits.buffers)),
+            idle: Arc::new(Idle::new()),
             pixels: None,
             limits,
             unmeasured: VecDeque::new(),
@@ -134,7 +146,7 @@ impl<S: Streams> Delivery<S> {
     }
 
     /// Starts the copy and the conversion of a batch of `bytes` bytes on the device. The pieces are
-    /// read when this returns.
+    /// read when this returns: it waits for copies from where they are.
     pub fn deliver(
         &mut self,
         pieces: &[Piece<'_>],
@@ -145,16 +157,32 @@ impl<S: Streams> Delivery<S> {
         let memory = self.take(bytes, is_stopped)?;
         match self.fill(pieces, &memory, is_stopped) {
             Ok(ready) => {
-                let (consumers, pool) = (self.streams.consumers(), Arc::clone(&self.pool));
-                Ok(DeviceBatch::new(memory, ready, consumers, pool))
+                let (pool, idle) = (Arc::clone(&self.pool), Arc::clone(&self.idle));
+                let (consumers, number) = (self.streams.consumers(), self.sums.batches);
+                Ok(DeviceBatch::new(memory, ready, consumers, pool, idle, number))
             }
             Err(error) => {
+                if pieces.iter().any(|piece| piece.is_locked) {
+                    // A device that failed reads nothing, and pages that one reads stay locked.
+                    drop(self.streams.wait(END_AFTER));
+                }
                 let bytes = memory.bytes();
                 drop(memory);
                 self.pool.not_allocated(bytes);
                 Err(error)
             }
         }
+    }
+
+    /// The consumer asks for a batch: the work that it has given to the stream of the latest export
+    /// is all that its GPU has to do until it gets one.
+    pub fn note_asked(&self) {
+        self.idle.asked(&self.streams.consumers());
+    }
+
+    /// The consumer gets the batch that it asked for.
+    pub fn note_handed(&self, batch: &DeviceBatch<S>) {
+        self.idle.handed(batch.ready());
     }
 
     /// Memory that may be overwritten by work that follows.
@@ -206,7 +234,12 @@ impl<S: Streams> Delivery<S> {
                     (memory, *place.next().expect("each has a place"))
                 }
             };
-            self.staging.copy(&mut self.streams, piece.bytes, memory, offset, is_stopped)?;
+            if piece.is_locked {
+                self.streams.upload(piece.bytes, memory, offset)?;
+                self.sums.direct_bytes += piece.bytes.len() as u64;
+            } else {
+                self.staging.copy(&mut self.streams, piece.bytes, memory, offset, is_stopped)?;
+            }
             self.sums.bytes += piece.bytes.len() as u64;
         }
         let copied = self.streams.record()?;
@@ -221,6 +254,9 @@ impl<S: Streams> Delivery<S> {
             self.conversions[conversion].launch(&mut self.streams, &pixels)?;
         }
         let ready = Arc::new(self.streams.record()?);
+        if pieces.iter().any(|piece| piece.is_locked) {
+            self.staging.wait(&copied, is_stopped)?;
+        }
         self.sums.batches += 1;
         if self.unmeasured.len() == UNMEASURED_MAX {
             self.unmeasured.pop_front();
@@ -247,6 +283,7 @@ impl<S: Streams> Delivery<S> {
 
     /// Adds the times of the batches whose work is done.
     fn measure(&mut self) -> Result<(), Error> {
+        self.idle.measured()?;
         while let Some(times) = self.unmeasured.front() {
             if !times.ready.is_done()? {
                 break;
@@ -266,7 +303,10 @@ impl<S: Streams> Delivery<S> {
         self.measure()?;
         let Usage { bytes, bytes_max, lent, allocations } = self.pool.usage();
         let own = self.pixels.as_ref().map_or(0, DeviceMemory::bytes) as u64;
+        let (idle, idle_measured) = self.idle.measured()?;
         Ok(Delivered {
+            idle_ns: nanoseconds(idle),
+            idle_measured,
             staging_wait_ns: nanoseconds(self.staging.waited),
             pinned_bytes: self.staging.bytes(),
             device_bytes: bytes + own,

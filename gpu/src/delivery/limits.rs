@@ -15,6 +15,8 @@ pub(super) const END_AFTER: Duration = Duration::from_secs(5);
 pub struct DeliveryLimits {
     /// Page-locked memory through which batches are copied; at least 8 MiB are used.
     pub staging_bytes: u64,
+    /// Memory of loaders that is page-locked, from which batches are copied directly.
+    pub locked_bytes: u64,
     /// Memory of the device for batches, those of the consumer included.
     pub device_bytes: u64,
     /// Batches whose memory is allocated before memory is used again that consumers have dropped
@@ -28,6 +30,7 @@ impl Default for DeliveryLimits {
     fn default() -> Self {
         Self {
             staging_bytes: 32 << 20,
+            locked_bytes: 2 << 30,
             device_bytes: 4 << 30,
             buffers: 6,
             wait: Duration::from_secs(10),

@@ -1,9 +1,10 @@
-//! Batches brought to a GPU: copied through page-locked memory, converted there, and shared with
-//! the streams of their consumers.
+//! Batches brought to a GPU: copied from page-locked memory, or through it, converted there, and
+//! shared with the streams of their consumers.
 //!
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
 //! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
 //! memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
+//! `idle` (how long consumers wait),
 //! [`DeviceBatch`], [`Delivery`], which does all of it, and `shim` (the CPU instead of a GPU, for
 //! tests).
 //!
@@ -13,6 +14,7 @@
 mod batch;
 mod conversion;
 mod deliver;
+mod idle;
 mod limits;
 mod pool;
 #[cfg(feature = "shim")]
@@ -23,7 +25,7 @@ mod streams;
 mod tests;
 
 pub use batch::DeviceBatch;
-pub use conversion::{Arithmetic, Conversion, ElementBytes, Order};
+pub use conversion::{Arithmetic, Conversion, ElementBytes, Float, Order, bfloat16_bits};
 pub use deliver::{Delivered, Delivery, Piece, Target};
 pub use limits::{DeliveryError, DeliveryLimits};
 pub use streams::{ConsumerStream, Consumers, Event, Export, Streams};

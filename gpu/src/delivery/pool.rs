@@ -6,7 +6,7 @@
 use super::limits::DeliveryError;
 use super::streams::Event;
 use crate::DeviceMemory;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What sizes are rounded to: that of a page of the GPU.
@@ -17,7 +17,7 @@ const PAGE_BYTES: usize = 2 << 20;
 pub(super) struct Release<E> {
     pub(super) memory: DeviceMemory,
     /// Events of the consumers.
-    pub(super) after: Vec<E>,
+    pub(super) after: Vec<Arc<E>>,
     /// Whether something unknown may still use it, so that all work must end first.
     pub(super) is_unknown: bool,
 }

@@ -77,11 +77,27 @@ impl<E: Event> Staging<E> {
         if is_busy && self.chunks.len() < self.chunks_max {
             return Ok(streams.allocate_host(CHUNK_BYTES)?);
         }
+        let oldest = self.chunks.pop_front().expect("there are at least two");
+        match self.wait(&oldest.copied, is_stopped) {
+            Ok(()) => Ok(oldest.memory),
+            Err(error) => {
+                // Its content is still read.
+                self.chunks.push_front(oldest);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for a copy.
+    pub(super) fn wait(
+        &mut self,
+        copied: &E,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), DeliveryError> {
         let since = Instant::now();
-        let oldest = self.chunks.front().expect("there are at least two");
         // The copy may come after work of a consumer, which takes as long as it takes.
         let mut sleep = SLEEP[0];
-        while !oldest.copied.is_done()? {
+        while !copied.is_done()? {
             if is_stopped() {
                 return Err(DeliveryError::Stopped);
             }
@@ -92,7 +108,6 @@ impl<E: Event> Staging<E> {
             sleep = (sleep * 2).min(SLEEP[1]);
         }
         self.waited += since.elapsed();
-        let chunk = self.chunks.pop_front().expect("it was there above");
-        Ok(chunk.memory)
+        Ok(())
     }
 }

@@ -2,10 +2,10 @@
 
 use super::streams::{ConsumerStream, Consumers, Event, Export, Streams};
 use super::{
-    Arithmetic, Conversion, Delivery, DeliveryError, DeliveryLimits, ElementBytes, Order, Piece,
-    Target,
+    Arithmetic, Conversion, Delivery, DeliveryError, DeliveryLimits, ElementBytes, Float, Order,
+    Piece, Target, bfloat16_bits,
 };
-use crate::{Compute, DeviceMemory, Error, HostMemory, Launch, Shim};
+use crate::{Compute, DeviceMemory, Error, HostMemory, Launch, PageLock, Shim};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -117,6 +117,10 @@ impl Compute for Recorded {
         self.shim.allocate_host(bytes)
     }
 
+    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, Error> {
+        self.shim.lock_pages(memory)
+    }
+
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
         self.shim.upload(from, to, offset)
     }
@@ -197,12 +201,6 @@ const ARITHMETIC: Arithmetic = Arithmetic {
     std: [0.229, 0.224, 0.225],
 };
 
-fn computed(it: &Arithmetic, channel: usize, byte: u8) -> f32 {
-    let value = f32::from(byte);
-    let scaled = if it.divides { value / it.scale } else { value * it.scale };
-    (scaled - it.mean[channel]) / it.std[channel]
-}
-
 /// What a picture of a batch becomes: an independent way.
 fn expected(conversion: &Conversion, bytes: &[u8], plane: usize, samples: usize) -> Vec<u8> {
     let channels = conversion.channels as usize;
@@ -219,10 +217,14 @@ fn expected(conversion: &Conversion, bytes: &[u8], plane: usize, samples: usize)
             };
             let index = 256 * channel + usize::from(byte);
             match &conversion.elements {
-                ElementBytes::Float32(table) => out.extend(table[index].to_le_bytes()),
-                ElementBytes::Float16(table) => out.extend(table[index].to_le_bytes()),
-                ElementBytes::Arithmetic(it) => {
-                    out.extend(computed(it, channel, byte).to_le_bytes());
+                ElementBytes::Table32(table) => out.extend(table[index].to_le_bytes()),
+                ElementBytes::Table16(table) => out.extend(table[index].to_le_bytes()),
+                ElementBytes::Arithmetic(it, float) => {
+                    let value = it.element(channel, byte);
+                    match float {
+                        Float::Float32 => out.extend(value.to_le_bytes()),
+                        Float::Bfloat16 => out.extend(bfloat16_bits(value).to_le_bytes()),
+                    }
                 }
             }
         }
@@ -233,11 +235,16 @@ fn expected(conversion: &Conversion, bytes: &[u8], plane: usize, samples: usize)
 #[test]
 fn every_order_and_element_type_is_converted_at_every_size() {
     let divided = Arithmetic { scale: 255.0, divides: true, ..ARITHMETIC };
+    let overflowing = Arithmetic { scale: 1e36, std: [1e-10; 3], ..ARITHMETIC };
     let all_elements = [
-        ElementBytes::Float32(Box::new(std::array::from_fn(|at| 0x3f00_0000 + 7919 * at as u32))),
-        ElementBytes::Float16(Box::new(std::array::from_fn(|at| (at * 83) as u16))),
-        ElementBytes::Arithmetic(ARITHMETIC),
-        ElementBytes::Arithmetic(divided),
+        ElementBytes::Table32(Box::new(std::array::from_fn(|at| 0x3f00_0000 + 7919 * at as u32))),
+        ElementBytes::Table16(Box::new(std::array::from_fn(|at| (at * 83) as u16))),
+        ElementBytes::Arithmetic(ARITHMETIC, Float::Float32),
+        ElementBytes::Arithmetic(divided, Float::Float32),
+        ElementBytes::Arithmetic(ARITHMETIC, Float::Bfloat16),
+        ElementBytes::Arithmetic(divided, Float::Bfloat16),
+        // Numbers for which products with reciprocals are not exact.
+        ElementBytes::Arithmetic(overflowing, Float::Float32),
     ];
     let orders = [Order::Planes, Order::Pixels, Order::PixelsToPlanes];
     let mut conversions = Vec::new();
@@ -250,9 +257,20 @@ fn every_order_and_element_type_is_converted_at_every_size() {
     }
     let (streams, _log) = recorded();
     let mut delivery = Delivery::new(streams, &conversions, DeliveryLimits::default()).unwrap();
-    for (plane, samples) in
-        [(1, 1), (1, 7), (2, 3), (3, 2), (4, 1), (5, 5), (8, 3), (15, 2), (16, 2), (64, 3), (77, 2)]
-    {
+    for (plane, samples) in [
+        (1, 1),
+        (1, 7),
+        (2, 3),
+        (3, 2),
+        (4, 1),
+        (5, 5),
+        (8, 3),
+        (15, 2),
+        (16, 2),
+        (64, 3),
+        (77, 2),
+        (840, 2),
+    ] {
         for (number, conversion) in conversions.iter().enumerate() {
             let count = plane * samples * conversion.channels as usize;
             let bytes = noise(count);
@@ -263,7 +281,7 @@ fn every_order_and_element_type_is_converted_at_every_size() {
                 samples: samples as u32,
             };
             let size = delivery.element_bytes(number) * count;
-            let piece = Piece { bytes: &bytes, target };
+            let piece = Piece { bytes: &bytes, target, is_locked: false };
             let batch = delivery.deliver(&[piece], 256 + size, NEVER).unwrap();
             let found = content(&mut delivery, batch.address() + 256, size);
             let expected = expected(conversion, &bytes, plane, samples);
@@ -274,19 +292,58 @@ fn every_order_and_element_type_is_converted_at_every_size() {
 
 #[test]
 fn arithmetic_agrees_with_all_256_values() {
-    let conversion = Conversion {
-        elements: ElementBytes::Arithmetic(ARITHMETIC),
-        order: Order::Pixels,
-        channels: 3,
-    };
-    let (streams, _log) = recorded();
-    let conversions = std::slice::from_ref(&conversion);
-    let mut delivery = Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
-    let bytes: Vec<u8> = (0..768).map(|at| (at / 3) as u8).collect();
-    let target = Target::Converted { offset: 0, conversion: 0, plane: 256, samples: 1 };
-    let batch = delivery.deliver(&[Piece { bytes: &bytes, target }], 3072, NEVER).unwrap();
-    let found = content(&mut delivery, batch.address(), 3072);
-    assert!(found == expected(&conversion, &bytes, 256, 1));
+    let divided = Arithmetic { scale: 255.0, divides: true, ..ARITHMETIC };
+    for arithmetic in [ARITHMETIC, divided] {
+        assert!(arithmetic.without_division().is_some(), "not by a table: {arithmetic:?}");
+        for float in [Float::Float32, Float::Bfloat16] {
+            let elements = ElementBytes::Arithmetic(arithmetic, float);
+            let size = elements.bytes();
+            let conversion = Conversion { elements, order: Order::Pixels, channels: 3 };
+            let (streams, _log) = recorded();
+            let conversions = std::slice::from_ref(&conversion);
+            let mut delivery =
+                Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
+            let bytes: Vec<u8> = (0..768).map(|at| (at / 3) as u8).collect();
+            let target = Target::Converted { offset: 0, conversion: 0, plane: 256, samples: 1 };
+            let piece = Piece { bytes: &bytes, is_locked: false, target };
+            let batch = delivery.deliver(&[piece], 768 * size, NEVER).unwrap();
+            let found = content(&mut delivery, batch.address(), 768 * size);
+            assert!(found == expected(&conversion, &bytes, 256, 1), "{conversion:?}");
+        }
+    }
+}
+
+#[test]
+fn a_large_batch_is_divided_between_blocks_and_rounds() {
+    let elements = ElementBytes::Arithmetic(ARITHMETIC, Float::Float32);
+    for order in [Order::Planes, Order::Pixels] {
+        let conversion = Conversion { elements: elements.clone(), order, channels: 3 };
+        let (streams, _log) = recorded();
+        let conversions = std::slice::from_ref(&conversion);
+        let mut delivery = Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
+        let (plane, samples) = (10_004, 1);
+        let bytes = noise(3 * plane);
+        let target = Target::Converted { offset: 0, conversion: 0, plane: plane as u32, samples };
+        let piece = Piece { bytes: &bytes, is_locked: false, target };
+        let batch = delivery.deliver(&[piece], 12 * plane, NEVER).unwrap();
+        let found = content(&mut delivery, batch.address(), 12 * plane);
+        assert!(found == expected(&conversion, &bytes, plane, 1), "{order:?}");
+    }
+}
+
+#[test]
+fn bfloat16_is_rounded_to_nearest_even() {
+    for (value, bits) in [
+        (1.0, 0x3f80),
+        (f32::from_bits(0x3f80_8000), 0x3f80),
+        (f32::from_bits(0x3f80_8001), 0x3f81),
+        (f32::from_bits(0x3f81_8000), 0x3f82),
+        (-0.0, 0x8000),
+        (f32::MAX, 0x7f80),
+        (f32::from_bits(0x7f80_0001), 0x7fc0),
+    ] {
+        assert_eq!(bfloat16_bits(value), bits, "{value}");
+    }
 }
 
 #[test]
@@ -295,8 +352,10 @@ fn pieces_that_are_copied_keep_their_bytes_and_large_ones_go_in_chunks() {
     let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
     let (large, small) = (noise(9 << 20), noise(333));
     let at = |offset| Target::Copied { offset };
-    let pieces =
-        [Piece { bytes: &large, target: at(64) }, Piece { bytes: &small, target: at(10 << 20) }];
+    let pieces = [
+        Piece { bytes: &large, target: at(64), is_locked: false },
+        Piece { bytes: &small, target: at(10 << 20), is_locked: false },
+    ];
     let batch = delivery.deliver(&pieces, 11 << 20, NEVER).unwrap();
     assert!(content(&mut delivery, batch.address() + 64, large.len()) == large);
     assert!(content(&mut delivery, batch.address() + (10 << 20), small.len()) == small);
@@ -314,7 +373,7 @@ fn a_chunk_is_filled_again_only_after_its_copy() {
     let mut delivery = Delivery::new(streams, &[], limits).unwrap();
     log.lock().unwrap().is_slow = true;
     let bytes = noise(12 << 20);
-    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 }, is_locked: false };
     let batch = delivery.deliver(&[piece], 12 << 20, NEVER).unwrap();
     let found = lines(&log);
     let pinned = found.iter().filter(|line| *line == "allocate pinned").count();
@@ -324,8 +383,34 @@ fn a_chunk_is_filled_again_only_after_its_copy() {
     assert!(content(&mut delivery, batch.address(), bytes.len()) == bytes);
 }
 
+#[test]
+fn locked_memory_is_copied_from_where_it_is_and_waited_for() {
+    let (streams, log) = recorded();
+    let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
+    log.lock().unwrap().is_slow = true;
+    let (large, small) = (noise(9 << 20), noise(333));
+    let _locked = delivery.streams().lock_pages(&large).unwrap();
+    let at = |offset| Target::Copied { offset };
+    let pieces = [
+        Piece { bytes: &large, target: at(0), is_locked: true },
+        Piece { bytes: &small, target: at(9 << 20), is_locked: false },
+    ];
+    let batch = delivery.deliver(&pieces, 10 << 20, NEVER).unwrap();
+    // Event 0 is the beginning, 1 the copy of the small piece, 2 the end of the copies.
+    let found = lines(&log);
+    assert!(found.contains(&"asked for 2".to_owned()), "{found:?}");
+    assert!(content(&mut delivery, batch.address(), large.len()) == large);
+    assert!(content(&mut delivery, batch.address() + (9 << 20), small.len()) == small);
+    let delivered = delivery.delivered().unwrap();
+    assert_eq!((delivered.bytes, delivered.direct_bytes), ((9 << 20) + 333, 9 << 20));
+    // A loader that is closed meanwhile waits for the device first.
+    log.lock().unwrap().is_stuck = true;
+    let stopped = delivery.deliver(&pieces, 10 << 20, &|| true).unwrap_err();
+    assert!(matches!(stopped, DeliveryError::Stopped));
+}
+
 fn small(delivery: &mut Delivery<Recorded>) -> Result<super::DeviceBatch<Recorded>, DeliveryError> {
-    let piece = Piece { bytes: &[1, 2, 3], target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &[1, 2, 3], target: Target::Copied { offset: 0 }, is_locked: false };
     delivery.deliver(&[piece], 3, NEVER)
 }
 
@@ -356,6 +441,46 @@ fn a_consumer_waits_for_the_copy_and_the_next_copy_for_the_consumer() {
         assert!(found.contains(&format!("own after event {event}")), "{found:?}");
     }
     assert!(!found.iter().any(|line| line.starts_with("allocate")), "{found:?}");
+}
+
+#[test]
+fn time_in_which_the_stream_of_the_consumer_has_no_work_is_measured() {
+    let (streams, log) = recorded();
+    let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
+    let stream = Export::Stream(ConsumerStream::Handle(9));
+    // Nothing is known before the first export.
+    delivery.note_asked();
+    let first = small(&mut delivery).unwrap();
+    delivery.note_handed(&first);
+    first.export(stream).unwrap();
+    lines(&log);
+    delivery.note_asked();
+    let asked = log.lock().unwrap().events - 1;
+    assert_eq!(lines(&log), [format!("stream 9: event {asked}")]);
+    let second = small(&mut delivery).unwrap();
+    delivery.note_handed(&second);
+    let delivered = delivery.delivered().unwrap();
+    // Times of this device are numbers of events.
+    let ready = log.lock().unwrap().events - 1;
+    assert_eq!((delivered.idle_ns, delivered.idle_measured), (u64::from(ready - asked), 1));
+    // A batch that is dropped before has marked the end itself: its stream may not exist any more.
+    second.export(stream).unwrap();
+    drop(second);
+    log.lock().unwrap().destroyed.insert(9);
+    lines(&log);
+    delivery.note_asked();
+    assert!(lines(&log).is_empty());
+    let third = small(&mut delivery).unwrap();
+    delivery.note_handed(&third);
+    assert_eq!(delivery.delivered().unwrap().idle_measured, 2);
+    // An earlier batch does not name the stream.
+    first.export(Export::Stream(ConsumerStream::Handle(5))).unwrap();
+    third.export(Export::Unordered).unwrap();
+    lines(&log);
+    delivery.note_asked();
+    assert!(lines(&log).is_empty());
+    delivery.note_handed(&third);
+    assert_eq!(delivery.delivered().unwrap().idle_measured, 2);
 }
 
 #[test]
@@ -399,7 +524,7 @@ fn memory_is_bounded_and_used_again() {
     assert_eq!((delivered.device_bytes_max, delivered.allocations), (4 << 20, 2));
     assert_eq!((delivered.in_use, delivered.measured), (0, delivered.batches));
     // A larger batch takes the room of smaller ones.
-    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 3 << 20 } };
+    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 3 << 20 }, is_locked: false };
     delivery.deliver(&[piece], 4 << 20, NEVER).unwrap();
     let refused = delivery.deliver(&[piece], 5 << 20, NEVER).unwrap_err();
     assert!(matches!(refused, DeliveryError::NoMemory { lent: 0, .. }), "{refused}");
@@ -442,7 +567,7 @@ fn a_wait_for_a_copy_ends_when_the_loader_is_closed() {
     log.lock().unwrap().is_slow = true;
     log.lock().unwrap().is_stuck = true;
     let bytes = noise(12 << 20);
-    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 }, is_locked: false };
     let stopped = delivery.deliver(&[piece], 12 << 20, &|| true).unwrap_err();
     assert!(matches!(stopped, DeliveryError::Stopped));
 }
@@ -453,7 +578,7 @@ fn a_wait_for_memory_ends_when_the_loader_is_closed_or_a_batch_is_dropped() {
     let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
     let mut delivery = Delivery::new(streams, &[], limits).unwrap();
     let batch = small(&mut delivery).unwrap();
-    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 0 } };
+    let piece = Piece { bytes: &[1], target: Target::Copied { offset: 0 }, is_locked: false };
     let stopped = delivery.deliver(&[piece], 1, &|| true).unwrap_err();
     assert!(matches!(stopped, DeliveryError::Stopped));
     let other = std::thread::spawn(move || drop(batch));

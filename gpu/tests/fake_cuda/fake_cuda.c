@@ -32,6 +32,10 @@ static int the_context;
 static uint64_t now = 1, launches, failed;
 static int64_t device_bytes, pinned_bytes, allocations, events, streams, modules, contexts;
 static uint64_t waits, last_wait_stream, last_record_stream;
+enum { LOCKS_MAX = 4096 };
+// Memory of others that is page-locked.
+static struct { void* start; size_t bytes; } locked[LOCKS_MAX];
+static int locks;
 static _Thread_local void* current[16];
 static _Thread_local int depth;
 
@@ -51,7 +55,7 @@ static Result ready(void) {
 // What tests ask.
 int64_t fake_device_bytes(void) { return device_bytes; }
 int64_t fake_pinned_bytes(void) { return pinned_bytes; }
-int64_t fake_live(void) { return allocations + events + streams + modules + contexts; }
+int64_t fake_live(void) { return locks + allocations + events + streams + modules + contexts; }
 uint64_t fake_launches(void) { return launches; }
 uint64_t fake_waits(void) { return waits; }
 uint64_t fake_last_wait_stream(void) { return last_wait_stream; }
@@ -187,6 +191,33 @@ Result cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
 }
 
 Result cuMemFreeHost(void* memory) { return deallocate(memory, &pinned_bytes); }
+
+Result cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) {
+    if (ready()) return ready();
+    if (!memory || !bytes || flags != 1) return INVALID_VALUE;
+    if (locks == LOCKS_MAX || pinned_bytes + (int64_t)bytes > number("FAKE_CUDA_PINNED", 1 << 30))
+        return OUT_OF_MEMORY;
+    pthread_mutex_lock(&lock);
+    locked[locks].start = memory;
+    locked[locks++].bytes = bytes;
+    pinned_bytes += (int64_t)bytes;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+Result cuMemHostUnregister(void* memory) {
+    if (ready()) return ready();
+    pthread_mutex_lock(&lock);
+    int at = 0;
+    while (at < locks && locked[at].start != memory) at++;
+    int is_known = at < locks;
+    if (is_known) {
+        pinned_bytes -= (int64_t)locked[at].bytes;
+        locked[at] = locked[--locks];
+    }
+    pthread_mutex_unlock(&lock);
+    return is_known ? SUCCESS : 713;
+}
 
 Result cuStreamCreate(void** stream, unsigned flags) {
     if (ready()) return ready();

@@ -1,6 +1,7 @@
 //! An accelerator whose batches are on a GPU before each step.
 
 use super::stage::DeliveryStage;
+use crate::page_locks::Unlocked;
 use crate::{Accelerator, Batch, StopHandle};
 use meetpoint_gpu::delivery::{Delivered, DeliveryError, Streams};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ pub struct DeliveryOutcome(Arc<Mutex<Outcome>>);
 #[derive(Debug, Default)]
 struct Outcome {
     delivered: Delivered,
+    staged: Option<Unlocked>,
     failure: Option<DeliveryError>,
 }
 
@@ -23,6 +25,11 @@ impl DeliveryOutcome {
     /// What was delivered so far.
     pub fn delivered(&self) -> Delivered {
         self.lock().delivered
+    }
+
+    /// Why batches were copied through page-locked memory, if some were.
+    pub fn staged(&self) -> Option<Unlocked> {
+        self.lock().staged.clone()
     }
 
     /// The failure that stopped the run.
@@ -57,7 +64,10 @@ impl<S: Streams> OnGpu<S> {
         delivered.memory.wait()?;
         self.step.step(batch);
         drop(delivered);
-        self.outcome.lock().delivered = self.stage.delivered()?;
+        let now = self.stage.delivered()?;
+        let mut outcome = self.outcome.lock();
+        outcome.delivered = now;
+        outcome.staged = self.stage.staged().cloned();
         Ok(())
     }
 }

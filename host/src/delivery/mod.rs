@@ -12,11 +12,12 @@ mod stage;
 mod target;
 mod usage;
 
+pub use crate::page_locks::{LockBudget, Unlocked};
 pub use accelerator::{DeliveryOutcome, OnGpu};
 pub use meetpoint_gpu::delivery::{
     ConsumerStream, Delivered, DeliveryError, DeliveryLimits, DeviceBatch, Export, Streams,
 };
-pub use split::{Split, Undivided};
+pub use split::{GpuElement, Split, Undivided};
 pub use stage::{DeliveryStage, GpuBatch, GpuColumn};
 #[cfg(feature = "cuda")]
 pub use target::{CudaBatch, CudaMemory, CudaStage, open_cuda};

@@ -1,8 +1,8 @@
 //! Where a recipe is divided between the host and a GPU: before bytes become elements.
 
-use meetpoint_format::column::Collate;
+use meetpoint_format::column::{Collate, ElementType};
 use meetpoint_format::recipe::{Dtype, Layout, Operation, Phase, Recipe, ValueKind};
-use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Order};
+use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Float, Order};
 use meetpoint_kernels::element_table;
 use serde::Serialize;
 use std::fmt;
@@ -57,10 +57,44 @@ pub struct Split {
     /// What the GPU computes.
     pub conversion: Conversion,
     /// Element type of the result.
-    pub dtype: Dtype,
+    pub element: GpuElement,
+}
+
+/// Element type of values on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GpuElement {
+    /// One that the host has too.
+    Host(ElementType),
+    /// The upper 16 bits of float32, rounded to nearest, ties to even.
+    Bfloat16,
+}
+
+impl From<ElementType> for GpuElement {
+    fn from(element: ElementType) -> Self {
+        Self::Host(element)
+    }
+}
+
+impl GpuElement {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host(element) => element.name(),
+            Self::Bfloat16 => "bfloat16",
+        }
+    }
 }
 
 impl Split {
+    /// The same with bfloat16 on the GPU, rounded from float32; `None`: the result has another type.
+    pub fn to_bfloat16(&self) -> Option<Self> {
+        let elements = self.conversion.elements.to_bfloat16()?;
+        let is_float32 = self.element == GpuElement::Host(ElementType::Float32);
+        let conversion = Conversion { elements, ..self.conversion.clone() };
+        let (head, element) = (self.head.clone(), GpuElement::Bfloat16);
+        is_float32.then_some(Self { head, conversion, element })
+    }
+
     /// Divides a recipe whose pictures are collated in a way.
     pub fn of(recipe: &Recipe, collate: &Collate) -> Result<Self, Undivided> {
         let result = recipe.result();
@@ -103,7 +137,12 @@ impl Split {
             return Err(not_bytes);
         }
         let conversion = conversion(operations, bytes.channels).ok_or(not_bytes)?;
-        Ok(Self { head, conversion, dtype: result.dtype })
+        let element = match result.dtype {
+            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => return Err(not_bytes),
+            Dtype::Float16 => ElementType::Float16,
+            Dtype::Float32 => ElementType::Float32,
+        };
+        Ok(Self { head, conversion, element: element.into() })
     }
 }
 
@@ -118,19 +157,20 @@ fn conversion(operations: &[Operation], channels: u32) -> Option<Conversion> {
             for (bits, (channel, byte)) in bits.iter_mut().zip(values()) {
                 *bits = half::f16::from_f32(table.element(channel, byte)).to_bits();
             }
-            ElementBytes::Float16(bits)
+            ElementBytes::Table16(bits)
         }
         Dtype::Float32 => match table.arithmetic() {
             Some(it) => {
                 let meetpoint_kernels::tensor::Arithmetic { scale, divides, mean, std } = it;
-                ElementBytes::Arithmetic(Arithmetic { scale, divides, mean, std })
+                let arithmetic = Arithmetic { scale, divides, mean, std };
+                ElementBytes::Arithmetic(arithmetic, Float::Float32)
             }
             None => {
                 let mut bits = Box::new([0; 768]);
                 for (bits, (channel, byte)) in bits.iter_mut().zip(values()) {
                     *bits = table.element(channel, byte).to_bits();
                 }
-                ElementBytes::Float32(bits)
+                ElementBytes::Table32(bits)
             }
         },
     };
@@ -144,9 +184,9 @@ fn conversion(operations: &[Operation], channels: u32) -> Option<Conversion> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Split, Undivided};
-    use meetpoint_format::column::{Collate, Pad};
-    use meetpoint_format::recipe::{Dtype, Recipe};
+    use super::{GpuElement, Split, Undivided};
+    use meetpoint_format::column::{Collate, ElementType, Pad};
+    use meetpoint_format::recipe::Recipe;
     use meetpoint_gpu::delivery::{ElementBytes, Order};
 
     fn split(operations: &str) -> Result<Split, Undivided> {
@@ -167,16 +207,19 @@ mod tests {
                 .unwrap();
         let names: Vec<&str> = divided.head.operations().iter().map(|it| it.name()).collect();
         assert_eq!(names, ["decode", "random_resized_crop", "random_horizontal_flip", "layout"]);
-        assert_eq!(divided.dtype, Dtype::Float32);
+        assert_eq!(divided.element, GpuElement::Host(ElementType::Float32));
+        let rounded = divided.to_bfloat16().unwrap();
+        assert_eq!((rounded.element, rounded.to_bfloat16()), (GpuElement::Bfloat16, None));
         assert_eq!((divided.conversion.order, divided.conversion.channels), (Order::Planes, 3));
-        assert!(matches!(divided.conversion.elements, ElementBytes::Arithmetic(_)));
+        assert!(matches!(divided.conversion.elements, ElementBytes::Arithmetic(..)));
         let half = "{name = 'to_dtype', dtype = 'float16', scale = true}";
         let divided = split(&format!("{HEAD}, {half}, {NORMALIZE}")).unwrap();
         assert_eq!(divided.conversion.order, Order::Pixels);
-        assert!(matches!(divided.conversion.elements, ElementBytes::Float16(_)));
+        assert!(matches!(divided.conversion.elements, ElementBytes::Table16(_)));
+        assert_eq!(divided.to_bfloat16(), None);
         // Two normalisations in a row are no single arithmetic.
         let divided = split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {NORMALIZE}")).unwrap();
-        assert!(matches!(divided.conversion.elements, ElementBytes::Float32(_)));
+        assert!(matches!(divided.conversion.elements, ElementBytes::Table32(_)));
     }
 
     #[test]

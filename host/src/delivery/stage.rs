@@ -1,9 +1,9 @@
 //! Brings batches of a loader to a GPU.
 
-use super::split::Split;
+use super::split::{GpuElement, Split};
 use crate::Batch;
-use meetpoint_format::column::{ColumnKind, ElementType};
-use meetpoint_format::recipe::Dtype;
+use crate::page_locks::{LockBudget, Unlocked};
+use meetpoint_format::column::ColumnKind;
 use meetpoint_gpu::Error;
 use meetpoint_gpu::delivery::{
     Delivered, Delivery, DeliveryError, DeliveryLimits, DeviceBatch, Piece, Streams, Target,
@@ -18,7 +18,7 @@ pub struct GpuColumn {
     /// Its first byte.
     pub offset: usize,
     /// Element type of its values.
-    pub element: ElementType,
+    pub element: GpuElement,
 }
 
 /// A batch on a GPU.
@@ -40,9 +40,13 @@ pub struct GpuBatch<S: Streams> {
 pub struct DeliveryStage<S: Streams> {
     delivery: Delivery<S>,
     /// Element type of converted pictures.
-    converted: Option<(ElementType, usize)>,
+    converted: Option<GpuElement>,
     /// Bytes of the largest batch so far.
     bytes_max: usize,
+    /// For the memory that batches are copied from.
+    locks: LockBudget,
+    /// Why a batch was not copied from where it was, if one was not.
+    staged: Option<Unlocked>,
 }
 
 impl<S: Streams> DeliveryStage<S> {
@@ -50,14 +54,9 @@ impl<S: Streams> DeliveryStage<S> {
     pub fn new(streams: S, split: Option<&Split>, limits: DeliveryLimits) -> Result<Self, Error> {
         let conversions: Vec<_> = split.iter().map(|split| split.conversion.clone()).collect();
         let delivery = Delivery::new(streams, &conversions, limits)?;
-        let converted = split.map(|split| match split.dtype {
-            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => {
-                unreachable!("bytes are converted to a float type")
-            }
-            Dtype::Float16 => (ElementType::Float16, 2),
-            Dtype::Float32 => (ElementType::Float32, 4),
-        });
-        Ok(Self { delivery, converted, bytes_max: 0 })
+        let converted = split.map(|split| split.element);
+        let locks = LockBudget::new(limits.locked_bytes);
+        Ok(Self { delivery, converted, bytes_max: 0, locks, staged: None })
     }
 
     /// Starts to bring a batch to the GPU. The batch may be dropped when this returns.
@@ -66,6 +65,9 @@ impl<S: Streams> DeliveryStage<S> {
         batch: &Batch,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<GpuBatch<S>, DeliveryError> {
+        let locked = batch.memory.lock_pages(self.delivery.streams(), &mut self.locks);
+        let is_locked = locked.is_ok();
+        self.staged = locked.err().or(self.staged.take());
         let table = &batch.table;
         let payload = batch.memory.payload(table.bytes());
         let count = batch.samples().len();
@@ -84,8 +86,8 @@ impl<S: Streams> DeliveryStage<S> {
             }
             let bytes = &payload[table.range(index)];
             let place = match self.converted.filter(|_| column.source.is_picture()) {
-                Some((element, size)) => {
-                    let offset = reserve(size * bytes.len());
+                Some(element) => {
+                    let offset = reserve(self.delivery.element_bytes(0) * bytes.len());
                     let channels = self.delivery.channels(0) as usize;
                     let plane = bytes.len().checked_div(count * channels).unwrap_or(0);
                     let target = Target::Converted {
@@ -94,13 +96,13 @@ impl<S: Streams> DeliveryStage<S> {
                         plane: u32::try_from(plane).expect("a picture has fewer pixels"),
                         samples: u32::try_from(count).expect("batches have 32 bits"),
                     };
-                    pieces.push(Piece { bytes, target });
+                    pieces.push(Piece { bytes, is_locked, target });
                     GpuColumn { offset, element }
                 }
                 None => {
                     let offset = reserve(bytes.len());
-                    pieces.push(Piece { bytes, target: Target::Copied { offset } });
-                    GpuColumn { offset, element: column.kind.element() }
+                    pieces.push(Piece { bytes, is_locked, target: Target::Copied { offset } });
+                    GpuColumn { offset, element: column.kind.element().into() }
                 }
             };
             columns.push(Some(place));
@@ -119,7 +121,8 @@ impl<S: Streams> DeliveryStage<S> {
             small.add(samples.iter().flat_map(|sample| sample.to_le_bytes())),
             narrow.map(|it| small.add(it.iter().flat_map(|sample| sample.to_le_bytes()))),
         );
-        pieces.push(Piece { bytes: &small.bytes, target: Target::Copied { offset: small.begin } });
+        let target = Target::Copied { offset: small.begin };
+        pieces.push(Piece { bytes: &small.bytes, is_locked: false, target });
         self.bytes_max = self.bytes_max.max(end);
         let memory = self.delivery.deliver(&pieces, end, is_stopped)?;
         Ok(GpuBatch { memory, columns, labels, samples })
@@ -133,7 +136,25 @@ impl<S: Streams> DeliveryStage<S> {
 
     /// What the delivery amounts to so far.
     pub fn delivered(&mut self) -> Result<Delivered, Error> {
-        self.delivery.delivered()
+        let delivered = self.delivery.delivered()?;
+        let pinned_bytes = delivered.pinned_bytes + self.locks.locked_bytes();
+        Ok(Delivered { pinned_bytes, ..delivered })
+    }
+
+    /// The consumer asks for a batch.
+    pub fn note_asked(&self) {
+        self.delivery.note_asked();
+    }
+
+    /// The consumer gets the batch that it asked for.
+    pub fn note_handed(&self, batch: &DeviceBatch<S>) {
+        self.delivery.note_handed(batch);
+    }
+
+    /// Why batches were copied through page-locked memory, not from where they were; `None`: none
+    /// was.
+    pub fn staged(&self) -> Option<&Unlocked> {
+        self.staged.as_ref()
     }
 
     /// What runs it.
@@ -161,7 +182,7 @@ impl Small {
 #[cfg(test)]
 mod tests {
     use super::DeliveryStage;
-    use crate::delivery::Split;
+    use crate::delivery::{Split, Unlocked};
     use crate::{Loader, LoaderConfig};
     use meetpoint_format::column::Collate;
     use meetpoint_format::recipe::Recipe;
@@ -179,6 +200,12 @@ mod tests {
 
     /// Images and labels of every batch, as the host prepares them and through the device.
     fn compare(recipe: &str, is_divided: bool) {
+        let copied_directly = compare_within(recipe, is_divided, DeliveryLimits::default());
+        assert_eq!(copied_directly, None);
+    }
+
+    /// The same with limits; why batches were not copied from where they were.
+    fn compare_within(recipe: &str, is_divided: bool, limits: DeliveryLimits) -> Option<Unlocked> {
         let recipe = Recipe::from_toml(&format!("operation = [{recipe}]")).unwrap();
         let split = Split::of(&recipe, &Collate::Stack);
         assert_eq!(split.is_ok(), is_divided, "{split:?}");
@@ -192,7 +219,7 @@ mod tests {
             Loader::open(config).unwrap()
         };
         let (mut whole, mut divided) = (open(recipe.clone()), open(head));
-        let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
+        let limits = DeliveryLimits { device_bytes: 2 << 20, ..limits };
         let mut stage = DeliveryStage::new(shim(), split.as_ref().ok(), limits).unwrap();
         let (mut expected, mut found) =
             (whole.start_epoch(1).unwrap(), divided.start_epoch(1).unwrap());
@@ -203,7 +230,7 @@ mod tests {
             drop(batch);
             for (column, place) in host.columns().iter().zip(&gpu.columns) {
                 let place = place.expect("numbers are on the device");
-                assert_eq!(place.element, column.kind.element(), "{}", column.name);
+                assert_eq!(place.element, column.kind.element().into(), "{}", column.name);
                 let index = host.table.columns.position(&column.name).unwrap();
                 let bytes = &host.memory.payload(host.table.bytes())[host.table.range(index)];
                 let mut read = vec![0; bytes.len()];
@@ -227,6 +254,10 @@ mod tests {
         }
         let delivered = stage.delivered().unwrap();
         assert_eq!((delivered.batches, delivered.allocations), (batches, 1));
+        // Arrays that are not columns are in no slot.
+        let is_direct = delivered.direct_bytes > 0 && delivered.direct_bytes < delivered.bytes;
+        assert_eq!(is_direct, stage.staged().is_none());
+        stage.staged().cloned()
     }
 
     const HEAD: &str = "{name = 'decode'}, {name = 'random_resized_crop', size = [7, 9]},
@@ -247,6 +278,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn memory_beyond_the_limit_is_copied_first_and_the_reason_is_reported() {
+        let limits = DeliveryLimits { locked_bytes: (2 << 20) - 1, ..DeliveryLimits::default() };
+        let staged = compare_within(HEAD, false, limits).unwrap();
+        assert_eq!(staged, Unlocked::Limit { limit_bytes: (2 << 20) - 1 });
     }
 
     #[test]

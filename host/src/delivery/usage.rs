@@ -1,6 +1,7 @@
 //! What bringing batches to a GPU took in an epoch.
 
 use super::split::Undivided;
+use crate::page_locks::Unlocked;
 use meetpoint_format::units::show_bytes;
 use meetpoint_gpu::delivery::Delivered;
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,13 @@ pub struct DeliveryUse {
     pub batches: u64,
     /// Bytes over the bus.
     pub bytes: u64,
+    /// Those of them that were copied from the memory of the loader, which is page-locked; others
+    /// were copied through page-locked memory.
+    pub direct_bytes: u64,
+    /// Why batches were copied through page-locked memory, in words; `None`: none was.
+    pub staged: Option<String>,
     /// Time of the copies on the GPU, of `measured` batches, from the first copy of a batch until
-    /// the last: filling page-locked memory is part of it.
+    /// the last: filling page-locked memory, where it is needed, is part of it.
     pub transfer_ns: u64,
     /// Time of the conversions on the GPU, of `measured` batches.
     pub convert_ns: u64,
@@ -28,7 +34,12 @@ pub struct DeliveryUse {
     /// Batches that the consumer got before they were complete on the GPU, so that its stream
     /// waits for them.
     pub late_batches: u64,
-    /// Time that the loader waited for page-locked memory.
+    /// Time that the consumer's stream had nothing to do before it got a batch, of
+    /// `gpu_idle_measured` batches.
+    pub gpu_idle_ns: u64,
+    /// Batches for which that is known: the stream of the consumer is.
+    pub gpu_idle_measured: u64,
+    /// Time that the loader waited for copies: for memory that they read.
     pub staging_wait_ns: u64,
     /// Time that the loader waited for the consumer to drop a batch.
     pub memory_wait_ns: u64,
@@ -43,6 +54,7 @@ impl DeliveryUse {
     pub fn between(
         device: String,
         undivided: Option<Undivided>,
+        staged: Option<&Unlocked>,
         before: &Delivered,
         after: &Delivered,
     ) -> Self {
@@ -51,10 +63,14 @@ impl DeliveryUse {
             undivided: undivided.map(|reason| reason.to_string()),
             batches: after.batches - before.batches,
             bytes: after.bytes - before.bytes,
+            direct_bytes: after.direct_bytes - before.direct_bytes,
+            staged: staged.map(ToString::to_string),
             transfer_ns: after.transfer_ns - before.transfer_ns,
             convert_ns: after.convert_ns - before.convert_ns,
             measured: after.measured - before.measured,
             late_batches: 0,
+            gpu_idle_ns: after.idle_ns - before.idle_ns,
+            gpu_idle_measured: after.idle_measured - before.idle_measured,
             staging_wait_ns: after.staging_wait_ns - before.staging_wait_ns,
             memory_wait_ns: after.memory_wait_ns - before.memory_wait_ns,
             pinned_bytes: after.pinned_bytes,
@@ -75,8 +91,18 @@ impl fmt::Display for DeliveryUse {
             }
         }
         write!(f, "; {late_batches} of them were not complete when they were asked for.")?;
+        if self.gpu_idle_measured > 0 {
+            let total_ms = self.gpu_idle_ns as f64 / 1e6;
+            let mean_ms = total_ms / self.gpu_idle_measured as f64;
+            write!(f, " The stream of the consumer waited {mean_ms:.2} ms for a batch")?;
+            write!(f, " on average, {:.2} s in all.", total_ms / 1e3)?;
+        }
         match &self.undivided {
-            Some(reason) => write!(f, " They were prepared completely on the host: {reason}."),
+            Some(reason) => write!(f, " They were prepared completely on the host: {reason}.")?,
+            None => {}
+        }
+        match &self.staged {
+            Some(reason) => write!(f, " The loader copied batches before the GPU did: {reason}."),
             None => Ok(()),
         }
     }

@@ -2,11 +2,13 @@
 #![expect(unsafe_code, reason = "lends the slots, which are shared memory, as slices")]
 
 use super::pieces::{Piece, SlotPieces};
+use crate::page_locks::{LockBudget, Unlocked};
 use crate::spool::Spool;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_format::wire::{
     HostMessage, Meters, Release, Revoke, SlotData, StartEpoch, Work, host_message,
 };
+use meetpoint_gpu::Compute;
 use meetpoint_scheduler::{DeviceId, Generation, WorkRun};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -251,6 +253,16 @@ impl SlotLease {
         // SAFETY: the session keeps the spool mapped, no device writes to a slot that it gave away,
         // and a slot has one lease, whose `&mut` alone writes to it.
         Some(unsafe { slot.as_ref() })
+    }
+
+    /// Page-locks the slot, until the spool is dropped, so that a GPU copies from it directly.
+    pub(crate) fn lock_pages(
+        &self,
+        compute: &mut (impl Compute + ?Sized),
+        budget: &mut LockBudget,
+    ) -> Result<(), Unlocked> {
+        let bytes = self.bytes().ok_or(Unlocked::NotInSlot)?;
+        self.session.spool.page_locks().lock(self.slot as usize, bytes, compute, budget)
     }
 
     /// The slot's bytes where the spool is memory, to write to. The batch is then not retained for

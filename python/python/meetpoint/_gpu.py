@@ -12,9 +12,9 @@ from .errors import SettingError
 
 PREFETCH = 2
 MEMORY = "4GiB"
-PINNED = "32MiB"
+PINNED = "2GiB"
 
-_NAMES = ("gpu_prefetch", "gpu_memory", "gpu_pinned_memory")
+_NAMES = ("gpu_prefetch", "gpu_memory", "gpu_pinned_memory", "device_dtype")
 
 
 def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
@@ -47,12 +47,18 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
             "pin_memory is True, but device_out brings batches to the GPU",
             remedy="leave pin_memory out",
         )
-    prefetch, memory, pinned = (given[name] for name in _NAMES)
+    prefetch, memory, pinned, dtype = (given[name] for name in _NAMES)
+    if dtype not in (None, "bfloat16"):
+        raise SettingError(
+            f"device_dtype is {dtype!r}",
+            remedy='set device_dtype to "bfloat16", or name another type in the recipe\'s ToDtype',
+        )
     return {
         "device": device,
         "prefetch": PREFETCH if prefetch is None else whole("gpu_prefetch", prefetch, 64),
         "memory": size("gpu_memory", MEMORY if memory is None else memory),
         "pinned": size("gpu_pinned_memory", PINNED if pinned is None else pinned),
+        "bfloat16": dtype is not None,
         "packages": _package_folders(),
     }
 

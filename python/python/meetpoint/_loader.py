@@ -129,8 +129,10 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param gpu_prefetch: batches that are brought to the GPU before they are requested; 2 by default.
     :param gpu_memory: maximum bytes of GPU memory for batches, those in use included; 4 GiB by
         default. When it is used up for 10 seconds, a :class:`BudgetError` is raised.
-    :param gpu_pinned_memory: maximum bytes of page-locked memory through which batches are copied;
-        32 MiB by default.
+    :param gpu_pinned_memory: maximum bytes of page-locked memory from which batches are copied: slots
+        of the loader that are used, and up to 32 MiB for batches elsewhere; 2 GiB by default.
+    :param device_dtype: ``"bfloat16"``: pictures that the recipe makes float32 are bfloat16 on the
+        GPU, rounded to nearest even, for ``"torch"``, ``"jax"`` or ``"dlpack"``.
     :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
         ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating
         then yields dictionaries of these columns, in this order. Numbers are arrays [batch, ...],
@@ -384,6 +386,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         gpu_prefetch: Optional[int] = None,
         gpu_memory: Union[int, str, None] = None,
         gpu_pinned_memory: Union[int, str, None] = None,
+        device_dtype: Optional[str] = None,
         columns: Optional[Columns] = None,
         collate: Union[str, Collate] = "stack",
         batch_transform: Optional[Callable[[Any], Any]] = None,

@@ -65,6 +65,7 @@ class Options(TypedDict, total=False):
     gpu_prefetch: Optional[int]
     gpu_memory: Union[int, str, None]
     gpu_pinned_memory: Union[int, str, None]
+    device_dtype: Optional[str]
     # torch's names.
     num_workers: Optional[int]
     prefetch_factor: Optional[int]

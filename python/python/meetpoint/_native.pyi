@@ -82,6 +82,8 @@ class GpuArguments(TypedDict):
     """Bytes of GPU memory."""
     pinned: int
     """Bytes of page-locked memory."""
+    bfloat16: bool
+    """Whether float32 becomes bfloat16 on the GPU."""
     packages: List[str]
     """Folders of Python packages."""
 
