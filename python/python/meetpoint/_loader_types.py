@@ -65,6 +65,8 @@ class Options(TypedDict, total=False):
     gpu_prefetch: Optional[int]
     gpu_memory: Union[int, str, None]
     gpu_pinned_memory: Union[int, str, None]
+    gpu_decode: Union[str, torch.device, None]  # pyright: ignore
+    gpu_share: Union[Literal["auto"], float]
     # torch's names.
     num_workers: Optional[int]
     prefetch_factor: Optional[int]
