@@ -4,8 +4,9 @@
 //! a [`Compute`]: an NVIDIA GPU (feature `cuda`), or the CPU, for which the tests compile the same
 //! kernels (feature `shim`). Nothing here opens a dataset or knows a recipe.
 //!
-//! In reading order: [`Compute`] (memory, copies, launches), [`Module`] (kernels and their
-//! sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use),
+//! In reading order: [`GpuIndex`] (which GPU), [`Compute`] (memory, copies, launches), [`Module`]
+//! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them
+//! tests use),
 //! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes
 //! executed on pictures), [`delivery`] (batches brought to a GPU).
 
@@ -15,6 +16,7 @@ pub mod cuda;
 pub mod delivery;
 mod diagnose;
 mod error;
+mod index;
 pub mod jpeg;
 mod module;
 mod picture;
@@ -26,6 +28,7 @@ mod subject;
 
 pub use compute::{Argument, Compute, DeviceMemory, HostMemory, Launch, PageLock};
 pub use error::Error;
+pub use index::{GpuIndex, NotAGpu};
 pub use module::{KernelName, MODULES, Module};
 pub use picture::PictureDescriptor;
 #[cfg(feature = "shim")]

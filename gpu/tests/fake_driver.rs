@@ -5,7 +5,7 @@
 
 use libloading::Library;
 use meetpoint_gpu::cuda::{Allocated, Driver, Gpu, Options, Version};
-use meetpoint_gpu::{Compute, Error, KernelName, Launch, MODULES};
+use meetpoint_gpu::{Compute, Error, GpuIndex, KernelName, Launch, MODULES};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
@@ -263,6 +263,34 @@ fn after_a_fault_of_a_kernel_every_call_is_that_error() {
         is_that(compute.download(&memory, 0, &mut [0; 4]));
         is_that(gpu.compute().map(|_| ()));
         assert_eq!(ask("fake_launches"), 2);
+    });
+}
+
+#[test]
+fn a_shared_gpu_is_opened_once_and_anew_after_a_failure() {
+    let name = "a_shared_gpu_is_opened_once_and_anew_after_a_failure";
+    let variables = [("FAKE_CUDA_FAIL_LAUNCH", "1"), ("FAKE_CUDA_DEVICES", "2")];
+    with_driver(name, &variables, || {
+        let first = Gpu::shared(GpuIndex(0), &options()).unwrap();
+        let again = Gpu::shared(GpuIndex(0), &options()).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        first.load_kernels().unwrap();
+        assert_eq!(
+            (first.modules_compiled(), again.modules_compiled()),
+            (MODULES.len() as u64, MODULES.len() as u64)
+        );
+        let other = Gpu::shared(GpuIndex(1), &options()).unwrap();
+        assert_eq!((first.info().index, other.info().index), (0, 1));
+        drop((first, again, other));
+        assert_eq!(ask("fake_live"), 0, "nothing but its users keeps a GPU open");
+        let first = Gpu::shared(GpuIndex(0), &options()).unwrap();
+        launch(&mut first.compute().unwrap(), 0).unwrap();
+        first.compute().unwrap_err();
+        ask("fake_recover");
+        let new = Gpu::shared(GpuIndex(0), &options()).unwrap();
+        assert!(!Arc::ptr_eq(&first, &new));
+        new.check().unwrap();
+        assert!(Arc::ptr_eq(&new, &Gpu::shared(GpuIndex(0), &options()).unwrap()));
     });
 }
 

@@ -61,6 +61,9 @@ pub struct LoaderConfig {
     /// A GPU that prepares a share of each batch of the host, with preparers of its own instead of
     /// [`LoaderConfig::preparers`]. Default: none.
     pub gpu_decode: Option<GpuDecode>,
+    /// Folders of Python packages, one of which may have the run-time compiler for that GPU.
+    /// Default: none.
+    pub package_folders: Vec<PathBuf>,
     /// How blocks are read. Default: `Auto`.
     pub engine: EngineKind,
     /// Reads in flight per worker. Default: 32.
@@ -159,6 +162,7 @@ impl LoaderConfig {
             cache_slot: CacheSlot::default(),
             preparers: Arc::new(CpuPreparers::default()),
             gpu_decode: None,
+            package_folders: Vec::new(),
             engine: EngineKind::Auto,
             read_depth: 32,
             devices: Vec::new(),

@@ -1,13 +1,13 @@
 //! Errors of the runtime; `diagnose` has the remedies.
 
 use crate::collective::error::CollectiveError;
-use crate::gpu_decode::GpuIndex;
 use crate::job::JobError;
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::show_bytes;
 use meetpoint_link::Endpoint;
+use meetpoint_prepare::gpu::GpuIndex;
 use meetpoint_scheduler::StrategyName;
 use meetpoint_storage::MemoryLimit;
 use std::fmt;

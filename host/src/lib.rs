@@ -48,12 +48,13 @@ pub use batch::Batch;
 pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind, Tune};
 pub use device_link::SharedDevice;
 pub use error::{ChoiceConflict, DeviceName, Error, ResumeConflict, ReuseConflict};
-pub use gpu_decode::{GpuDecode, GpuIndex, NotAGpu};
+pub use gpu_decode::GpuDecode;
 pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile};
 pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{
     DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,
 };
+pub use meetpoint_prepare::gpu::{GpuIndex, NotAGpu, ShareChoice};
 pub use meetpoint_prepare::{Action, Damage, Judge, MemoryKind, OnError, Replacement};
 pub use meetpoint_scheduler::{StrategyName, StrategyOptions};
 pub use notice::Notice;

@@ -58,6 +58,10 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         ) => plain(py, "StorageError", said),
         HostError::Panicked => panics::of_thread(py),
         HostError::Thread(_) | HostError::EpochFailed => plain(py, "MeetpointError", said),
+        HostError::Gpu { gpu, source } => {
+            let message = format!("gpu_decode: {gpu} cannot be used: {source}");
+            raise(py, "GpuError", Said::new(message, source), ErrorLocation::default())
+        }
         HostError::Resume { .. } => plain(py, "StateError", said),
         _ => plain(py, "SettingError", said),
     }

@@ -1,12 +1,14 @@
-//! The GPU that batches are brought to.
+//! The GPU that batches are brought to, and the one that prepares a share of them.
 
 use crate::exceptions::{ErrorLocation, Said, plain, raise};
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
-    CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse,
-    DeviceOut, Split, Undivided, open_cuda,
+    CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, Split,
+    Undivided, open_cuda,
 };
-use meetpoint_host::{Batch as HostBatch, LoaderConfig, Notice, StopHandle};
+use meetpoint_host::{
+    Batch as HostBatch, GpuDecode, GpuIndex, LoaderConfig, Notice, ShareChoice, StopHandle,
+};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,10 +31,49 @@ pub(crate) struct GpuArguments {
     packages: Vec<PathBuf>,
 }
 
+/// The GPU that an argument names.
+fn gpu_index(py: Python<'_>, argument: &str, text: &str) -> PyResult<GpuIndex> {
+    text.parse().map_err(|_| {
+        let message = format!("{argument} is {text:?}");
+        let remedy = format!("set {argument} to {}", GpuIndex::EXPECTED);
+        plain(py, "SettingError", (message, remedy))
+    })
+}
+
+/// A dictionary with exactly these keys.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct DecodeArguments {
+    /// `cuda` or `cuda:INDEX`.
+    device: String,
+    /// Part of each batch, from 0 to 1; `None`: by measurement.
+    share: Option<f64>,
+    /// Folders of Python packages, one of which may have the run-time compiler.
+    packages: Vec<PathBuf>,
+}
+
+impl DecodeArguments {
+    /// Puts the GPU into the configuration of the loader.
+    pub(crate) fn apply(self, py: Python<'_>, config: &mut LoaderConfig) -> PyResult<()> {
+        let gpu = gpu_index(py, "gpu_decode", &self.device)?;
+        let share = match self.share {
+            None => ShareChoice::Measured,
+            Some(share) if (0.0..=1.0).contains(&share) => ShareChoice::Fixed(share),
+            Some(share) => {
+                let remedy = "set gpu_share to \"auto\" or a number from 0 to 1";
+                return Err(plain(py, "SettingError", (format!("gpu_share is {share}"), remedy)));
+            }
+        };
+        config.gpu_decode = Some(GpuDecode { gpu, share });
+        config.package_folders = self.packages;
+        Ok(())
+    }
+}
+
 /// How batches are brought to a GPU.
 #[derive(Debug)]
 pub(crate) struct GpuSettings {
-    device: DeviceOut,
+    device: GpuIndex,
     prefetch: usize,
     limits: DeliveryLimits,
     packages: Vec<PathBuf>,
@@ -49,14 +90,7 @@ impl GpuSettings {
         config: &mut LoaderConfig,
     ) -> PyResult<Self> {
         let GpuArguments { device, prefetch, memory, pinned, bfloat16, packages } = arguments;
-        let device = device.parse::<DeviceOut>().map_err(|_| {
-            let message = format!("device_out is {device:?}");
-            let remedy = format!(
-                "set device_out to {}",
-                meetpoint_host::delivery::DeviceOutSyntax::EXPECTED
-            );
-            plain(py, "SettingError", (message, remedy))
-        })?;
+        let device = gpu_index(py, "device_out", &device)?;
         let staging_bytes = pinned.min(DeliveryLimits::default().staging_bytes);
         let limits = DeliveryLimits {
             staging_bytes,
@@ -98,7 +132,7 @@ impl GpuSettings {
 /// What went wrong with a GPU, and when.
 #[derive(Debug)]
 pub(crate) struct GpuFailure {
-    device: DeviceOut,
+    device: GpuIndex,
     /// Epoch and index of the batch; `None` when the GPU was opened.
     batch: Option<(u32, u32)>,
     error: DeliveryError,

@@ -11,7 +11,7 @@ use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;
 use meetpoint_host::Notice;
 use meetpoint_host::explain::{Surroundings, explain};
-use meetpoint_host::stats::{EpochStats, Event};
+use meetpoint_host::stats::{EpochStats, Event, EventKind};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
 use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus};
 use meetpoint_scheduler::{NoRecord, Record};
@@ -66,8 +66,8 @@ struct State {
     /// Where else metrics go.
     exporter: Option<Arc<Exporter>>,
     /// Events that were not reported yet.
-    /// Sentences of events that say that a device is lost or silent.
-    losses: Vec<String>,
+    /// Losses that Python has not warned of: the class of the warning, and a sentence.
+    losses: Vec<(&'static str, String)>,
     /// What fixes the order of the rest of the epoch.
     record: Option<Record>,
     is_closed: bool,
@@ -99,12 +99,20 @@ impl State {
         }
     }
 
-    /// An epoch ended.
+    /// Notes a device that is lost or silent, and a GPU that failed.
     fn note_losses(&mut self, events: &[Event]) {
-        let losses = events.iter().filter(|event| event.kind.is_device_loss());
-        self.losses.extend(losses.map(|event| event.kind.to_string()));
+        let losses = events.iter().filter_map(|event| {
+            let class = match &event.kind {
+                EventKind::GpuFailed { .. } => "GpuWarning",
+                kind if kind.is_device_loss() => "DeviceWarning",
+                _ => return None,
+            };
+            Some((class, event.kind.to_string()))
+        });
+        self.losses.extend(losses);
     }
 
+    /// An epoch ended.
     fn finish(&mut self, stats: EpochStats) {
         self.is_begun = false;
         let ended = Ended::from(&stats);
@@ -354,7 +362,7 @@ impl Loader {
         }
     }
 
-    fn take_losses(&self) -> Vec<String> {
+    fn take_losses(&self) -> Vec<(&'static str, String)> {
         std::mem::take(&mut self.lock().losses)
     }
 

@@ -1,7 +1,7 @@
 //! Plans: a job file that `meetpoint plan` wrote, as the arguments of a loader.
 
 use crate::{errors, guarded, recipe, work};
-use meetpoint_host::{DeviceKind, Error, JobFile};
+use meetpoint_host::{DeviceKind, Error, JobFile, ShareChoice};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,6 +75,11 @@ pub(crate) fn read_plan(
         "tune": job.tune.as_str(),
         "cache": job.cache.as_ref().map(|cache| cache.bytes),
         "cache_after": job.cache.as_ref().and_then(|cache| cache.operations),
+        "gpu_decode": job.gpu_decode.map(|decode| decode.gpu.to_string()),
+        "gpu_share": match job.gpu_decode.map(|decode| decode.share) {
+            None | Some(ShareChoice::Measured) => serde_json::json!("auto"),
+            Some(ShareChoice::Fixed(share)) => serde_json::json!(share),
+        },
         "devices": devices,
     })))
 }

@@ -2,7 +2,7 @@
 
 use crate::damage::{self, Raised};
 use crate::exceptions::Said;
-use crate::gpu::{GpuArguments, GpuSettings};
+use crate::gpu::{DecodeArguments, GpuArguments, GpuSettings};
 use crate::ranks::MeetingSettings;
 use crate::{errors, recipe, sampler};
 use meetpoint_diagnose::known;
@@ -77,6 +77,8 @@ pub(crate) struct Settings {
     quarantine: Option<PathBuf>,
     /// Where batches are brought; `None`: they stay on the host.
     gpu: Option<GpuArguments>,
+    /// The GPU that prepares a share of each batch of the host.
+    gpu_decode: Option<DecodeArguments>,
 }
 
 /// What a loader is made with.
@@ -231,6 +233,7 @@ impl Settings {
             quarantine: self.quarantine,
             ..LoaderConfig::new(self.dataset, recipe, self.batch_size)
         };
+        self.gpu_decode.map(|it| it.apply(py, &mut config)).transpose()?;
         let gpu = self.gpu.map(|it| GpuSettings::new(py, it, &mut config)).transpose()?;
         Ok(Configured { config, meeting, gpu, recipe_hash })
     }

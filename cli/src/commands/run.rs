@@ -12,7 +12,6 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
-use meetpoint_host::delivery::{DeviceOut, DeviceOutSyntax};
 use meetpoint_host::{GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::gpu::ShareChoice;
@@ -105,8 +104,8 @@ pub(crate) struct Arguments {
     sampler: Option<String>,
     /// Bring each batch to an NVIDIA GPU before its step: cuda, or cuda:INDEX. Reports the bytes
     /// and the time of the copies.
-    #[arg(long, value_name = "GPU", value_parser = device_out)]
-    device_out: Option<DeviceOut>,
+    #[arg(long, value_name = "GPU")]
+    device_out: Option<GpuIndex>,
     #[command(flatten)]
     remote: RemoteArguments,
     /// Do not prepare every sample again for comparison.
@@ -249,11 +248,6 @@ fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
 /// A size that may be nothing at all.
 fn cache(text: &str) -> Result<u64, String> {
     if text.trim() == "0" { Ok(0) } else { units::parse_bytes(text) }
-}
-
-/// A GPU by its name in torch.
-fn device_out(text: &str) -> Result<DeviceOut, String> {
-    text.parse().map_err(|_| format!("expected {}", DeviceOutSyntax::EXPECTED))
 }
 
 /// The sampler of `--sampler`, which has no options.

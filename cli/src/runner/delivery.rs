@@ -2,8 +2,7 @@
 
 use crate::surface::Output;
 use crate::surface::failure::Fault;
-use meetpoint_host::delivery::DeviceOut;
-use meetpoint_host::{Accelerator, StopHandle};
+use meetpoint_host::{Accelerator, GpuIndex, StopHandle};
 
 /// The GPU of a strategy, for all of its ranks; or none.
 #[derive(Debug, Default)]
@@ -15,7 +14,7 @@ pub(super) struct Deliveries {
 #[cfg(not(feature = "cuda"))]
 impl Deliveries {
     /// Refuses a GPU: this build has none.
-    pub(super) fn open(device: Option<DeviceOut>, _ranks: u32) -> Result<Self, Fault> {
+    pub(super) fn open(device: Option<GpuIndex>, _ranks: u32) -> Result<Self, Fault> {
         match device {
             None => Ok(Self::default()),
             Some(device) => {
@@ -40,7 +39,7 @@ impl Deliveries {
 
 #[cfg(feature = "cuda")]
 mod cuda {
-    use super::{Accelerator, Deliveries, DeviceOut, Fault, Output, StopHandle};
+    use super::{Accelerator, Deliveries, Fault, GpuIndex, Output, StopHandle};
     use meetpoint_diagnose::Diagnose;
     use meetpoint_gpu::Error;
     use meetpoint_host::delivery::{
@@ -52,14 +51,14 @@ mod cuda {
     /// Stages that no rank has yet, and what those of the ranks did.
     #[derive(Debug)]
     pub(super) struct Opened {
-        device: DeviceOut,
+        device: GpuIndex,
         stages: Mutex<Vec<CudaStage>>,
         outcomes: Mutex<Vec<DeliveryOutcome>>,
     }
 
     impl Deliveries {
         /// Opens the GPU once for each rank.
-        pub(in super::super) fn open(device: Option<DeviceOut>, ranks: u32) -> Result<Self, Fault> {
+        pub(in super::super) fn open(device: Option<GpuIndex>, ranks: u32) -> Result<Self, Fault> {
             let Some(device) = device else { return Ok(Self::default()) };
             let open = |_| open_cuda(device, None, DeliveryLimits::default(), Vec::new());
             let stages = (0..ranks).map(open).collect::<Result<_, _>>();
@@ -109,7 +108,7 @@ mod cuda {
         }
     }
 
-    fn fault(device: DeviceOut, error: &Error) -> Fault {
+    fn fault(device: GpuIndex, error: &Error) -> Fault {
         let message = format!("--device-out {device}: {error}");
         let remedy = error.remedy().unwrap_or_else(|| "leave --device-out out".into());
         Fault::new(error.cause(), message, remedy)

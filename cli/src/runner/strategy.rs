@@ -1,6 +1,6 @@
 //! Which strategies are run, and which one is left out for taking absurdly long.
 
-use meetpoint_host::delivery::DeviceOut;
+use meetpoint_host::GpuIndex;
 use meetpoint_host::{JobFile, Notice, StrategyName};
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) struct RunPlan {
     /// File for a trace of everything that is run.
     pub(super) trace: Option<PathBuf>,
     /// GPU that batches are brought to.
-    pub(super) device_out: Option<DeviceOut>,
+    pub(super) device_out: Option<GpuIndex>,
 }
 
 /// What a strategy that has run took.
@@ -65,7 +65,7 @@ impl RunPlan {
 
     /// The same, with batches that are brought to a GPU.
     #[must_use]
-    pub(crate) fn delivered_to(self, device_out: Option<DeviceOut>) -> Self {
+    pub(crate) fn delivered_to(self, device_out: Option<GpuIndex>) -> Self {
         Self { device_out, ..self }
     }
 

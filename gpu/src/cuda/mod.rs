@@ -5,8 +5,8 @@
 //!
 //! In reading order: [`Options`], `driver` (the library and its error codes), `context` (one GPU in
 //! one process: fork, failures, counters), `memory`, [`Event`], `nvrtc` (finds the compiler),
-//! `cache` (compiled kernels on disk), `kernels` (compiles and loads), [`Gpu`], [`CudaCompute`],
-//! `self_test`, `streams` (the streams of others).
+//! `cache` (compiled kernels on disk), `kernels` (compiles and loads), [`Gpu`], `shared` (each GPU
+//! is opened once), [`CudaCompute`], `self_test`, `streams` (the streams of others).
 
 mod cache;
 mod compute;
@@ -19,6 +19,7 @@ mod memory;
 mod nvrtc;
 mod options;
 mod self_test;
+mod shared;
 mod streams;
 
 pub use compute::{CudaCompute, Download};

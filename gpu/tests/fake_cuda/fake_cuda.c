@@ -10,6 +10,7 @@
 //   FAKE_CUDA_FAIL_LAUNCH  launch (from 1) after which every call fails with error 700
 //   FAKE_CUDA_HANG_LAUNCH  launch (from 1) after which no event is ever done
 //   FAKE_CUDA_NO_INIT      cuInit fails with this error
+//   FAKE_CUDA_SQUARES      probe_squares is executed; other kernels never are
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ struct Stream { uint64_t waits; };
 struct Function { int shared_max; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct Function the_function;
+static struct Function the_function, squares_function;
 static int the_context;
 static uint64_t now = 1, launches, failed;
 static int64_t device_bytes, pinned_bytes, allocations, events, streams, modules, contexts;
@@ -62,6 +63,7 @@ uint64_t fake_last_wait_stream(void) { return last_wait_stream; }
 uint64_t fake_last_record_stream(void) { return last_record_stream; }
 int fake_shared_max(void) { return the_function.shared_max; }
 int fake_depth(void) { return depth; }
+int64_t fake_recover(void) { failed = 0; return 0; }
 
 Result cuDriverGetVersion(int* version) {
     *version = (int)number("FAKE_CUDA_VERSION", 12080);
@@ -312,7 +314,8 @@ Result cuModuleUnload(void* module) {
 Result cuModuleGetFunction(void** function, void* module, const char* name) {
     (void)module;
     if (ready()) return ready();
-    *function = &the_function;
+    int is_executed = number("FAKE_CUDA_SQUARES", 0) && !strcmp(name, "probe_squares");
+    *function = is_executed ? &squares_function : &the_function;
     return strlen(name) ? SUCCESS : NOT_FOUND;
 }
 
@@ -339,6 +342,10 @@ Result cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, uns
     if (shared > 48 << 10 && (int)shared > ((struct Function*)function)->shared_max)
         return INVALID_VALUE;
     launches += 1;
+    if (function == &squares_function) {
+        uint32_t* squares = *(uint32_t**)arguments[0];
+        for (uint32_t at = 0; at < *(uint32_t*)arguments[1]; at++) squares[at] = at * at;
+    }
     if (number("FAKE_CUDA_FAIL_LAUNCH", 0) == (int64_t)launches) failed = 1;
     return SUCCESS;
 }

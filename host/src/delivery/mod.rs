@@ -1,14 +1,15 @@
 //! Batches brought to a GPU: the recipe is divided where bytes become elements, bytes go over the
 //! bus, and the GPU converts them to the bits of the host's kernels.
 //!
-//! In reading order: `target` ([`DeviceOut`], which GPU),
-//! `split` ([`Split`], where a recipe is divided, and why one is not), `stage` ([`DeliveryStage`],
-//! which brings batches of a loader to it), `usage` ([`DeliveryUse`], what that took),
-//! `accelerator` ([`OnGpu`], steps on batches that are there).
+//! In reading order: `split` ([`Split`], where a recipe is divided, and why one is not), `stage`
+//! ([`DeliveryStage`], which brings batches of a loader to a GPU), `target` (an NVIDIA GPU for it),
+//! `usage` ([`DeliveryUse`], what that took), `accelerator` ([`OnGpu`], steps on batches that are
+//! there).
 
 mod accelerator;
 mod split;
 mod stage;
+#[cfg(feature = "cuda")]
 mod target;
 mod usage;
 
@@ -21,5 +22,4 @@ pub use split::{GpuElement, Split, Undivided};
 pub use stage::{DeliveryStage, GpuBatch, GpuColumn};
 #[cfg(feature = "cuda")]
 pub use target::{CudaBatch, CudaMemory, CudaStage, open_cuda};
-pub use target::{DeviceOut, DeviceOutSyntax};
 pub use usage::DeliveryUse;

@@ -2,8 +2,8 @@
 
 use super::JobError;
 use super::table::Table;
-use crate::gpu_decode::{GpuDecode, GpuIndex};
-use meetpoint_prepare::gpu::{OpenError, ShareChoice};
+use crate::gpu_decode::GpuDecode;
+use meetpoint_prepare::gpu::{GpuIndex, OpenError, ShareChoice};
 use toml::de::DeValue;
 
 const SHARE: &str = "\"auto\" or a number from 0 to 1";

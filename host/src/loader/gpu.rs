@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// configuration. Those that use a GPU count what this loader does.
 pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
     if let Some(GpuDecode { gpu, share }) = config.gpu_decode {
-        let opened = GpuPreparers::open(gpu.0, share);
+        let opened = GpuPreparers::open(gpu, share, &config.package_folders);
         return Ok(Arc::new(opened.map_err(|source| Error::Gpu { gpu, source })?));
     }
     let own = config.preparers.for_one_loader();

@@ -16,7 +16,7 @@ mod usage;
 
 pub use batch::{GpuBatch, GpuRefused, Taken};
 pub use factory::{Computes, GpuPreparers};
-pub use meetpoint_gpu::Error as GpuError;
+pub use meetpoint_gpu::{Error as GpuError, GpuIndex, NotAGpu};
 pub use offload::GpuOffload;
 pub use refusal::{GpuFailure, NotOffloaded, NotTaken, OpenError};
 pub use share::{NotAShare, ShareChoice};

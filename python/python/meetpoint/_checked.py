@@ -57,7 +57,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     rendezvous = _arguments.text_or_none("rendezvous", given["rendezvous"])
     workers = whole_or_none("workers", workers)
     prefetch = whole_or_none("prefetch", prefetch)
-    gpu = _gpu.settings(given)
+    gpu, gpu_decode = _gpu.settings(given), _gpu.decoding(given)
     convert = _output.converter(given["output"], pin=pin, gpu=gpu is not None)
     ranges = _ranges(given["nvtx"])
     columns = _arguments.column_names(given["columns"])
@@ -107,6 +107,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "max_errors": whole_or_none("max_errors", given["max_errors"], U64),
         "quarantine": path_or_none("quarantine", given["quarantine"]),
         "gpu": gpu,
+        "gpu_decode": gpu_decode,
     }
     if columns is None and (recipe.views or not isinstance(collate, _collate.Stack)):
         pictures = [*recipe.views] or ["image"]

@@ -1,4 +1,4 @@
-"""The arguments of a loader whose batches are brought to a GPU."""
+"""The arguments of a loader that uses a GPU: one that batches are brought to, one that decodes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,7 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
                     remedy=f'set device_out="cuda:0", or leave {name} out',
                 )
         return None
-    if type(device).__module__.partition(".")[0] == "torch":
-        device = str(device)
-    if not isinstance(device, str):
-        raise SettingError(
-            f"device_out is {device!r}", remedy='set device_out to "cuda" or "cuda:INDEX"'
-        )
+    device = _name("device_out", device)
     if given["output"] == "numpy":
         raise SettingError(
             f"device_out is {device!r}, but NumPy's arrays are on the host",
@@ -61,6 +56,54 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
         "bfloat16": dtype is not None,
         "packages": _package_folders(),
     }
+
+
+def decoding(given: Dict[str, Any]) -> Optional[_native.DecodeArguments]:
+    """The GPU that prepares a share of each batch; ``None``: the CPU prepares everything.
+
+    :raises SettingError: an argument out of its range, or one that has no effect.
+    """
+    device, share = given["gpu_decode"], _share(given["gpu_share"])
+    if device is None:
+        if share is not None:
+            raise SettingError(
+                "gpu_share is set, but gpu_decode is not",
+                remedy='set gpu_decode="cuda:0", or leave gpu_share out',
+            )
+        return None
+    return {
+        "device": _name("gpu_decode", device),
+        "share": share,
+        "packages": _package_folders(),
+    }
+
+
+def _share(value: Any) -> Optional[float]:
+    """A part of a batch; ``None`` for ``"auto"``."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    # A truth value is a number too, and NaN is not between any two.
+    if not isinstance(value, (bool, str)):
+        try:
+            share = float(value)
+        except (TypeError, ValueError):
+            share = -1.0
+        if 0.0 <= share <= 1.0:
+            return share
+    raise SettingError(
+        f"gpu_share is {value!r}", remedy='set gpu_share to "auto" or a number from 0 to 1'
+    )
+
+
+def _name(argument: str, device: Any) -> str:
+    """The text that names a GPU, which torch's devices have too."""
+    if type(device).__module__.partition(".")[0] == "torch":
+        device = str(device)
+    if not isinstance(device, str):
+        raise SettingError(
+            f"{argument} is {device!r}", remedy=f'set {argument} to "cuda" or "cuda:INDEX"'
+        )
+    return device
 
 
 def _package_folders() -> List[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Iterator, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Set, TypeVar
 
 from ._damage import DamagedSample
 from ._state import Position
@@ -26,7 +26,7 @@ class EpochIterator(Iterator[BatchT]):
         self._native = loader._native
         self._serial = serial
         self._position = position
-        self._warned = False
+        self._warned: Set[str] = set()
         self._left = len(loader) - len(position)
         self._begun_with = self._left
         self._is_empty = True
@@ -44,7 +44,7 @@ class EpochIterator(Iterator[BatchT]):
             raise StopIteration
         while True:
             batch = loader._delivery.wait(self._native, self._serial, self._position.epoch)
-            self._warned = loader._warn_of_losses(self._warned)
+            loader._warn_of_losses(self._warned)
             if loader._exporter is not None:
                 loader._exporter._warn()
             if batch is None:

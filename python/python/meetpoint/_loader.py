@@ -13,6 +13,7 @@ from typing import (
     List,
     Literal,
     Optional,
+    Set,
     Tuple,
     TypeVar,
     Union,
@@ -30,7 +31,7 @@ from ._iterator import EpochIterator
 from ._loader_types import Columns, Path, Paths
 from ._world import World
 from .collate import Collate
-from .errors import DeviceWarning
+from .errors import DeviceWarning, GpuWarning
 from .transforms import Compose
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ __all__ = ["Loader"]
 
 BatchT = TypeVar("BatchT")
 ResultT = TypeVar("ResultT")
+
+_LOSSES = {kind.__name__: kind for kind in (DeviceWarning, GpuWarning)}
+"""The warnings of the native loader, by name."""
 
 _open_loaders: "weakref.WeakSet[Loader[Any]]" = weakref.WeakSet()
 
@@ -133,6 +137,12 @@ class Loader(DataLoaderLike[BatchT], Closing):
         of the loader that are used, and up to 32 MiB for batches elsewhere; 2 GiB by default.
     :param device_dtype: ``"bfloat16"``: pictures that the recipe makes float32 are bfloat16 on the
         GPU, rounded to nearest even, for ``"torch"``, ``"jax"`` or ``"dlpack"``.
+    :param gpu_decode: ``"cuda"`` or ``"cuda:INDEX"``: this GPU decodes and transforms a share of
+        each batch of the host, to the same bits as the CPU, which prepares the rest and whatever
+        the GPU does not take; :meth:`report` counts both. If the GPU fails during an epoch, a
+        :class:`GpuWarning` says so, and the CPU prepares its share.
+    :param gpu_share: part of each batch that ``gpu_decode`` prepares, from 0 to 1, or ``"auto"``, so
+        that the GPU and the thread of the CPU finish a batch at the same time.
     :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
         ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating
         then yields dictionaries of these columns, in this order. Numbers are arrays [batch, ...],
@@ -166,7 +176,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         package ``nvtx``. ``None`` marks ranges if one of them is available.
     :raises SettingError: an argument out of its range.
     :raises DatasetError: the dataset does not open.
-    :raises GpuError: the GPU of ``device_out`` cannot be used.
+    :raises GpuError: the GPU of ``device_out`` or ``gpu_decode`` cannot be used.
     :raises DeviceError: a device cannot be started or reached.
     :raises RankError: the other ranks did not connect, or have a different job.
     """
@@ -387,6 +397,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         gpu_memory: Union[int, str, None] = None,
         gpu_pinned_memory: Union[int, str, None] = None,
         device_dtype: Optional[str] = None,
+        gpu_decode: Any = None,
+        gpu_share: Union[str, float] = "auto",
         columns: Optional[Columns] = None,
         collate: Union[str, Collate] = "stack",
         batch_transform: Optional[Callable[[Any], Any]] = None,
@@ -473,12 +485,13 @@ class Loader(DataLoaderLike[BatchT], Closing):
         if iterator is not None:
             iterator._close()
 
-    def _warn_of_losses(self, warned: bool) -> bool:
-        """Warns of a device that was lost or fell silent, once per epoch."""
-        losses = self._native.take_losses()
-        if losses and not warned:
-            warnings.warn(losses[0], DeviceWarning, stacklevel=4)
-        return warned or bool(losses)
+    def _warn_of_losses(self, warned: Set[str]) -> None:
+        """Warns of a device that was lost or fell silent, and of a GPU that failed: each once per
+        epoch."""
+        for name, sentence in self._native.take_losses():
+            if name not in warned:
+                warned.add(name)
+                warnings.warn(sentence, _LOSSES[name], stacklevel=3)
 
     def errors(self) -> List[DamagedSample]:
         """The damaged samples of the delivered batches; only the last 10,000.

@@ -87,6 +87,16 @@ class GpuArguments(TypedDict):
     packages: List[str]
     """Folders of Python packages."""
 
+class DecodeArguments(TypedDict):
+    """The GPU that prepares a share of each batch of the host; every key is required."""
+
+    device: str
+    """``cuda`` or ``cuda:INDEX``."""
+    share: Optional[float]
+    """From 0 to 1; ``None``: by measurement."""
+    packages: List[str]
+    """Folders of Python packages."""
+
 class Settings(TypedDict):
     """The settings of a loader; every key is required."""
 
@@ -130,6 +140,7 @@ class Settings(TypedDict):
     quarantine: Optional[str]
     gpu: Optional[GpuArguments]
     """The GPU that batches are brought to."""
+    gpu_decode: Optional[DecodeArguments]
 
 @final
 class Tensor:
@@ -280,8 +291,8 @@ class Loader:
     @property
     def rest_record(self) -> Optional[str]:
         """The record that determines the order of the remaining batches."""
-    def take_losses(self) -> List[str]:
-        """Losses since the previous call."""
+    def take_losses(self) -> List[Tuple[str, str]]:
+        """Losses since the previous call: the class of the warning, and a sentence."""
     def take_finished(self) -> List[str]:
         """Measurements of the epochs that ended since the previous call, as JSON."""
     def explain(self, replayed_step: Optional[float] = None) -> Optional[str]:

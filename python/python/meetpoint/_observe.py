@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 from . import _native
 from ._arguments import seconds, text, text_or_none, whole
 from ._closing import Closing
+from ._results import GpuUse, of_data
 from .errors import ClosedError, MetricsWarning, SettingError
 
 __all__ = [
@@ -81,6 +82,8 @@ class Explanation(NamedTuple):
     delivery: Optional[Dict[str, Any]]
     """``device``, ``batches``, ``bytes``, ``transfer_ns``, ``convert_ns``, ``late_batches`` and more
     of batches that were brought to a GPU; ``None`` where they stay on the host."""
+    gpu: Optional[GpuUse]
+    """What the GPU of ``gpu_decode`` did; ``None`` without one."""
     tuning: Optional[Dict[str, Any]]
     """``start``, ``end`` (each ``workers`` and ``ahead``), ``budget``, ``tried``, ``kept``,
     ``rolled_back`` and ``refused`` of ``tune="auto"``; ``None`` without."""
@@ -96,6 +99,8 @@ def explanation(text: str) -> Explanation:
     """From the runtime's JSON."""
     said: Dict[str, Any] = json.loads(text)
     said["ceilings"] = [Ceiling(**ceiling) for ceiling in said["ceilings"]]
+    if said["gpu"] is not None:
+        said["gpu"] = of_data(GpuUse, said["gpu"])
     return Explanation(**said)
 
 

@@ -1,4 +1,4 @@
-"""The results of the commands: the documents of ``--json``, with types."""
+"""The results of the commands and of a loader: the documents of ``--json``, with types."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ __all__ = [
     "Difference",
     "Distribution",
     "Duplicates",
+    "GpuFailure",
+    "GpuUse",
     "IndexedKeys",
     "Keys",
     "LabelCount",
@@ -397,9 +399,57 @@ class Repaired:
     keys_indexed: bool
 
 
+@dataclass(frozen=True)
+class GpuFailure:
+    """Why a GPU stopped preparing."""
+
+    cause: str
+    """A stable identifier, such as ``gpu_out_of_memory``."""
+    reason: str
+    """The same in words."""
+
+
+@dataclass(frozen=True)
+class GpuUse:
+    """What the GPU of ``gpu_decode`` did in an epoch. Counts are of samples."""
+
+    gpu: str
+    """Its name."""
+    threads: int
+    """Threads of the host that prepare with it."""
+    threads_failed: int
+    """Of these, threads that use it no more after a failure."""
+    share: float
+    """Mean of the shares of the threads at the end of the epoch."""
+    shares: List[float]
+    """The share of each thread."""
+    prepared: int
+    """Prepared on it."""
+    beyond_share: int
+    """Left to the CPU because the share was full."""
+    not_taken: int
+    """Left to the CPU because it cannot prepare them."""
+    not_taken_because: Dict[str, int]
+    """These by reason, such as ``progressive``."""
+    given_back: int
+    """Taken and given back to the CPU, because their data are damaged."""
+    after_failure: int
+    """Left to the CPU after a failure."""
+    unused_because: Optional[Dict[str, Any]]
+    """Why the CPU prepares all samples: ``reason`` and its details; ``None`` if it does not."""
+    failure: Optional[GpuFailure]
+    """The first failure."""
+
+
 def of_json(kind: Type[T], text: str) -> T:
     """An object of one of these classes from its document."""
     made: T = _of(kind, json.loads(text))
+    return made
+
+
+def of_data(kind: Type[T], value: Dict[str, Any]) -> T:
+    """As :func:`of_json`, of a document that is parsed already."""
+    made: T = _of(kind, value)
     return made
 
 

@@ -29,6 +29,7 @@ the file and the sample, if they are known. ``cause`` is a stable identifier of 
 
     DamageWarning             all samples of an epoch are damaged and were dropped
     DeviceWarning             a device was lost or stopped responding; the host takes over
+    GpuWarning                the GPU of gpu_decode failed; the CPU takes over
     MetricsWarning            metrics did not reach their collector
 """
 
@@ -46,6 +47,7 @@ __all__ = [
     "DeviceWarning",
     "ForkError",
     "GpuError",
+    "GpuWarning",
     "InternalError",
     "MeetpointError",
     "MetricsWarning",
@@ -219,6 +221,12 @@ class DamageWarning(UserWarning):
 class DeviceWarning(UserWarning):
     """A device was lost or stopped responding during an epoch; the host prepares its batches.
     Issued once per epoch; ``report()`` contains all events.
+    """
+
+
+class GpuWarning(UserWarning):
+    """The GPU of ``gpu_decode`` failed during an epoch; the CPU prepares its share, to the same bits.
+    Issued once; ``report()`` has the event.
     """
 
 

@@ -1,0 +1,27 @@
+//! The GPUs that are open in this process, each once.
+
+use super::gpu::Gpu;
+use super::options::Options;
+use crate::{Error, GpuIndex};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+static OPENED: Mutex<BTreeMap<GpuIndex, Weak<Gpu>>> = Mutex::new(BTreeMap::new());
+
+impl Gpu {
+    /// The GPU with this number, opened by the first call and closed when nobody has it any more.
+    /// Until then its options are those of the first call, and its kernels are loaded once.
+    ///
+    /// One that a failure has made unusable is opened anew.
+    pub fn shared(index: GpuIndex, options: &Options) -> Result<Arc<Self>, Error> {
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gpu) = opened.get(&index).and_then(Weak::upgrade)
+            && gpu.check().is_ok()
+        {
+            return Ok(gpu);
+        }
+        let gpu = Self::open(index.0, options)?;
+        opened.insert(index, Arc::downgrade(&gpu));
+        Ok(gpu)
+    }
+}
