@@ -80,7 +80,8 @@ class Explanation(NamedTuple):
     """``hits``, ``misses``, ``bytes``, ``budget_bytes`` and more of the cache; ``None`` without."""
     delivery: Optional[Dict[str, Any]]
     """``device``, ``batches``, ``bytes``, ``direct_bytes``, ``transfer_ns``, ``convert_ns``,
-    ``late_batches``, ``gpu_idle_ns`` and more of batches that were brought to a GPU; ``None`` where they stay on the host."""
+    ``late_batches``, ``gpu_idle_ns`` and more of batches that were brought to a GPU; ``None``
+    where they stay on the host."""
     tuning: Optional[Dict[str, Any]]
     """``start``, ``end`` (each ``workers`` and ``ahead``), ``budget``, ``tried``, ``kept``,
     ``rolled_back`` and ``refused`` of ``tune="auto"``; ``None`` without."""
