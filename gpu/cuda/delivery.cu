@@ -10,6 +10,9 @@ namespace delivery {
 static const u32 THREADS = 192;
 // Vectors of a thread that are loaded before the first of them is stored.
 static const u32 AHEAD = 4;
+// Vectors of a block in a segment, as in src/delivery/conversion.rs: enough that what it computes
+// first does not matter, few enough that the last blocks do not keep most of a GPU waiting.
+static const u32 OF_BLOCK = 2 * AHEAD * THREADS;
 
 // How vectors lie: see `Shape` in src/delivery/conversion.rs.
 static const u32 PLANES = 0, PIXELS = 1, ANY_PLANES = 2, PIXELS_TO_PLANES = 3;
@@ -106,7 +109,8 @@ template <class T, bool DIVIDES> struct Arithmetic {
     }
 };
 
-template <class Channels, class T> __device__ static __forceinline__ uint4 converted(const Channels &channels, const Word<16 / sizeof(T)> &word) {
+template <class Channels, class T> __device__ static __forceinline__ uint4 converted(
+    const Channels &channels, const Word<16 / sizeof(T)> &word) {
     T elements[16 / sizeof(T)];
 #pragma unroll
     for (u32 i = 0; i < 16 / sizeof(T); i++) elements[i] = channels.element(i % 3, word.words, i);
@@ -115,11 +119,11 @@ template <class Channels, class T> __device__ static __forceinline__ uint4 conve
 
 // Elements in the order of their bytes: segments of whole vectors, each of one channel or of pixels.
 template <class From> __device__ static __forceinline__ void in_order(
-    const u8 *bytes, u8 *elements, bool are_pixels, u32 segment, u32 channels, u32 count, u32 per_block, const From &from) {
+    const u8 *bytes, u8 *elements, bool are_pixels, u32 segment, u32 channels, u32 count, const From &from) {
     typedef typename From::Element T;
     const u32 EACH = 16 / sizeof(T);
-    u32 vectors = segment / EACH, begin = blockIdx.x * per_block + threadIdx.x;
-    u32 end = blockIdx.x * per_block + per_block;
+    u32 vectors = segment / EACH, begin = blockIdx.x * OF_BLOCK + threadIdx.x;
+    u32 end = blockIdx.x * OF_BLOCK + OF_BLOCK;
     end = end < vectors ? end : vectors;
     u32 segments = count / segment;
     for (u32 number = blockIdx.y; number < segments; number += gridDim.y) {
@@ -168,8 +172,9 @@ template <class From> __device__ static __forceinline__ void one_by_one(
 }
 
 template <class From> __device__ static __forceinline__ void convert(
-    const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 per_block, const From &from) {
-    if (shape == PLANES || shape == PIXELS) in_order(bytes, elements, shape == PIXELS, segment, channels, count, per_block, from);
+    const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, const From &from) {
+    if (shape == PLANES || shape == PIXELS)
+        in_order(bytes, elements, shape == PIXELS, segment, channels, count, from);
     else one_by_one(bytes, elements, shape == PIXELS_TO_PLANES, segment, count, from);
 }
 
@@ -180,11 +185,11 @@ template <class T> __device__ static __forceinline__ Table<T> shared_table(T *sh
 }
 
 template <class T> __device__ static __forceinline__ void by_arithmetic(
-    const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 per_block, u32 divides,
+    const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 divides,
     float scale, float factor, Three<float> mean, Three<float> std, Three<float> reciprocal) {
     Constants constants = {scale, factor, __fmul_rn(factor, -8388608.0f), mean, std, reciprocal};
-    if (divides) convert(bytes, elements, shape, segment, channels, count, per_block, Arithmetic<T, true>{constants});
-    else convert(bytes, elements, shape, segment, channels, count, per_block, Arithmetic<T, false>{constants});
+    if (divides) convert(bytes, elements, shape, segment, channels, count, Arithmetic<T, true>{constants});
+    else convert(bytes, elements, shape, segment, channels, count, Arithmetic<T, false>{constants});
 }
 
 }  // namespace delivery
@@ -192,20 +197,20 @@ template <class T> __device__ static __forceinline__ void by_arithmetic(
 // `count` bytes in segments: planes, or all pixels; vectors of a segment are divided between blocks
 // along x, segments between those along y.
 
-extern "C" __global__ void __launch_bounds__(192) delivery_table_32(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 per_block, const u32 *table) {
+extern "C" __global__ void __launch_bounds__(192) delivery_table_32(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, const u32 *table) {
     __shared__ u32 values[3 * 256];
-    delivery::convert(bytes, elements, shape, segment, channels, count, per_block, delivery::shared_table(values, table));
+    delivery::convert(bytes, elements, shape, segment, channels, count, delivery::shared_table(values, table));
 }
 
-extern "C" __global__ void __launch_bounds__(192) delivery_table_16(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 per_block, const u16 *table) {
+extern "C" __global__ void __launch_bounds__(192) delivery_table_16(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, const u16 *table) {
     __shared__ u16 values[3 * 256];
-    delivery::convert(bytes, elements, shape, segment, channels, count, per_block, delivery::shared_table(values, table));
+    delivery::convert(bytes, elements, shape, segment, channels, count, delivery::shared_table(values, table));
 }
 
-extern "C" __global__ void __launch_bounds__(192) delivery_arithmetic_float32(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 per_block, u32 divides, float scale, float factor, float mean0, float mean1, float mean2, float std0, float std1, float std2, float reciprocal0, float reciprocal1, float reciprocal2) {
-    delivery::by_arithmetic<u32>(bytes, elements, shape, segment, channels, count, per_block, divides, scale, factor, {{mean0, mean1, mean2}}, {{std0, std1, std2}}, {{reciprocal0, reciprocal1, reciprocal2}});
+extern "C" __global__ void __launch_bounds__(192) delivery_arithmetic_float32(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 divides, float scale, float factor, float mean0, float mean1, float mean2, float std0, float std1, float std2, float reciprocal0, float reciprocal1, float reciprocal2) {
+    delivery::by_arithmetic<u32>(bytes, elements, shape, segment, channels, count, divides, scale, factor, {{mean0, mean1, mean2}}, {{std0, std1, std2}}, {{reciprocal0, reciprocal1, reciprocal2}});
 }
 
-extern "C" __global__ void __launch_bounds__(192) delivery_arithmetic_bfloat16(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 per_block, u32 divides, float scale, float factor, float mean0, float mean1, float mean2, float std0, float std1, float std2, float reciprocal0, float reciprocal1, float reciprocal2) {
-    delivery::by_arithmetic<u16>(bytes, elements, shape, segment, channels, count, per_block, divides, scale, factor, {{mean0, mean1, mean2}}, {{std0, std1, std2}}, {{reciprocal0, reciprocal1, reciprocal2}});
+extern "C" __global__ void __launch_bounds__(192) delivery_arithmetic_bfloat16(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 divides, float scale, float factor, float mean0, float mean1, float mean2, float std0, float std1, float std2, float reciprocal0, float reciprocal1, float reciprocal2) {
+    delivery::by_arithmetic<u16>(bytes, elements, shape, segment, channels, count, divides, scale, factor, {{mean0, mean1, mean2}}, {{std0, std1, std2}}, {{reciprocal0, reciprocal1, reciprocal2}});
 }

@@ -80,7 +80,7 @@ impl PageLocks {
         let LockBudget { limit_bytes, locked_bytes, .. } = *budget;
         let bytes = memory.len() as u64;
         let locked = match locked_bytes + bytes <= limit_bytes {
-            true => compute.lock_pages(memory).map_err(refused),
+            true => compute.lock_pages(memory).map_err(|error| refused(&error)),
             false => Err(Unlocked::Limit { limit_bytes }),
         };
         // What is refused once is not asked for again: the reason stays.
@@ -94,6 +94,6 @@ impl PageLocks {
     }
 }
 
-fn refused(error: Error) -> Unlocked {
+fn refused(error: &Error) -> Unlocked {
     Unlocked::Refused { error: error.to_string() }
 }

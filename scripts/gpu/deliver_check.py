@@ -28,6 +28,8 @@ from meetpoint import transforms as T
 
 SIDE = 240
 ROWS: List[Tuple[str, str, bool]] = []
+SUMMED = ("bytes", "batches", "transfer_ns", "convert_ns", "late_batches", "direct_bytes")
+SUMMED += ("gpu_idle_ns", "staging_wait_ns")
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
@@ -68,7 +70,8 @@ def recipe(dtype: str, layout: str, size: Any, tail: List[Any] = []) -> List[Any
 
 
 def loader(dataset: str, operations: List[Any], **arguments: Any) -> Any:
-    options = {"batch_size": 32, "shuffle": True, "seed": 3, "output": "torch", **arguments}
+    options = {"batch_size": 32, "shuffle": "sampler" not in arguments, "seed": 3, **arguments}
+    options.setdefault("output", "torch")
     return meetpoint.Loader(dataset, recipe=operations, **options)
 
 
@@ -215,8 +218,7 @@ def timed(work: Callable[[], Any], times: int = 20) -> float:
     return best
 
 
-def measure(dataset: str, device: str, quick: bool) -> None:
-    batch = 128 if quick else 256
+def measure(dataset: str, device: str, quick: bool, batch: int) -> None:
     for dtype, size in (("float32", 4), ("bfloat16", 2), ("float16", 2), ("uint8", 1)):
         pixels = batch * 3 * 224 * 224
         moved = pixels * (1 + size)
@@ -227,12 +229,15 @@ def measure(dataset: str, device: str, quick: bool) -> None:
         target = torch.empty(pixels, dtype=torch.uint8, device=device)
         bus = pixels / timed(lambda: target.copy_(pinned, non_blocking=True))
         for layout in ("NCHW", "NHWC"):
-            more = {"device_dtype": dtype} if dtype == "bfloat16" else {}
-            operations = recipe("float32" if more else dtype, layout, 224)
+            # Long epochs: each begins with nothing prepared.
+            more: Any = {"sampler": meetpoint.samplers.Repeated(8, 2048 if quick else 4096)}
+            is_bfloat16 = dtype == "bfloat16"
+            more.update({"device_dtype": dtype} if is_bfloat16 else {})
+            operations = recipe("float32" if is_bfloat16 else dtype, layout, 224)
             with loader(dataset, operations, device_out=device, batch_size=batch, **more) as gpu:
                 begun = time.perf_counter()
                 count = 0
-                for _ in range(3 if quick else 6):
+                for _ in range(2 if quick else 4):
                     for images, _ in gpu:
                         count += len(images)
                 torch.cuda.synchronize(device)
@@ -241,8 +246,7 @@ def measure(dataset: str, device: str, quick: bool) -> None:
             measured = sum(it["measured"] for it in epochs)
             total = {
                 name: sum(it[name] for it in epochs)
-                for name in ("bytes", "batches", "transfer_ns", "convert_ns", "late_batches", "direct_bytes",
-                             "gpu_idle_ns", "staging_wait_ns")
+                for name in SUMMED
             }
             staged = next((it["staged"] for it in epochs if it["staged"]), None)
             source = f"staged: {staged}" if staged else "from page-locked slots"
@@ -270,6 +274,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--batches", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=256, help="samples of measured batches")
     parser.add_argument("--quick", action="store_true", help="fewer pictures and epochs")
     given = parser.parse_args()
     torch.cuda.set_device(given.device)
@@ -281,7 +286,7 @@ def main() -> int:
         check_interfaces(dataset, given.device)
         check_busy_streams(dataset, given.device, 1 if given.quick else 3)
         check_memory(dataset, given.device, given.batches)
-        measure(dataset, given.device, given.quick)
+        measure(dataset, given.device, given.quick, given.batch)
     failed = [name for name, _, passed in ROWS if not passed]
     print(f"{len(ROWS)} checks, {len(failed)} failed: {', '.join(failed) or 'none'}")
     return 1 if failed else 0

@@ -6,9 +6,8 @@ use crate::{Argument, Compute, DeviceMemory, Error, KernelName, Launch};
 const ELEMENTS_MAX: u64 = 1 << 31;
 /// Threads of a block, as in `cuda/delivery.cu`.
 const THREADS: u32 = 192;
-/// Vectors of 16 bytes that a thread stores: enough that what it computes first does not matter, few
-/// enough that the last blocks do not keep most of a GPU waiting.
-const VECTORS_OF_THREAD: u32 = 8;
+/// Vectors of 16 bytes that a block stores in a segment, as there.
+const VECTORS_OF_BLOCK: u32 = 8 * THREADS;
 /// What a grid has at most along y.
 const SEGMENTS_MAX: u32 = 65535;
 /// Blocks beyond these would load tables more often, for no further thread that fits a GPU.
@@ -283,7 +282,6 @@ impl Loaded {
                 Argument::Word(grid.segment),
                 Argument::Word(*channels),
                 Argument::Word(count),
-                Argument::Word(grid.per_block),
             ];
             let name = match elements {
                 ElementBytes::Table32(_) => "delivery_table_32",
@@ -322,8 +320,6 @@ struct Grid {
     segment: u32,
     blocks: u32,
     segments: u32,
-    /// Vectors of a block, a multiple of 3 and of its threads.
-    per_block: u32,
 }
 
 impl Grid {
@@ -338,15 +334,13 @@ impl Grid {
         };
         match shape {
             Shape::Planes | Shape::Pixels => {
-                let vectors = segment / each;
-                let blocks = vectors.div_ceil(THREADS * VECTORS_OF_THREAD).max(1);
-                let per_block = vectors.div_ceil(blocks).next_multiple_of(THREADS);
+                let blocks = (segment / each).div_ceil(VECTORS_OF_BLOCK).max(1);
                 let segments = (count / segment).min(SEGMENTS_MAX);
-                Self { shape, segment, blocks, segments, per_block }
+                Self { shape, segment, blocks, segments }
             }
             Shape::AnyPlanes | Shape::PixelsToPlanes => {
                 let blocks = (count / 3).div_ceil(THREADS).clamp(1, BLOCKS_MAX);
-                Self { shape, segment, blocks, segments: 1, per_block: 0 }
+                Self { shape, segment, blocks, segments: 1 }
             }
         }
     }

@@ -97,9 +97,8 @@ impl fmt::Display for DeliveryUse {
             write!(f, " The stream of the consumer waited {mean_ms:.2} ms for a batch")?;
             write!(f, " on average, {:.2} s in all.", total_ms / 1e3)?;
         }
-        match &self.undivided {
-            Some(reason) => write!(f, " They were prepared completely on the host: {reason}.")?,
-            None => {}
+        if let Some(reason) = &self.undivided {
+            write!(f, " They were prepared completely on the host: {reason}.")?;
         }
         match &self.staged {
             Some(reason) => write!(f, " The loader copied batches before the GPU did: {reason}."),

@@ -5,7 +5,7 @@ use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::{config, consume, dataset, pack, picture, sorted};
 use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, subject};
+use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, PageLock, subject};
 use meetpoint_host::group::{self, Conductor, Progress};
 use meetpoint_host::stats::{Event, EventKind, GpuUse};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -107,6 +107,10 @@ impl Compute for Faulty {
 
     fn wait(&mut self, limit: Duration) -> Result<(), GpuError> {
         self.inner.wait(limit)
+    }
+
+    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, GpuError> {
+        self.inner.lock_pages(memory)
     }
 }
 

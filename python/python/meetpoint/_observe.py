@@ -80,8 +80,9 @@ class Explanation(NamedTuple):
     cache: Optional[Dict[str, int]]
     """``hits``, ``misses``, ``bytes``, ``budget_bytes`` and more of the cache; ``None`` without."""
     delivery: Optional[Dict[str, Any]]
-    """``device``, ``batches``, ``bytes``, ``transfer_ns``, ``convert_ns``, ``late_batches`` and more
-    of batches that were brought to a GPU; ``None`` where they stay on the host."""
+    """``device``, ``batches``, ``bytes``, ``direct_bytes``, ``transfer_ns``, ``convert_ns``,
+    ``late_batches``, ``gpu_idle_ns`` and more of batches that were brought to a GPU; ``None``
+    where they stay on the host."""
     gpu: Optional[GpuUse]
     """What the GPU of ``gpu_decode`` did; ``None`` without one."""
     tuning: Optional[Dict[str, Any]]
