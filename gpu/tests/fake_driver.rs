@@ -245,8 +245,8 @@ fn after_a_fault_of_a_kernel_every_call_is_that_error() {
 }
 
 #[test]
-fn a_shared_gpu_is_opened_once_and_anew_after_a_failure() {
-    let name = "a_shared_gpu_is_opened_once_and_anew_after_a_failure";
+fn a_shared_gpu_is_opened_once_and_again_after_a_failure() {
+    let name = "a_shared_gpu_is_opened_once_and_again_after_a_failure";
     let variables = [("FAKE_CUDA_FAIL_LAUNCH", "1"), ("FAKE_CUDA_DEVICES", "2")];
     with_driver(name, &variables, || {
         let first = Gpu::shared(GpuIndex(0), &options()).unwrap();

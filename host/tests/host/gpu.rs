@@ -105,6 +105,10 @@ impl Compute for Faulty {
         self.inner.launch(launch)
     }
 
+    fn is_done(&mut self) -> Result<bool, GpuError> {
+        self.inner.is_done()
+    }
+
     fn wait(&mut self, limit: Duration) -> Result<(), GpuError> {
         self.inner.wait(limit)
     }
