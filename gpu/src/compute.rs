@@ -40,6 +40,9 @@ pub trait Compute: Send {
     /// Starts a kernel. A launch without a block does nothing.
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Error>;
 
+    /// Whether everything is done, without waiting for it where that can be asked.
+    fn is_done(&mut self) -> Result<bool, Error>;
+
     /// Waits until everything is done, at most for a time: then it is [`Error::Hung`].
     fn wait(&mut self, limit: Duration) -> Result<(), Error>;
 }

@@ -170,6 +170,11 @@ impl Compute for Shim {
         self.send(&words, &[])
     }
 
+    /// The program answers when it has done what it was sent before.
+    fn is_done(&mut self) -> Result<bool, Error> {
+        self.ask(&[WAIT], &mut [0; 8]).map(|()| true)
+    }
+
     fn wait(&mut self, _limit: Duration) -> Result<(), Error> {
         self.ask(&[WAIT], &mut [0; 8])
     }

@@ -61,6 +61,7 @@ fn copies_and_fills_take_place_in_the_order_of_the_calls() {
         compute.download(&memory, 345, &mut part).unwrap();
         assert_eq!(*part, expected[345..365], "{}", compute.name());
         compute.wait(LIMIT).unwrap();
+        assert!(compute.is_done().unwrap());
     }
 }
 

@@ -257,6 +257,7 @@ fn after_a_fault_of_a_kernel_every_call_is_that_error() {
             other => panic!("{other:?}"),
         };
         is_that(compute.wait(SOON));
+        is_that(compute.is_done().map(|_| ()));
         is_that(gpu.check());
         is_that(launch(&mut compute, 0));
         is_that(compute.allocate(1).map(|_| ()));
@@ -267,8 +268,8 @@ fn after_a_fault_of_a_kernel_every_call_is_that_error() {
 }
 
 #[test]
-fn a_shared_gpu_is_opened_once_and_anew_after_a_failure() {
-    let name = "a_shared_gpu_is_opened_once_and_anew_after_a_failure";
+fn a_shared_gpu_is_opened_once_and_again_after_a_failure() {
+    let name = "a_shared_gpu_is_opened_once_and_again_after_a_failure";
     let variables = [("FAKE_CUDA_FAIL_LAUNCH", "1"), ("FAKE_CUDA_DEVICES", "2")];
     with_driver(name, &variables, || {
         let first = Gpu::shared(GpuIndex(0), &options()).unwrap();
@@ -321,7 +322,9 @@ fn a_hanging_gpu_is_an_error_after_the_limit_and_blocks_no_destructor() {
         let mut compute = gpu.compute().unwrap();
         let memory = compute.allocate(100).unwrap();
         compute.wait(SOON).unwrap();
+        assert!(compute.is_done().unwrap());
         launch(&mut compute, 0).unwrap();
+        assert!(!compute.is_done().unwrap());
         assert!(matches!(compute.wait(SOON), Err(Error::Hung { .. })));
         assert!(matches!(compute.download(&memory, 0, &mut [0; 4]), Err(Error::Hung { .. })));
         assert!(gpu.check().is_ok(), "work that is late may still end");

@@ -22,6 +22,9 @@ pub trait Offload: Send + Debug {
     /// Takes a sample, whose bytes need not outlive the call, or leaves it to the caller: `false`.
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error>;
 
+    /// Called after each sample that the caller prepared itself, to note when the others are done.
+    fn poll(&mut self);
+
     /// Ends the batch: writes the tensor of each sample that was taken to its position among
     /// `tensors`, which all have the same length, and returns the positions of those that the
     /// caller has to prepare, in ascending order.

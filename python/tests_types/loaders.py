@@ -30,6 +30,8 @@ def batches_have_the_type_of_the_output() -> None:
         assert_type(of_torch, Tuple[torch.Tensor, Optional[torch.Tensor]])
     for of_torch in meetpoint.Loader("a.set", recipe=RECIPE, output="torch", device_out="cuda:0"):
         assert_type(of_torch, Tuple[torch.Tensor, Optional[torch.Tensor]])
+    for images, _ in meetpoint.Loader("a.set", recipe=RECIPE, gpu_decode="cuda:0", gpu_share=0.5):
+        assert_type(images, NDArray[Any])
     for of_jax in meetpoint.Loader("a.set", recipe=RECIPE, output="jax", num_workers=2):
         assert_type(of_jax, Tuple[jax.Array, Optional[jax.Array]])
     for of_dlpack in meetpoint.Loader("a.set", recipe=RECIPE, output="dlpack"):

@@ -258,6 +258,13 @@ impl Compute for CudaCompute {
         self.gpu.context.check("cuLaunchKernel", result)
     }
 
+    fn is_done(&mut self) -> Result<bool, Error> {
+        let _entered = self.gpu.context.enter()?;
+        // SAFETY: the stream is this one's.
+        let result = unsafe { sys::cuStreamQuery(self.stream.0) };
+        self.gpu.context.is_done("cuStreamQuery", result)
+    }
+
     fn wait(&mut self, limit: Duration) -> Result<(), Error> {
         // SAFETY: the stream is this one's.
         unsafe { self.finished.record(self.stream.0)? };

@@ -12,7 +12,7 @@ impl Gpu {
     /// The GPU with this number, opened by the first call and closed when nobody has it any more.
     /// Until then its options are those of the first call, and its kernels are loaded once.
     ///
-    /// One that a failure has made unusable is opened anew.
+    /// One that a failure has made unusable is opened again.
     pub fn shared(index: GpuIndex, options: &Options) -> Result<Arc<Self>, Error> {
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gpu) = opened.get(&index).and_then(Weak::upgrade)

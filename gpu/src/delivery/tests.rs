@@ -137,6 +137,10 @@ impl Compute for Recorded {
         self.shim.launch(launch)
     }
 
+    fn is_done(&mut self) -> Result<bool, Error> {
+        self.shim.is_done()
+    }
+
     fn wait(&mut self, limit: Duration) -> Result<(), Error> {
         self.shim.wait(limit)
     }

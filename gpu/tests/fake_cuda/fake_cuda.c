@@ -57,6 +57,7 @@ static Result ready(void) {
 int64_t fake_device_bytes(void) { return device_bytes; }
 int64_t fake_pinned_bytes(void) { return pinned_bytes; }
 int64_t fake_live(void) { return locks + allocations + events + streams + modules + contexts; }
+int64_t fake_modules(void) { return modules; }
 uint64_t fake_launches(void) { return launches; }
 uint64_t fake_waits(void) { return waits; }
 uint64_t fake_last_wait_stream(void) { return last_wait_stream; }

@@ -5,7 +5,9 @@ use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::{config, consume, dataset, pack, picture, sorted};
 use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, PageLock, subject};
+use meetpoint_gpu::{
+    Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, PageLock, subject,
+};
 use meetpoint_host::group::{self, Conductor, Progress};
 use meetpoint_host::stats::{Event, EventKind, GpuUse};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -103,6 +105,10 @@ impl Compute for Faulty {
             });
         }
         self.inner.launch(launch)
+    }
+
+    fn is_done(&mut self) -> Result<bool, GpuError> {
+        self.inner.is_done()
     }
 
     fn wait(&mut self, limit: Duration) -> Result<(), GpuError> {

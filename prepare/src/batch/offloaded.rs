@@ -97,6 +97,7 @@ impl CpuPreparer {
     pub(super) fn note_own(&mut self, spent: Duration) {
         if let Some(offloading) = &mut self.offload {
             offloading.own += spent;
+            offloading.offload.poll();
         }
     }
 

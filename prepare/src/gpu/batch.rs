@@ -201,6 +201,11 @@ impl GpuBatch {
         self.pictures.run(&mut *self.compute)
     }
 
+    /// Whether the batch is done, without waiting for it where that can be asked.
+    pub fn is_done(&mut self) -> Result<bool, GpuError> {
+        self.compute.is_done()
+    }
+
     /// Waits until the batch is done; returns the positions whose data are not sound, which the CPU
     /// has to prepare.
     pub fn wait(&mut self) -> Result<Vec<usize>, GpuError> {

@@ -24,6 +24,10 @@ pub struct GpuOffload {
     wanted: usize,
     offered: usize,
     started: Option<Instant>,
+    /// When the batch was last seen unfinished, and when it was first seen finished, from its
+    /// start.
+    unfinished: Duration,
+    finished: Option<Duration>,
     failure: Option<GpuError>,
 }
 
@@ -39,6 +43,8 @@ impl GpuOffload {
             wanted: 0,
             offered: 0,
             started: None,
+            unfinished: Duration::ZERO,
+            finished: None,
             failure: None,
         }
     }
@@ -70,15 +76,15 @@ impl GpuOffload {
         }
     }
 
-    /// Waits for the batch and copies its tensors; returns what is not sound, and how long the
-    /// thread waited and the GPU took.
-    fn end(&mut self, tensors: &mut [u8]) -> Result<(Vec<usize>, [u64; 2]), GpuError> {
-        let waits = Instant::now();
+    /// Waits for the batch and copies its tensors; returns what is not sound, and the time that the
+    /// GPU took.
+    fn end(&mut self, tensors: &mut [u8]) -> Result<(Vec<usize>, Duration), GpuError> {
         let unsound = self.batch.wait()?;
-        let gpu = self.started.map_or(Duration::ZERO, |started| started.elapsed());
-        let times = [waits.elapsed(), gpu].map(|time| time.as_nanos() as u64);
+        let waited_until = self.started.map_or(Duration::ZERO, |started| started.elapsed());
         self.batch.download(tensors)?;
-        Ok((unsound, times))
+        // It ended at some time between two questions.
+        let took = self.finished.map(|finished| (self.unfinished + finished) / 2);
+        Ok((unsound, took.unwrap_or(waited_until)))
     }
 }
 
@@ -92,7 +98,7 @@ impl Offload for GpuOffload {
 
     fn begin(&mut self, samples: usize) -> Result<(), Error> {
         (self.samples, self.wanted, self.offered) = (samples, self.share.of(samples), 0);
-        self.started = None;
+        (self.started, self.unfinished, self.finished) = (None, Duration::ZERO, None);
         if self.failure.is_none()
             && let Err(error) = self.batch.begin()
         {
@@ -130,12 +136,25 @@ impl Offload for GpuOffload {
         Ok(taken)
     }
 
+    fn poll(&mut self) {
+        let Some(started) = self.started.filter(|_| self.finished.is_none()) else { return };
+        if self.failure.is_some() {
+            return;
+        }
+        match self.batch.is_done() {
+            Ok(true) => self.finished = Some(started.elapsed()),
+            Ok(false) => self.unfinished = started.elapsed(),
+            Err(error) => self.fail(error),
+        }
+    }
+
     fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Vec<usize>, Error> {
         let taken = self.batch.positions();
         if self.failure.is_none() && self.started.is_none() && !taken.is_empty() {
             // Samples of its share could not be read.
             self.start();
         }
+        self.poll();
         let ended = match self.failure {
             Some(_) => None,
             None => match self.end(tensors.bytes) {
@@ -147,7 +166,7 @@ impl Offload for GpuOffload {
             },
         };
         // After a failure, the thread prepares all of them.
-        let Some((unsound, [waited_ns, gpu_ns])) = ended else {
+        let Some((unsound, took)) = ended else {
             self.counts.after_failure += taken.len() as u64;
             return Ok(taken);
         };
@@ -156,8 +175,7 @@ impl Offload for GpuOffload {
         self.share.learn(BatchTimes {
             on_gpu: taken.len(),
             on_cpu: self.samples - taken.len(),
-            gpu_ns,
-            waited_ns,
+            gpu_ns: took.as_nanos() as u64,
             cpu_ns: own_ns,
         });
         Ok(unsound)

@@ -251,6 +251,10 @@ impl Offload for CountedOffload {
         taken
     }
 
+    fn poll(&mut self) {
+        self.inner.poll();
+    }
+
     fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Vec<usize>, Error> {
         let finished = self.inner.finish(tensors, own_ns);
         self.note();
