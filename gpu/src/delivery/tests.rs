@@ -1,4 +1,5 @@
 //! Deliveries to the CPU that runs the kernels, and to a device that records what is done.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::streams::{ConsumerStream, Consumers, Event, Export, Streams};
 use super::{

@@ -7,6 +7,7 @@
 //!
 //! Run it with `cargo bench -p meetpoint-jpeg-benches --bench gpu`. Options: `--dir FOLDER` of
 //! JPEGs, `--device N`, `--batch N`. Without a GPU it says so and ends.
+#![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use anyhow::{Context, bail, ensure};
 use meetpoint_format::checksum::crc32c;
@@ -80,7 +81,7 @@ fn main() -> anyhow::Result<()> {
     let batch = number("batch", if options.quick { 16 } else { BATCH })?;
     let device = u32::try_from(number("device", 0)?).context("--device is an index")?;
     let gpu = Gpu::open(device, &GpuOptions::from_environment())?;
-    report.note(format!("{}", gpu.info().name));
+    report.note(gpu.info().name.clone());
     let plain = match options.path("dir") {
         Some(folder) => jpeg_files(&folder)?.into_iter().map(|(_, bytes)| bytes).collect(),
         None => (0..16).map(encoded_picture).collect::<anyhow::Result<Vec<_>>>()?,
