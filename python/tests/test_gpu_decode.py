@@ -17,6 +17,8 @@ from test_gpu import libraries, run
 
 __all__ = ["libraries"]
 
+# Of baseline JPEGs.
+JPEGS = str(Path(__file__).parents[2] / "datasets" / "tests" / "golden" / "version-3")
 SQUARES = {"FAKE_CUDA_SQUARES": "1"}
 RECIPE = [T.CenterCrop(16)]
 
@@ -123,13 +125,13 @@ def test_a_share_of_nothing_leaves_everything_to_the_cpu(libraries: Path, datase
     )
 
 
-def test_a_gpu_that_fails_is_one_warning_and_changes_no_bit(libraries: Path, dataset: str) -> None:
+def test_a_gpu_that_fails_is_one_warning_and_changes_no_bit(libraries: Path) -> None:
     run_here(
         libraries,
-        dataset,
+        JPEGS,
         """
-        host = meetpoint.Loader(dataset, recipe=RECIPE, batch_size=8)
-        gpu = loader_of(dataset, gpu_share=0.5)
+        host = meetpoint.Loader(dataset, recipe=RECIPE, batch_size=2)
+        gpu = loader_of(dataset, gpu_share=0.5, batch_size=2)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(2):
