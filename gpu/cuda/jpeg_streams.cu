@@ -12,65 +12,6 @@
 // No state looks like this.
 #define JPEG_NO_MARK 0x8000u
 
-// The threads of a warp.
-struct JpegWarpTeam {
-    enum : u32 { SIZE = 32, PART_BITS_MIN = 512, PART_BITS_MAX = 2048 };
-    u32 thread;
-
-    __device__ __forceinline__ bool any(bool value) const {
-        return __any_sync(0xffffffffu, value) != 0;
-    }
-    // The state of the thread before; the last one's for the first thread.
-    __device__ __forceinline__ JpegState before(const JpegState &state) const {
-        u32 from = (thread + 31) % 32;
-        u32 where = __shfl_sync(0xffffffffu, state.number << 8 | state.position, from);
-        return {__shfl_sync(0xffffffffu, state.at, from), where >> 8, where & 255};
-    }
-    // The sum of the values of all threads before, and of all.
-    __device__ __forceinline__ u32 sum_before(u32 value, u32 &all) const {
-        u32 sum = value;
-#pragma unroll
-        for (u32 distance = 1; distance < 32; distance *= 2) {
-            u32 other = __shfl_up_sync(0xffffffffu, sum, distance);
-            sum += thread >= distance ? other : 0;
-        }
-        all = __shfl_sync(0xffffffffu, sum, 31);
-        return sum - value;
-    }
-};
-
-// The threads of a block.
-struct JpegBlockTeam {
-    enum : u32 { SIZE = JPEG_BLOCK_THREADS, PART_BITS_MIN = 1024, PART_BITS_MAX = 4096 };
-    u32 thread;
-    // Two words for each thread.
-    u32 *exchange;
-
-    __device__ __forceinline__ bool any(bool value) const { return __syncthreads_or(value) != 0; }
-    __device__ __forceinline__ JpegState before(const JpegState &state) const {
-        __syncthreads();
-        exchange[thread] = state.at;
-        exchange[SIZE + thread] = state.number << 8 | state.position;
-        __syncthreads();
-        u32 from = (thread + SIZE - 1) % SIZE, where = exchange[SIZE + from];
-        return {exchange[from], where >> 8, where & 255};
-    }
-    __device__ __forceinline__ u32 sum_before(u32 value, u32 &all) const {
-        JpegWarpTeam warp = {thread % 32};
-        u32 of_warp, of_warps = 0;
-        u32 sum = warp.sum_before(value, of_warp);
-        __syncthreads();
-        if (warp.thread == 0) exchange[thread / 32] = of_warp;
-        __syncthreads();
-        all = 0;
-        for (u32 i = 0; i < SIZE / 32; i++) {
-            if (i == thread / 32) of_warps = all;
-            all += exchange[i];
-        }
-        return of_warps + sum;
-    }
-};
-
 // Decodes up to a bit without storing anything and counts the blocks that end. What no decoder
 // accepts advances it somehow: from the true state, storing finds it too. `marks` are words of
 // shared memory, `stride` apart. `state` is where it begins, `end` and `blocks` what was found
@@ -111,6 +52,120 @@ __device__ static __forceinline__ void jpeg_walk(const JpegShared &shared, u32 u
     }
     end = {at, number, position}, blocks = count;
 }
+
+// Parts of a segment, one for each thread of a team, and what all walks through them need.
+struct JpegParts {
+    const JpegShared &shared;
+    u32 unit_count;
+    const u32 *words;
+    // Where the first part begins, bits of each, and where the last one ends.
+    u32 base, bits, bit_end;
+    // Marks of the first part; those of the next ones follow.
+    u32 *marks;
+    u32 stride;
+
+    __device__ __forceinline__ void walk(u32 part, const JpegState &state, JpegState &end,
+        u32 &blocks) const {
+        u32 from = base + part * bits, until = from + bits < bit_end ? from + bits : bit_end;
+        if (from < bit_end)
+            jpeg_walk(shared, unit_count, words, state, from, until, bits / (JPEG_MARKS + 1),
+                marks + part, stride, end, blocks);
+    }
+};
+
+// The threads of a warp.
+struct JpegWarpTeam {
+    enum : u32 { SIZE = 32, PART_BITS_MIN = 512, PART_BITS_MAX = 2048 };
+    u32 thread;
+
+    // Finds the states at the beginning of the parts from guesses, the first of which is right.
+    // `before` is the end of the part before; the last one's for the first thread.
+    __device__ __forceinline__ void settle(const JpegParts &parts, bool is_used, JpegState &entry,
+        JpegState &before, u32 &blocks) const {
+        JpegState end = entry;
+        blocks = 0;
+        bool is_new = is_used;
+        do {
+            if (is_new) parts.walk(thread, entry, end, blocks);
+            before = of_before(end);
+            is_new = thread > 0 && is_used && entry.differs(before);
+            if (is_new) entry = before;
+        } while (__any_sync(0xffffffffu, is_new));
+    }
+    __device__ __forceinline__ JpegState of_before(const JpegState &state) const {
+        u32 from = (thread + 31) % 32;
+        u32 where = __shfl_sync(0xffffffffu, state.number << 8 | state.position, from);
+        return {__shfl_sync(0xffffffffu, state.at, from), where >> 8, where & 255};
+    }
+    // The sum of the values of all threads before, and of all.
+    __device__ __forceinline__ u32 sum_before(u32 value, u32 &all) const {
+        u32 sum = value;
+#pragma unroll
+        for (u32 distance = 1; distance < 32; distance *= 2) {
+            u32 other = __shfl_up_sync(0xffffffffu, sum, distance);
+            sum += thread >= distance ? other : 0;
+        }
+        all = __shfl_sync(0xffffffffu, sum, 31);
+        return sum - value;
+    }
+};
+
+// The threads of a block.
+struct JpegBlockTeam {
+    enum : u32 { SIZE = JPEG_BLOCK_THREADS, PART_BITS_MIN = 1024, PART_BITS_MAX = 4096 };
+    u32 thread;
+    // By thread: the end of its part in two words, with the count of blocks, and a part to walk.
+    u32 *ends, *list;
+    // By warp.
+    u32 *sums;
+
+    __device__ __forceinline__ JpegState end_of(u32 part) const {
+        u32 where = ends[SIZE + part];
+        return {ends[part], where >> 8 & 15, where & 255};
+    }
+    // Most parts are right after two walks. The others are distributed among as few warps as can
+    // be: a warp takes as long for one of them as for 32.
+    __device__ __forceinline__ void settle(const JpegParts &parts, bool is_used, JpegState &entry,
+        JpegState &before, u32 &blocks) const {
+        JpegState state = entry, end = entry;
+        u32 part = thread, count = SIZE;
+        blocks = 0;
+        for (;;) {
+            if (thread < count) parts.walk(part, state, end, blocks);
+            __syncthreads();
+            if (thread < count) {
+                ends[part] = end.at;
+                ends[SIZE + part] = blocks << 16 | end.number << 8 | end.position;
+            }
+            __syncthreads();
+            before = end_of((thread + SIZE - 1) % SIZE);
+            bool is_new = thread > 0 && is_used && entry.differs(before);
+            if (is_new) entry = before;
+            u32 index = sum_before(is_new, count);
+            if (count == 0) break;
+            if (is_new) list[index] = thread;
+            __syncthreads();
+            if (thread >= count) continue;
+            part = list[thread];
+            state = end_of(part - 1), end = end_of(part), blocks = ends[SIZE + part] >> 16;
+        }
+        blocks = ends[SIZE + thread] >> 16;
+    }
+    __device__ __forceinline__ u32 sum_before(u32 value, u32 &all) const {
+        JpegWarpTeam warp = {thread % 32};
+        u32 of_warp, of_warps = 0;
+        u32 sum = warp.sum_before(value, of_warp);
+        __syncthreads();
+        if (warp.thread == 0) sums[thread / 32] = of_warp;
+        __syncthreads();
+        all = 0;
+        for (u32 i = 0; i < SIZE / 32; i++) {
+            if (i == thread / 32) of_warps = all;
+            all += sums[i];
+        }
+        return of_warps + sum;
+    }
+};
 
 // Adds what precedes a part to the DC values of the blocks that begin in it.
 __device__ static __forceinline__ void jpeg_add_dc(const JpegShared &shared,
@@ -154,7 +209,6 @@ __device__ static __forceinline__ void jpeg_decode_by(const Team &team, const Jp
     u32 part = ((bit_end - segment.bit + Team::SIZE - 1) / Team::SIZE + 31) / 32 * 32;
     part = part < Team::PART_BITS_MIN ? Team::PART_BITS_MIN : part;
     part = part > Team::PART_BITS_MAX ? Team::PART_BITS_MAX : part;
-    const u32 spacing = part / (JPEG_MARKS + 1);
 
     // The true state at the beginning of the parts, and what lies before them.
     JpegState start = {segment.bit, 0, 0};
@@ -168,20 +222,13 @@ __device__ static __forceinline__ void jpeg_decode_by(const Team &team, const Jp
         u32 until = from + part < bit_end ? from + part : bit_end;
         JpegState entry = {from, 0, 0};
         if (thread == 0) entry = start;
-        JpegState end = entry;
-        u32 blocks = 0;
 #pragma unroll
         for (u32 i = 0; i < JPEG_MARKS; i++) own[i * stride] = JPEG_NO_MARK;
-        bool is_new = is_used;
+        const JpegParts parts = {shared, unit_count, words, base, part, bit_end, own - thread,
+            stride};
         JpegState before;
-        do {
-            if (is_new)
-                jpeg_walk(shared, unit_count, words, entry, from, until, spacing, own, stride, end,
-                    blocks);
-            before = team.before(end);
-            is_new = thread > 0 && is_used && entry.differs(before);
-            if (is_new) entry = before;
-        } while (team.any(is_new));
+        u32 blocks;
+        team.settle(parts, is_used, entry, before, blocks);
 
         u32 all_blocks, all;
         u32 index = index_before + team.sum_before(blocks, all_blocks);
@@ -244,14 +291,15 @@ extern "C" __global__ void __launch_bounds__(512) jpeg_decode_by_blocks(const u8
     const JpegSegment *segments, const JpegGroup *groups, i16 *coefficients, u32 *status) {
     __shared__ JpegShared shared;
     __shared__ u32 own[3][JPEG_BLOCK_THREADS];
-    __shared__ u32 exchange[2 * JPEG_BLOCK_THREADS];
+    __shared__ u32 ends[2 * JPEG_BLOCK_THREADS], list[JPEG_BLOCK_THREADS];
+    __shared__ u32 sums[JPEG_BLOCK_THREADS / 32];
     u32 thread = threadIdx.x;
     const JpegGroup group = groups[blockIdx.x];
     const JpegPicture *picture = pictures + group.picture;
     shared.load(picture, components, tables);
     __syncthreads();
     const u32 *words = (const u32 *)(area + picture->data_offset);
-    JpegBlockTeam team = {thread, exchange};
+    JpegBlockTeam team = {thread, ends, list, sums};
     for (u32 i = 0; i < group.count; i++) {
         const JpegSegment segment = segments[group.first_segment + i];
         jpeg_decode_by(team, shared, picture, segment, words, &own[0][thread], JPEG_BLOCK_THREADS,

@@ -227,3 +227,21 @@ pub(crate) fn repetitive(width: u16, height: u16) -> Vec<u8> {
     encoder.encode(&pixels, width, height, ColorType::Luma).unwrap();
     file
 }
+
+/// White with noise in a few squares.
+pub(crate) fn white(sampling: SamplingFactor, width: u16, height: u16) -> Vec<u8> {
+    let wide = usize::from(width);
+    let mut pixels = noise(1, wide, usize::from(height));
+    for (at, value) in pixels.iter_mut().enumerate() {
+        let (x, y) = (at / 3 % wide, at / 3 / wide);
+        if x / 16 % 10 != 3 || y / 16 % 5 != 1 {
+            *value = 255;
+        }
+    }
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(&mut file, 90);
+    encoder.set_sampling_factor(sampling);
+    encoder.encode(&pixels, width, height, ColorType::Rgb).unwrap();
+    let process = Process::Baseline;
+    rewrite(&file, &Rewrite { process, ..Rewrite::default() }).unwrap()
+}
