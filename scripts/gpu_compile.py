@@ -2,7 +2,7 @@
 """Compiles every GPU kernel for several architectures with NVIDIA's run-time compiler.
 
     python3 scripts/gpu_compile.py                    sm_75, sm_80, sm_90 and sm_100
-    python3 scripts/gpu_compile.py sm_90 --module tensor
+    python3 scripts/gpu_compile.py sm_90 --module finish
 
 Needs no GPU and no driver. Without --nvrtc FILE, it installs the compiler from PyPI (90 MB) in a
 virtual environment below target/. It prints registers, shared memory, stack and spills of every

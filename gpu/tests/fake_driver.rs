@@ -107,6 +107,19 @@ fn without_a_driver_opening_is_a_typed_error() {
 }
 
 #[test]
+fn a_library_that_lacks_functions_is_an_error_that_names_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("part.c");
+    std::fs::write(&source, "int cuDriverGetVersion(int *v) { return *v = 12080, 0; }").unwrap();
+    compile(&source, &folder.path().join("old"), &folder.path().join("libcuda.so"));
+    let name = "a_library_that_lacks_functions_is_an_error_that_names_one";
+    with_path(name, folder.path(), &[], || match Gpu::open(0, &options()) {
+        Err(Error::Driver { call, .. }) => assert_eq!(call, "cuCtxGetCurrent"),
+        other => panic!("{other:?}"),
+    });
+}
+
+#[test]
 fn the_library_for_linking_alone_is_no_driver() {
     let name = "the_library_for_linking_alone_is_no_driver";
     with_driver(name, &[("FAKE_CUDA_NO_INIT", "34")], || {

@@ -83,7 +83,7 @@ pub(super) fn gpudirect(system: &System) -> Finding {
     let topic = "GPUDirect Storage";
     let modules = system.read("proc/modules").unwrap_or_default();
     let loaded = modules.lines().any(|line| line.starts_with("nvidia_fs "));
-    let used = "not used by this version: batches arrive in host memory";
+    let used = "not used: files are read into host memory";
     if loaded {
         Finding::limited(topic, "module nvidia_fs is loaded", used)
     } else {

@@ -57,6 +57,10 @@ impl Driver {
         if !is_present() {
             return Err(Error::NoDriver);
         }
+        if let Some(call) = missing_function() {
+            let (name, what) = ("not found", "this libcuda.so.1 is not a usable driver");
+            return Err(Error::Driver { call, name: name.to_owned(), what: what.to_owned() });
+        }
         let mut number = 0;
         // SAFETY: the library is present; the pointer is to a local variable.
         let result = unsafe { sys::cuDriverGetVersion(&raw mut number) };
@@ -83,7 +87,63 @@ impl Driver {
     }
 }
 
-/// Whether the loader finds the library. Without it, every function of it panics.
+/// Functions of the driver that are called. One that the library lacks would panic.
+const FUNCTIONS: &[&str] = &[
+    "cuCtxGetCurrent",
+    "cuCtxPopCurrent_v2",
+    "cuCtxPushCurrent_v2",
+    "cuCtxSynchronize",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDeviceGetPCIBusId",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDeviceTotalMem_v2",
+    "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventElapsedTime",
+    "cuEventQuery",
+    "cuEventRecord",
+    "cuFuncGetAttribute",
+    "cuFuncSetAttribute",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuInit",
+    "cuLaunchKernel",
+    "cuMemAlloc_v2",
+    "cuMemFreeHost",
+    "cuMemFree_v2",
+    "cuMemGetInfo_v2",
+    "cuMemHostAlloc",
+    "cuMemHostRegister_v2",
+    "cuMemHostUnregister",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamQuery",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+];
+
+/// The first function that the library lacks.
+fn missing_function() -> Option<&'static str> {
+    static MISSING: OnceLock<Option<&str>> = OnceLock::new();
+    // SAFETY: the library is present; the functions are looked up, not called.
+    let is_missing = |name: &&&str| unsafe {
+        sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()).is_err()
+    };
+    *MISSING.get_or_init(|| FUNCTIONS.iter().find(is_missing).copied())
+}
+
+/// Whether the dynamic linker finds the library. Without it, every function of it panics.
 fn is_present() -> bool {
     static IS_PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: the library is the driver's, whose initialisation may run in any thread.

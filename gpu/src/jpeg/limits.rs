@@ -26,7 +26,7 @@ impl Default for JpegLimits {
             staging_bytes_max: 1 << 30,
             device_bytes_max: 8 << 30,
             segment_bytes_max: 1 << 18,
-            segment_bytes_long: 1 << 10,
+            segment_bytes_long: 1 << 8,
             segment_bytes_huge: 1 << 14,
             stream_bytes_max: 1 << 24,
         }

@@ -4,7 +4,7 @@ use super::{CpuPreparer, InHand, nanoseconds};
 use crate::gpu::NotOffloaded;
 use crate::{Error, Offload, OffloadCounts};
 use meetpoint_format::dataset::SampleLocation;
-use meetpoint_kernels::{Encoded, Interrupt, SampleId};
+use meetpoint_kernels::{Encoded, Interrupt, SampleId, contain_panic};
 use std::time::{Duration, Instant};
 
 /// What prepares pictures elsewhere, and what the batch in hand has there.
@@ -13,8 +13,10 @@ pub(super) struct Offloading {
     offload: Box<dyn Offload>,
     /// Whether samples are offered: not while those that were given back are prepared.
     offers: bool,
-    /// Samples of the batch that were taken.
-    taken: u32,
+    /// Positions of the samples of the batch that were taken.
+    taken: Vec<usize>,
+    /// Whether taking a sample panicked: all of the batch are then prepared here.
+    is_poisoned: bool,
     /// Time that this thread spent on the other samples of the batch.
     own: Duration,
 }
@@ -35,8 +37,13 @@ impl CpuPreparer {
     pub fn set_offload(&mut self, mut offload: Box<dyn Offload>) {
         assert!(self.can_offload(), "pictures of this job can be prepared elsewhere");
         offload.set_interrupt(self.interrupt.clone());
-        self.offload =
-            Some(Offloading { offload, offers: true, taken: 0, own: Duration::default() });
+        self.offload = Some(Offloading {
+            offload,
+            offers: true,
+            taken: Vec::new(),
+            is_poisoned: false,
+            own: Duration::default(),
+        });
     }
 
     /// Whether pictures can be prepared elsewhere: one of a fixed size for each sample, with no
@@ -65,7 +72,9 @@ impl CpuPreparer {
 
     pub(super) fn begin_offload(&mut self) -> Result<(), Error> {
         let Some(offloading) = &mut self.offload else { return Ok(()) };
-        (offloading.offers, offloading.taken, offloading.own) = (true, 0, Duration::default());
+        (offloading.offers, offloading.is_poisoned) = (true, false);
+        offloading.taken.clear();
+        offloading.own = Duration::default();
         offloading.offload.begin(self.samples.len())
     }
 
@@ -84,16 +93,26 @@ impl CpuPreparer {
         };
         let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
         let encoded = Encoded { bytes: stored, entry_points, crc32c: Some(location.crc32c) };
-        if !offloading.offload.take(position, encoded, id)? {
-            return Ok(false);
+        match contain_panic(|| offloading.offload.take(position, encoded, id)) {
+            Ok(taken) => {
+                if !taken? {
+                    return Ok(false);
+                }
+            }
+            Err(_) => {
+                // What the batch holds there is not certain any more. This thread decides what
+                // the sample is.
+                (offloading.offers, offloading.is_poisoned) = (false, true);
+                return Ok(false);
+            }
         }
-        offloading.taken += 1;
+        offloading.taken.push(position);
         hand.stats.samples += 1;
         hand.stats.bytes_read += stored.len() as u64;
         Ok(true)
     }
 
-    /// Counts time that was spent on a sample here.
+    /// Adds the time of a sample prepared here, and asks whether those elsewhere are done.
     pub(super) fn note_own(&mut self, spent: Duration) {
         if let Some(offloading) = &mut self.offload {
             offloading.own += spent;
@@ -103,13 +122,16 @@ impl CpuPreparer {
 
     /// Takes over what was prepared elsewhere, and prepares what was given back.
     pub(super) fn finish_offload(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
-        let Some(offloading) = self.offload.as_mut().filter(|it| it.taken > 0) else {
+        let Some(offloading) = self.offload.as_mut().filter(|it| !it.taken.is_empty()) else {
             return Ok(());
         };
         let started = Instant::now();
         let tensors = self.pictures.tensors(self.samples.len(), hand.memory.bytes_mut());
         let own_ns = nanoseconds(offloading.own);
-        let given_back = offloading.offload.finish(tensors, own_ns)?;
+        let given_back = match offloading.is_poisoned {
+            true => std::mem::take(&mut offloading.taken),
+            false => offloading.offload.finish(tensors, own_ns)?,
+        };
         hand.stats.compute_ns += nanoseconds(started.elapsed());
         offloading.offers = false;
         for position in given_back {

@@ -27,7 +27,7 @@ fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [Make; 9] = [
+pub(crate) const SUBJECTS: [Make; 10] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {
@@ -41,6 +41,7 @@ pub(crate) const SUBJECTS: [Make; 9] = [
     |job| caching(job, 4 << 20),
     |job| caching(job, 40 << 10),
     |job| Box::new(offloading(job, Box::new(Elsewhere::new(job)))),
+    |job| Box::new(offloading(job, Box::new(Elsewhere::panicking(job)))),
     |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Measured)))),
     |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Fixed(1.0))))),
 ];

@@ -29,6 +29,8 @@ pub(crate) struct Elsewhere {
     bytes: usize,
     taken: Vec<(usize, Option<Vec<u8>>)>,
     counts: OffloadCounts,
+    /// Whether taking the fourth sample of a batch panics.
+    panics: bool,
 }
 
 impl Elsewhere {
@@ -38,7 +40,13 @@ impl Elsewhere {
             bytes: job.recipe.output().unwrap().bytes(),
             taken: Vec::new(),
             counts: OffloadCounts::default(),
+            panics: false,
         }
+    }
+
+    /// With a defect.
+    pub(crate) fn panicking(job: &Job) -> Self {
+        Self { panics: true, ..Self::new(job) }
     }
 }
 
@@ -57,6 +65,7 @@ impl Offload for Elsewhere {
     }
 
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error> {
+        assert!(!self.panics || position != 3, "a defect");
         if position % 3 == 2 {
             self.counts.not_taken += 1;
             return Ok(false);
