@@ -32,8 +32,8 @@ impl Diagnose for Error {
             }
             Self::NoDevice { .. } => "choose a smaller index, or check CUDA_VISIBLE_DEVICES".into(),
             Self::NoCompiler { .. } => {
-                Remedy::advice("install it: pip install nvidia-cuda-nvrtc-cu12")
-                    .or("set MEETPOINT_NVRTC to the path of libnvrtc.so")
+                Remedy::advice("set MEETPOINT_NVRTC to the path of libnvrtc.so")
+                    .or("pip install nvidia-cuda-nvrtc-cu12, where the Python package finds it")
             }
             Self::Compile { .. } => Remedy::advice(
                 "use a run-time compiler that knows the GPU: pip install -U \

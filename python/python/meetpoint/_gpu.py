@@ -54,7 +54,7 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
         "memory": size("gpu_memory", MEMORY if memory is None else memory),
         "pinned": size("gpu_pinned_memory", PINNED if pinned is None else pinned),
         "bfloat16": dtype is not None,
-        "packages": _package_folders(),
+        "packages": package_folders(),
     }
 
 
@@ -74,7 +74,7 @@ def decoding(given: Dict[str, Any]) -> Optional[_native.DecodeArguments]:
     return {
         "device": _name("gpu_decode", device),
         "share": share,
-        "packages": _package_folders(),
+        "packages": package_folders(),
     }
 
 
@@ -106,6 +106,6 @@ def _name(argument: str, device: Any) -> str:
     return device
 
 
-def _package_folders() -> List[str]:
+def package_folders() -> List[str]:
     """Folders that may contain NVIDIA's run-time compiler as a package."""
     return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
