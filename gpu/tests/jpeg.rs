@@ -207,7 +207,8 @@ fn limits_of_a_batch_are_errors_with_the_limit() {
         error
     };
     let defaults = JpegLimits::default();
-    let error = refused(JpegLimits { segment_bytes_max: 100, ..defaults });
+    let of_threads = JpegLimits { segment_bytes_long: usize::MAX, ..defaults };
+    let error = refused(JpegLimits { segment_bytes_max: 100, ..of_threads });
     assert!(matches!(error, JpegError::LongSegment { limit: 100, .. }));
     let error = refused(JpegLimits { staging_bytes_max: 500, ..defaults });
     assert!(matches!(error, JpegError::Staging { limit: 500 }));

@@ -1,6 +1,6 @@
 //! Which slots of a mapping are page-locked, so that a GPU copies from and to them directly.
 //!
-//! A slot is locked when a GPU first needs it: only slots that are used are, and only up to a limit.
+//! A slot is locked when a GPU first needs it: only slots in use are, and only up to a limit.
 
 use meetpoint_gpu::{Compute, Error, PageLock};
 use std::sync::{Mutex, PoisonError};

@@ -155,7 +155,7 @@ impl RingSlot {
         mapped.populate(self.index * ring_slot_bytes, bytes);
     }
 
-    /// Page-locks the slot, until the ring is dropped, so that a GPU copies from and to it directly.
+    /// Page-locks the slot until the ring is dropped, so that a GPU copies from and to it directly.
     pub fn lock_pages(
         &self,
         compute: &mut (impl Compute + ?Sized),
@@ -294,7 +294,7 @@ mod tests {
         first.lock_pages(&mut compute, &mut budget).unwrap();
         let limit = Unlocked::Limit { limit_bytes: 3 * MIB };
         assert_eq!(second.lock_pages(&mut compute, &mut budget), Err(limit));
-        // Locked already, whoever asks.
+        // Locked already, for every budget.
         first.lock_pages(&mut compute, &mut LockBudget::new(0)).unwrap();
         assert_eq!(budget.locked_bytes(), 2 * MIB);
     }

@@ -180,8 +180,8 @@ impl Compute for CudaCompute {
         }
         let (target, source) = (to.address() + offset as u64, from.as_ptr().cast());
         // SAFETY: both sides have as many bytes. Memory that is not page-locked is copied before
-        // the call returns; what is page-locked is freed by the driver, which waits for the copy, or
-        // stays locked until then: its pages get no other use.
+        // the call returns; what is page-locked is freed by the driver, which waits for the copy,
+        // or stays locked until then: its pages get no other use.
         let result =
             unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.len(), self.stream.0) };
         self.gpu.context.check("cuMemcpyHtoDAsync", result)

@@ -113,8 +113,8 @@ struct LockedPages {
     context: Arc<Context>,
 }
 
-/// Page-locks memory for copies of every GPU. Its owner drops the lock before the memory; pages that
-/// are locked have no other use until they are unlocked, even where their owner unmaps them.
+/// Page-locks memory for copies of every GPU. Its owner drops the lock before the memory; pages
+/// that are locked have no other use until they are unlocked, even where their owner unmaps them.
 pub(super) fn lock_pages(context: &Arc<Context>, memory: &[u8]) -> Result<PageLock, Error> {
     let _entered = context.enter()?;
     let (start, bytes) = (memory.as_ptr().cast_mut(), memory.len());

@@ -20,7 +20,7 @@ const UNMEASURED_MAX: usize = 64;
 pub struct Piece<'a> {
     /// In memory of the host.
     pub bytes: &'a [u8],
-    /// Whether a [`PageLock`](crate::PageLock) covers all of them, so that they are copied directly.
+    /// Whether a [`PageLock`](crate::PageLock) covers all of them: then they are copied directly.
     pub is_locked: bool,
     /// Where they go.
     pub target: Target,

@@ -1,8 +1,8 @@
 //! How long the stream of the consumer waits for batches, on the clock of the GPU.
 //!
-//! When the consumer asks for a batch, the end of the work that it has given to its stream so far is
-//! marked. What lies between that and the time at which the batch is complete is time in which the
-//! stream had nothing to do.
+//! When the consumer asks for a batch, the end of the work that it has given to its stream so far
+//! is marked. The time from there until the batch is complete is time in which the stream had
+//! nothing to do.
 
 use super::streams::{ConsumerStream, Consumers, Event};
 use crate::Error;

@@ -83,7 +83,7 @@ fn pair(values: &[i16; 2]) -> u32 {
     u32::from(values[0] as u16) | u32::from(values[1] as u16) << 16
 }
 
-/// Appends a segment whose data were copied; an MCU has so many blocks.
+/// Appends a segment whose data were copied; `blocks_per_mcu` is the number of blocks of an MCU.
 pub(super) fn push_segment(
     segment: &Segment,
     copied: &CopiedSegment,

@@ -86,7 +86,7 @@ impl GpuElement {
 }
 
 impl Split {
-    /// The same with bfloat16 on the GPU, rounded from float32; `None`: the result has another type.
+    /// The same with bfloat16 on the GPU, rounded from float32; `None`: the result is no float32.
     pub fn to_bfloat16(&self) -> Option<Self> {
         let elements = self.conversion.elements.to_bfloat16()?;
         let is_float32 = self.element == GpuElement::Host(ElementType::Float32);
