@@ -318,7 +318,7 @@ fn serve_epoch(
 }
 
 /// The next request; `Some(None)`: there is none yet, but a batch to bring to a GPU ahead of it.
-/// `None`: nobody asks any more.
+/// `None`: the loader is closed, so that no request follows.
 fn next_request(
     requests: &Receiver<Request>,
     has_room: bool,

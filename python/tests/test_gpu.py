@@ -188,7 +188,7 @@ def test_time_without_work_is_measured_where_the_stream_is_known(
         for images, _ in gpu:
             images.__dlpack__(stream=77)
         used = gpu.report()["epochs"][0]["delivery"]
-        # Nobody had a batch before the first one.
+        # There was no batch before the first one.
         assert used["gpu_idle_measured"] == len(gpu) - 1, used
         assert used["gpu_idle_ns"] >= 0
         """,

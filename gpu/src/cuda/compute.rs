@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Arguments that a kernel has at most.
 const ARGUMENTS_MAX: usize = 64;
 
-/// How long a copy that nobody waits for holds up who drops it. Then its target is never freed.
+/// How long dropping a pending copy waits for it. After that, its target is leaked.
 const DROP_LIMIT: Duration = Duration::from_secs(2);
 
 /// Work of a GPU, in a stream of its own that waits for no other.

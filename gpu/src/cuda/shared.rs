@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 static OPENED: Mutex<BTreeMap<GpuIndex, Weak<Gpu>>> = Mutex::new(BTreeMap::new());
 
 impl Gpu {
-    /// The GPU with this number, opened by the first call and closed when nobody has it any more.
+    /// The GPU with this index, opened by the first call and closed with its last handle.
     /// Until then its options are those of the first call, and its kernels are loaded once.
     ///
     /// One that a failure has made unusable is opened again.

@@ -65,7 +65,7 @@ pub(super) struct Usage {
 }
 
 impl<E: Event> Release<E> {
-    /// Whether nobody uses it any more. A device that failed is reported by the next call.
+    /// Whether all work on it is done. A device that failed is reported by the next call.
     fn is_done(&self) -> bool {
         !self.is_unknown && self.after.iter().all(|event| event.is_done().unwrap_or(true))
     }

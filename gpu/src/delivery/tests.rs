@@ -503,7 +503,7 @@ fn unknown_consumers_and_destroyed_streams_are_waited_for_as_a_whole() {
     lines(&log);
     let batch = small(&mut delivery).unwrap();
     assert_eq!(lines(&log)[0], "settle");
-    // Nobody got it, so it is overwritten at once.
+    // It was not delivered, so it may be overwritten at once.
     drop(batch);
     lines(&log);
     small(&mut delivery).unwrap();

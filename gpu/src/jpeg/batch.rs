@@ -268,16 +268,6 @@ impl JpegBatch {
         &self.pictures
     }
 
-    /// Address of the same descriptors in the memory of the device, as an array.
-    pub fn descriptors(&self) -> Option<u64> {
-        Some(self.area.get()?.address() + self.offsets.descriptors as u64)
-    }
-
-    /// Address of the status words in the memory of the device: 0 for a sound picture.
-    pub fn status_words(&self) -> Option<u64> {
-        Some(self.area.get()?.address() + self.offsets.status as u64)
-    }
-
     /// Waits until the batch is decoded; returns the status of each picture.
     pub fn status(&mut self, compute: &mut dyn Compute) -> Result<&[PictureStatus], Error> {
         self.status.clear();

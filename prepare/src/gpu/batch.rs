@@ -113,11 +113,6 @@ impl GpuBatch {
         self.jpeg.bytes().device + self.pictures.device_bytes() + out
     }
 
-    /// Bytes of page-locked memory that it has.
-    pub fn host_bytes(&self) -> usize {
-        self.jpeg.bytes().host
-    }
-
     /// Number of samples taken.
     pub fn len(&self) -> usize {
         self.positions.len()
