@@ -37,11 +37,16 @@ fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats
 
 /// Runs two epochs with a device that misbehaves, and compares every batch with the host alone's.
 fn survives(faults: Vec<(u32, Fault)>) -> Vec<EpochStats> {
+    survives_within(faults, Duration::from_secs(30))
+}
+
+fn survives_within(faults: Vec<(u32, Fault)>, stall_timeout: Duration) -> Vec<EpochStats> {
     let folder = dataset(60);
     let (expected, _) = of_host_alone(folder.path(), 2);
     let network = Some(folder.path().to_path_buf());
     let device = FakeDevice::start(Behaviour { faults, network, ..Behaviour::default() });
-    let config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
+    let mut config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
+    config.stall_timeout = stall_timeout;
     let mut loader = Loader::open(config).unwrap();
     let mut stats = Vec::new();
     for (epoch, expected) in (0..).zip(expected) {
@@ -160,9 +165,10 @@ fn a_device_that_sends_what_it_may_not_loses_its_link_and_costs_no_batch() {
 
 #[test]
 fn a_slot_that_was_given_away_cannot_be_written_to_or_given_again() {
-    // The slot of batch 3 is published again, and the piece for it is refused before that.
+    // The slot of batch 3 is published again, and the piece for it is refused before that. The host
+    // prepares the batch after a stall.
     for fault in [Fault::Steal, Fault::OldGeneration, Fault::OtherEpoch] {
-        let stats = survives(vec![(4, fault)]);
+        let stats = survives_within(vec![(4, fault)], Duration::from_millis(500));
         assert_eq!(stats[0].batches, 15, "{fault:?}");
     }
 }
