@@ -26,7 +26,7 @@ pub enum Direction {
 /// The times of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
-    /// Begin of its transfer.
+    /// Start of its transfer.
     pub begin: Duration,
     /// End of its transfer.
     pub end: Duration,
@@ -88,7 +88,7 @@ pub struct Figures {
     pub commands: u64,
     /// Bytes that they transferred.
     pub bytes: u64,
-    /// Time of transfers: for each command from the begin of its transfer to its completion, less
+    /// Time of transfers: for each command from the start of its transfer to its completion, less
     /// the latency.
     pub busy: Duration,
     /// Sum over commands of the time from the end of the transfer to the completion.
