@@ -1,10 +1,10 @@
-//! Quantities as people write them on the command line, and as they read them.
+//! Parses and formats quantities with units.
 
 use meetpoint_format::units;
 pub(crate) use meetpoint_report::units::{bytes, count, nanoseconds, rate, seconds, significant};
 use std::time::Duration;
 
-/// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes in a second, at least 1.
+/// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes per second, at least 1.
 pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
     let wrong = || format!("\"{text}\" is not a rate; write for example 500MB/s or 1.5GiB/s");
     units::parse_bandwidth(text).filter(|rate| *rate > 0).ok_or_else(wrong)
