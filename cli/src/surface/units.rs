@@ -13,7 +13,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
 /// Reads `512MiB`, `2GB`, `4096B`: bytes, at least 1.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let problem = if is_bare && !text.is_empty() { "has no unit" } else { "is no size" };
+    let problem = if is_bare && !text.is_empty() { "has no unit" } else { "is not a size" };
     let wrong = || format!("\"{text}\" {problem}; write for example 512MiB, 2GB or 4096B");
     units::parse_bytes(text).filter(|bytes| *bytes > 0).ok_or_else(wrong)
 }
