@@ -46,7 +46,7 @@ mod tests {
             assert!(error.contains("512MiB"), "{error}");
         }
         assert!(parse_bytes("500").unwrap_err().starts_with("\"500\" has no unit; write"));
-        assert!(parse_bytes("0B").unwrap_err().starts_with("\"0B\" is no size; write"));
+        assert!(parse_bytes("0B").unwrap_err().starts_with("\"0B\" is not a size; write"));
         for text in ["500MB", "500/s", "0MB/s"] {
             assert!(parse_rate(text).unwrap_err().contains("500MB/s"));
         }
