@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Why this machine cannot run the bench, which is no failure of a tiny run.
+/// Why this machine cannot run the bench, which is not a failure of a tiny run.
 fn not_here(path: &Path) -> Option<String> {
     match UringEngine::new(1) {
         Err(error) => Some(error.to_string()),
