@@ -84,7 +84,7 @@ fn quota_v2(system: &System, membership: &str) -> Option<f64> {
     }
 }
 
-/// `max 100000` is no quota; `150000 100000` is one and a half cores.
+/// `max 100000` is not a quota; `150000 100000` is one and a half cores.
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
