@@ -65,7 +65,7 @@ pub(crate) struct Destination {
 /// The places beside a destination.
 #[derive(Debug, Default)]
 pub(crate) struct SiblingPaths {
-    /// Of processes that are no more; locked.
+    /// Of processes that have ended; locked.
     pub(crate) remains: Vec<Remains>,
     /// Of processes that are writing.
     pub(crate) in_use: Vec<PathBuf>,
@@ -116,7 +116,7 @@ impl Destination {
         find_places(&self.path).map_err(failed)
     }
 
-    /// Removes the places of processes that are no more, and notes their names and those that stay.
+    /// Removes the places of processes that have ended, and notes their names and those that stay.
     pub(crate) fn clean(&mut self) -> Result<(), Error> {
         let places = self.places()?;
         let stays = |(path, entry): &(PathBuf, String)| {
@@ -316,7 +316,7 @@ impl Staging {
         write().map_err(|source| Error::Write { path: path.clone(), source })
     }
 
-    /// Renames the folder to the destination; tells whether it replaced something.
+    /// Renames the folder to the destination; returns whether it replaced something.
     ///
     /// The files in it have been synced by their writers.
     pub(crate) fn commit(mut self, destination: &Destination) -> Result<bool, Error> {

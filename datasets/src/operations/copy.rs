@@ -269,7 +269,7 @@ struct Tally {
     image_bytes: u64,
     /// Samples in a coefficient form.
     converted: u64,
-    /// Pictures that are no JPEG.
+    /// Pictures that are not JPEG.
     not_jpeg: u64,
 }
 

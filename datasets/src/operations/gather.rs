@@ -55,7 +55,7 @@ pub(crate) fn is_place(field: &Field) -> bool {
 }
 
 impl Input {
-    /// A dataset whose rows stay as they are.
+    /// A dataset whose rows do not change.
     pub(super) fn plain(dataset: Dataset) -> Self {
         let manifest = dataset.manifest();
         let file_bytes: u64 = manifest.parts.iter().map(|part| part.bytes).sum();

@@ -192,7 +192,7 @@ pub fn pack(
     let writer_options = WriterOptions {
         force: options.force,
         part_bytes_target: options.part_bytes_target,
-        // A pattern is no path; what it names is never replaced, since it is not a dataset.
+        // A pattern is not a path; what it names is never replaced, since it is not a dataset.
         sources: from.exists().then(|| from.to_path_buf()).into_iter().collect(),
         recipe: Recipe::default(),
         resume: options.resume,

@@ -39,7 +39,7 @@ pub(super) struct PackState<'a> {
     pub(super) left_out: Vec<LeftOut>,
     /// Samples that cannot be read or are invalid.
     pub(super) found: Vec<LeftOut>,
-    /// What is no sample.
+    /// What is not a sample.
     pub(super) not_samples: Vec<LeftOut>,
     /// Where the pack began; samples before it are packed.
     pub(super) passed: u64,
@@ -118,7 +118,7 @@ impl<'a> PackState<'a> {
                 self.look_at(&item)?;
                 match verdict {
                     Verdict::Sound(converted, source_bytes) => {
-                        // After a sample that cannot be read, the others are only looked at.
+                        // After a sample that cannot be read, the others are only checked.
                         if self.options.on_error == OnError::Skip || self.is_sound() {
                             self.push(&item, converted, source_bytes)?;
                         }

@@ -56,7 +56,7 @@ impl<R> Shared<R> {
     }
 }
 
-/// Wakes the others when its thread panics, so that they do not wait for ever.
+/// Wakes the others when its thread panics, so that they do not wait forever.
 struct Alarm<'a, R>(&'a Shared<R>);
 
 impl<R> Drop for Alarm<'_, R> {

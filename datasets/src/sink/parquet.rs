@@ -1,7 +1,7 @@
 //! Parquet files with pictures as Hugging Face has them: a struct of `bytes` and `path`.
 //!
-//! The path is the key. Contents are stored plain, so that the bytes of a picture lie in the file
-//! as they are. The names of the labels go into the metadata of each file, and are known only at
+//! The path is the key. Contents are stored plain, so that the bytes of a picture are in the file
+//! unchanged. The names of the labels go into the metadata of each file, and are known only at
 //! the end; until then, footers wait.
 
 use super::files::Output;

@@ -483,7 +483,7 @@ impl Gather {
         Ok(())
     }
 
-    /// Adds what is no sample.
+    /// Adds what is not a sample.
     pub(super) fn note(&mut self, entry: Entry) {
         self.ready.push_back(entry);
     }

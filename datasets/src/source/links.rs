@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 4;
 pub(super) struct Links {
     /// The folder, with its own links resolved; `None` where all links are followed.
     root: Option<PathBuf>,
-    /// The folder that was looked at last, and where it leads if that is outside.
+    /// The folder that was checked last, and where it leads if that is outside.
     folder: Option<(PathBuf, Option<PathBuf>)>,
 }
 

@@ -115,7 +115,7 @@ impl Written {
 
 /// Puts all samples that `next` and `read` give into the sink.
 ///
-/// After a sample that does not go, the others are only looked at, unless they are to be skipped.
+/// After a sample that does not go, the others are only checked, unless they are to be skipped.
 pub(super) fn drive<J: Send>(
     sink: &mut dyn Sink,
     kind: ContentKind,
@@ -181,7 +181,7 @@ fn write_file(
     done
 }
 
-/// Puts a sample, or notes why not; tells whether one was left out.
+/// Puts a sample, or notes why not; returns whether one was left out.
 fn put(
     sink: &mut dyn Sink,
     root: Option<&Root>,

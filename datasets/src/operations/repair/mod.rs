@@ -161,7 +161,7 @@ fn nothing_to_do(
         progress(Progress { samples_done, samples: step.samples, bytes_done: step.bytes_done });
     }) {
         Err(Error::Interrupted) => return Err(Error::Interrupted),
-        // What does not even open is looked at row by row.
+        // What does not even open is examined row by row.
         Err(_) => return Ok(None),
         Ok(report) => report,
     };

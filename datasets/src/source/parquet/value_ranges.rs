@@ -3,7 +3,7 @@
 //!
 //! In a page of the encoding PLAIN each byte array is its length (four bytes, little endian) and
 //! its bytes ("Encodings" of the Parquet specification), so such a value is a range of the file.
-//! Nothing is read twice: the pages are looked at on their way to the decoder.
+//! Nothing is read twice: the pages are examined on their way to the decoder.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, Type};
@@ -84,7 +84,7 @@ impl ChunkReader for Noting {
     }
 }
 
-/// The pages of a column chunk, looked at on their way.
+/// The pages of a column chunk, examined on their way.
 pub(super) struct Placing {
     inner: SerializedPageReader<Noting>,
     end: Arc<AtomicU64>,

@@ -18,7 +18,7 @@ use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Records that are looked at for the types.
+/// Records that are examined for the types.
 const LOOK_RECORDS: usize = 1024;
 /// Bytes of them.
 const LOOK_BYTES: usize = 32 << 20;

@@ -79,7 +79,7 @@ impl Members {
         &mut self.input
     }
 
-    /// Whether members lie in the file as they are.
+    /// Whether members are in the file unchanged.
     pub(super) fn is_plain(&self) -> bool {
         self.input.compression() == Compression::None
     }

@@ -41,7 +41,7 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) enum Yield {
     Group(Group),
-    /// Something that is no sample.
+    /// Something that is not a sample.
     Other(Entry),
 }
 

@@ -75,7 +75,7 @@ pub(super) struct PartSeen {
     pub(super) samples: u64,
     /// Type of its values: of the JSON, or of the words.
     pub(super) shape: Shape,
-    /// Different words; only for words that are no integers, or could be names.
+    /// Different words; only for words that are not integers, or could be names.
     words: BTreeSet<String>,
 }
 

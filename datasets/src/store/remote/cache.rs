@@ -146,7 +146,7 @@ fn private_folders() -> DirBuilder {
     builder
 }
 
-/// Makes a file, or empties it, that only the user reads and that is no link.
+/// Makes a file, or empties it, that only the user reads and that is not a link.
 pub(super) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -157,7 +157,7 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens what is no link, without waiting for the other end of a pipe.
+/// Opens what is not a link, without waiting for the other end of a pipe.
 const NO_LINK: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
 /// Takes a lock by name; `None` where somebody has it.
