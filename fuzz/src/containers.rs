@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Entries of a source that are looked at: a few bytes of gzip may hold millions.
+/// Entries of a source that are examined: a few bytes of gzip may hold millions.
 const ENTRIES_MAX: usize = 20_000;
 /// Bytes of a sample that are read.
 const READ_BYTES_MAX: u64 = 1 << 20;
