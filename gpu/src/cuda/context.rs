@@ -200,7 +200,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         // A late GPU still works in its context: it stays, as does what was not freed.
         if !self.is_forked() && !self.is_late.load(Ordering::Relaxed) {
-            // SAFETY: it was retained once. The result has no one to go to.
+            // SAFETY: it was retained once. The result cannot be reported.
             let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
         }
     }

@@ -50,7 +50,7 @@ impl<E: Event> Idle<E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<E>> {
-        // Nothing is left half done by a panic while it is held.
+        // A panic while it is held leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
