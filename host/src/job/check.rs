@@ -324,7 +324,7 @@ impl JobFile {
         Ok(())
     }
 
-    /// Only for what the file itself asks for: a default is no fault of its writer.
+    /// Only for what the file itself asks for: a default is not a fault of its writer.
     fn check_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
         let check = |key: &str, bytes: u64| {
             if bytes <= limit.bytes || self.marks.of_key(key).is_none() {

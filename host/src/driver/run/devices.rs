@@ -185,7 +185,7 @@ impl Run {
 
     /// A device failed on as many batches one after another: it gets no more work.
     fn give_up_device(&mut self, now: u64, number: usize, why: &str) {
-        // A device that failed for good also fails on work already granted.
+        // A device that failed permanently also fails on work already granted.
         let end = &mut self.devices[number];
         let summary = self.scheduler.device_summary(end.id);
         let generation = summary.expect("the epoch knows its devices").generation;

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A device that fails on a given number of batches one after another gets no more work in the
-/// epoch: its spool is full for good, its memory too small, or what it writes does not arrive.
+/// epoch: its spool is permanently full, its memory too small, or what it writes does not arrive.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
 /// A device with work speaks more often than this, or it hangs.
@@ -318,7 +318,7 @@ impl Run {
         total.bytes_written += more.bytes_written;
     }
 
-    /// The epoch cannot go on; the first reason counts.
+    /// The epoch cannot continue; the first reason counts.
     pub(super) fn fail(&mut self, error: Error) {
         if !self.has_failed {
             self.has_failed = true;
@@ -327,7 +327,7 @@ impl Run {
         }
     }
 
-    /// Why the epoch cannot go on: the reason once, then that there was one.
+    /// Why the epoch cannot continue: the reason once, then that there was one.
     pub(super) fn check_failure(&mut self) -> Result<(), Error> {
         match self.failure.take() {
             Some(error) => Err(error),

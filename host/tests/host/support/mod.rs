@@ -179,7 +179,7 @@ pub(crate) fn pack_with(
 }
 
 /// What went wrong in an epoch. That the host finished the last batches of a slow machine's device
-/// sooner is no fault.
+/// sooner is not a fault.
 pub(crate) fn events_of(stats: &EpochStats) -> Vec<EventKind> {
     let kinds = stats.events.iter().map(|event| event.kind.clone());
     kinds.filter(|it| !matches!(it, EventKind::BatchesReclaimed { silent_ns: None, .. })).collect()
