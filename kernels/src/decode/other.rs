@@ -126,7 +126,8 @@ fn limits(pixels: u64) -> Limits {
     limits
 }
 
-/// Decodes the whole picture to the bytes of its pixels, in a mode that is no RGB or grey of bytes.
+/// Decodes the whole picture to the bytes of its pixels, in a mode that is not RGB or grey of
+/// bytes.
 pub(super) fn decode_wide(
     format: ImageFormat,
     (encoded, interrupt): (&[u8], &Interrupt),

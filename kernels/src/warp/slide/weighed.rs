@@ -1,4 +1,4 @@
-//! Lines of bytes beside one another, and how they are weighed.
+//! Lines of bytes side by side, and how they are weighed.
 
 /// As many lines as pixels are weighed, and their weights.
 pub(super) struct Weighed<'a, const TAPS: usize> {
