@@ -49,7 +49,7 @@ pub const READS_MAX: usize = 64;
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long reads may take to come back after an error or a batch given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a wait lasts before the caller is asked whether to go on.
+/// How long a wait lasts before the caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
 /// Prepares batches with the CPU. Belongs to one thread.
@@ -148,7 +148,7 @@ struct InHand<'a> {
 }
 
 impl InHand<'_> {
-    /// Asks whether to go on, which ends where the batch was ever given up.
+    /// Asks whether to continue, which ends where the batch was ever given up.
     fn ask(&mut self) -> Result<(), Error> {
         self.is_given_up |= !(self.pace)(self.stats.samples);
         if self.is_given_up { Err(Error::Interrupted) } else { Ok(()) }
