@@ -122,7 +122,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// JPEGs stay as they are.
+    /// JPEGs do not change.
     pub(crate) fn options(
         &self,
         py: Python<'_>,
