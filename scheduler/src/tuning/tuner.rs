@@ -53,7 +53,7 @@ const INTERVAL_NS_MIN: Time = 5_000_000;
 enum State {
     /// Batches prepared under the effort before are still consumed.
     Settling { batches_left: u32 },
-    /// The effort stays as it is.
+    /// The effort does not change.
     Watching(Window),
     /// A move is being measured.
     Trying { tried: Move, before: Effort, reference: Window, batches_left: u32, window: Window },
@@ -328,7 +328,7 @@ fn settling(batches_left: u32) -> State {
     }
 }
 
-/// The result of a trial; `None` as long as it must go on.
+/// The result of a trial; `None` as long as it must continue.
 fn judge(tried: Move, reference: &Window, window: &Window) -> Option<Verdict> {
     if window.is_empty() {
         return None;
