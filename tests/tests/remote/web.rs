@@ -71,7 +71,7 @@ impl Web {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (shared, serve) = (Arc::clone(&shared), Arc::clone(&serve));
-                // A client that leaves is no failure.
+                // A client that leaves is not a failure.
                 std::thread::spawn(move || drop(serve(stream, &shared)));
             }
         });
