@@ -15,8 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Looked at in each block read: its first word, and the first word of a given number of last
-/// bytes.
+/// The first word of each block, and the first word of its last `TAIL_BYTES` bytes, are checked.
 const TAIL_BYTES: usize = BLOCK_BYTES;
 
 /// How the file is read.
