@@ -412,7 +412,7 @@ fn place_beside(destination: &Path, place: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Bytes of the files in the resumable folder of a destination; 0 where there is none.
+/// Bytes of the files in the resumable folder of a destination; 0 if there is none.
 pub(crate) fn retained_bytes(destination: &Path) -> std::io::Result<u64> {
     let place = place_beside(&std::path::absolute(destination)?, RESUMABLE);
     let entries = match std::fs::read_dir(place) {

@@ -141,7 +141,7 @@ pub struct PackSummary {
     pub parts: u64,
     /// Those of them that another pack had left.
     pub parts_resumed: u64,
-    /// Label names; empty where there are no labels.
+    /// Label names; empty if there are no labels.
     pub labels: Vec<String>,
     /// Columns that are called a label and did not become the class label.
     pub unused_labels: Vec<UnusedLabel>,

@@ -28,7 +28,7 @@ pub(super) enum Arrived {
     Passed(Box<Item>),
     /// A sample that the source cannot give.
     Unreadable(LeftOut),
-    /// Something that is not a sample.
+    /// A file or member that is not a sample.
     NotASample(LeftOut),
 }
 

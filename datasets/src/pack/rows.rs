@@ -22,7 +22,7 @@ pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 struct State {
     /// Samples of the source that are packed or left out.
     samples: u64,
-    /// Key of the last of them; empty where there is none.
+    /// Key of the last of them; empty if there is none.
     last_key: String,
     /// How they were converted.
     stored: Stored,
@@ -39,7 +39,7 @@ pub(super) struct PackState<'a> {
     pub(super) left_out: Vec<LeftOut>,
     /// Samples that cannot be read or are invalid.
     pub(super) found: Vec<LeftOut>,
-    /// What is not a sample.
+    /// Files that are not samples.
     pub(super) not_samples: Vec<LeftOut>,
     /// Where the pack began; samples before it are packed.
     pub(super) passed: u64,

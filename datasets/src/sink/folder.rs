@@ -34,7 +34,7 @@ pub(super) struct Folder {
     has_columns: bool,
     /// The table, with labels as numbers.
     pending: Output,
-    /// Which folder the samples of each label lie in; `None` where not in one of that label alone.
+    /// Which folder the samples of each label lie in; `None` if not in one of that label alone.
     folders: BTreeMap<Option<i32>, Option<String>>,
     /// Files whose names are not the keys.
     renamed: u64,

@@ -188,7 +188,7 @@ impl Parquet {
         }
     }
 
-    /// The metadata for Hugging Face's library; `None` where it knows no feature for a column.
+    /// The metadata for Hugging Face's library; `None` if it knows no feature for a column.
     fn features(&self, labels: &[String]) -> Option<String> {
         let mut all = serde_json::Map::new();
         for field in self.schema.fields() {

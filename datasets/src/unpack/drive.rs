@@ -28,7 +28,7 @@ pub(super) struct Fed {
     pub(super) is_converted: bool,
 }
 
-/// What reading came to.
+/// The result of reading a sample.
 pub(super) enum Outcome {
     /// A sample.
     Sample(Fed),
@@ -57,7 +57,7 @@ struct Done {
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) samples: u64,
-    /// Looked at, those left out among them.
+    /// Samples that were processed, including those left out.
     pub(super) checked: u64,
     /// Files and bytes below a [`Sink::root`].
     pub(super) files: u64,

@@ -63,7 +63,7 @@ pub struct Lost {
     pub part: String,
     /// The first of its rows that are lost.
     pub first_row: u64,
-    /// How many follow one another; 0 where that is not known.
+    /// How many follow one another; 0 if that is not known.
     pub samples: u64,
     /// Key, of a single sample whose key is known.
     pub key: Option<String>,

@@ -46,7 +46,7 @@ impl ValueRanges {
         self.lock().is_lost = true;
     }
 
-    /// The next value's place; `None` where it has none, or is not of a given number of bytes.
+    /// The next value's place; `None` if it has none, or is not of a given number of bytes.
     pub(super) fn next(&self, bytes: u64) -> Option<ByteRange> {
         let mut found = self.lock();
         let place = found.places.pop_front();
@@ -93,7 +93,7 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// Opens a chunk of `rows` rows; `None` where it is compressed, nested in lists, or of
+    /// Opens a chunk of `rows` rows; `None` if it is compressed, nested in lists, or of
     /// something else than byte arrays.
     pub(super) fn open(
         file: &Arc<File>,
@@ -150,7 +150,7 @@ impl Placing {
 }
 
 /// The places of the values that begin at a byte of a page, which itself begins at `start`; `None`
-/// where they do not end with it.
+/// if they do not end with it.
 fn places_of(page: &[u8], start: u64, values: u64) -> Option<Vec<ByteRange>> {
     let mut places = Vec::new();
     let mut at = values;

@@ -84,7 +84,7 @@ pub(crate) trait Records: Send {
 /// Records as a table.
 pub(crate) struct RecordTable<R> {
     records: R,
-    /// Looked at and not given out yet.
+    /// Records that were examined and not returned yet.
     ahead: VecDeque<Record>,
     columns: Vec<(String, Kind)>,
     schema: SchemaRef,

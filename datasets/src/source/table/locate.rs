@@ -115,7 +115,7 @@ pub(super) fn locate(path: &StorePath, options: &SourceOptions) -> Result<Locate
     })
 }
 
-/// The table at the top of a folder; `None` where those of its splits are meant.
+/// The table at the top of a folder; `None` if those of its splits are meant.
 fn at_top(path: &StorePath, options: &SourceOptions) -> Result<Option<StorePath>, Error> {
     if options.split.is_some() {
         return Ok(None);

@@ -301,7 +301,7 @@ pub(super) fn has_checksum(block: &[u8; 512]) -> bool {
     stored == summed(i64::from) || stored == summed(|byte| i64::from(byte.cast_signed()))
 }
 
-/// The records of a pax header, `LENGTH KEY=VALUE\n`; `None` where they break that form.
+/// The records of a pax header, `LENGTH KEY=VALUE\n`; `None` if they break that form.
 fn pax_records(mut data: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut records = Vec::new();
     while !data.is_empty() {

@@ -41,7 +41,7 @@ pub(super) struct ShardPlan {
     /// A field of the JSON that is the key, where samples have it.
     pub(super) key: Option<From>,
     pub(super) label: Option<From>,
-    /// Index of each class by its name; empty where labels are integers.
+    /// Index of each class by its name; empty if labels are integers.
     pub(super) classes: HashMap<String, i32>,
     /// Names of the classes by index.
     pub(super) labels: Vec<String>,

@@ -213,7 +213,7 @@ impl PartSeen {
         Ok(())
     }
 
-    /// The different words; `None` where there are too many to be names of classes.
+    /// The different words; `None` if there are too many to be names of classes.
     pub(super) fn words(&self) -> Option<&BTreeSet<String>> {
         (self.words.len() <= CLASSES_MAX).then_some(&self.words)
     }
