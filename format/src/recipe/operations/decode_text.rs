@@ -46,7 +46,7 @@ impl Data for DecodeText {
                 "errors",
                 KeyType::Word { choices: DecodingErrors::NAMES },
                 Value::Word(DecodingErrors::Strict.name()),
-                "what happens with bytes that are no characters: an error, or U+FFFD",
+                "what happens with bytes that are not characters: an error, or U+FFFD",
             ),
         ],
     };
