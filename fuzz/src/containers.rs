@@ -229,7 +229,7 @@ fn links(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes the files of an input; the folder that they are in, `None` where it does not hold all.
+/// Writes the files of an input; the folder that they are in, `None` if it does not hold all.
 fn put(names: &[&str], data: &[u8]) -> Option<PathBuf> {
     let mut rest = data;
     let mut files = Vec::with_capacity(names.len());
