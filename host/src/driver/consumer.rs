@@ -113,7 +113,7 @@ impl Driver {
         }
     }
 
-    /// All ranks came to this; whether it was this rank's turn.
+    /// The decision of all ranks, and whether it was this rank's turn.
     pub(crate) fn agreed(&self, agreement: Agreement) -> bool {
         let mut state = self.lock();
         let Some(run) = &mut state.run else { return true };

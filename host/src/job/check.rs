@@ -368,7 +368,7 @@ impl JobFile {
     }
 }
 
-/// Bytes that this user may still write to a file system; `None` where it does not tell.
+/// Bytes that this user may still write to a file system; `None` if it does not tell.
 pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
     let found = statvfs(directory).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))

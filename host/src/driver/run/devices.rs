@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    /// What all ranks came to.
+    /// The decision of all ranks.
     pub(in crate::driver) fn agreed(&mut self, agreement: Agreement) -> Outcome {
         let now = self.now();
         let outcome = self.scheduler.agreed(now, agreement);

@@ -45,7 +45,7 @@ const NOT_BEGUN: u64 = 0;
 pub(crate) struct RunSetup {
     pub(crate) epoch: u32,
     pub(crate) config: Config,
-    /// The link of each device; `None` where it could not be opened again.
+    /// The link of each device; `None` if it could not be opened again.
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
     /// Where batches do not stand in their order.
     pub(crate) labels: Option<Arc<Labels>>,
@@ -233,7 +233,7 @@ impl Run {
         &self.scheduler
     }
 
-    /// How far batches stand from their order; `None` where they stand in it.
+    /// How far batches stand from their order; `None` if they stand in it.
     pub(crate) fn displacement(&self) -> Option<Displacement> {
         self.scheduler.displacement()
     }
@@ -252,7 +252,7 @@ impl Run {
         self.has_failed
     }
 
-    /// Why, in words; empty where it has not.
+    /// Why, in words; empty if it has not.
     pub(crate) fn why_failed(&self) -> &str {
         &self.why_failed
     }
