@@ -42,7 +42,7 @@ pub struct Measured {
     pub form: Form,
     /// Operations that are executed offline.
     pub operations: usize,
-    /// Name of the last of them; empty where there is none.
+    /// Name of the last of them; empty if there is none.
     pub operation: String,
     /// Compression of each stored sample.
     pub codec: Codec,
@@ -93,7 +93,7 @@ pub struct Measured {
     pub disk_bytes_per_second: Option<f64>,
     /// How the page cache was bypassed in cold runs.
     pub cache_drop: CacheDrop,
-    /// Measured joules for a sample, of all meters that do not overlap; `None` where the machine
+    /// Measured joules for a sample, of all meters that do not overlap; `None` if the machine
     /// has no meter that works.
     #[serde(default)]
     pub joules: Option<f64>,

@@ -56,7 +56,7 @@ impl Moments {
     }
 
     /// Standard error of the mean as a share of it, where the numbers are a random sample without
-    /// replacement out of `population`; 0 where they are all of it.
+    /// replacement out of `population`; 0 if they are all of it.
     pub fn relative_error(&self, population: u64) -> f64 {
         if self.count == 0 || self.mean == 0.0 || self.count >= population {
             return 0.0;
