@@ -562,7 +562,7 @@ impl CpuPreparer {
         Ok(())
     }
 
-    /// The memory that decoding a sample takes; `None` where its header does not read, which is the
+    /// The memory that decoding a sample takes; `None` if its header does not read, which is the
     /// decoder's to refuse.
     fn needed(&self, stored: &[u8], id: SampleId, is_added: bool) -> Option<u64> {
         let needed = match &self.resumer {
