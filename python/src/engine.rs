@@ -115,7 +115,7 @@ pub(crate) enum Next {
     },
 }
 
-/// What a slice of waiting came to.
+/// The result of one slice of waiting.
 #[derive(Debug)]
 pub(crate) enum Waited {
     Answer(Answer),
