@@ -194,7 +194,7 @@ pub struct PlanComparison {
     pub achieved_bottleneck: Resource,
     /// Achieved over predicted duration, minus 1.
     pub error_ratio: f64,
-    /// Why they differ; empty where they agree.
+    /// Why they differ; empty if they agree.
     pub deviations: Vec<Deviation>,
 }
 

@@ -94,7 +94,7 @@ impl From<NotApplicable> for Form {
 /// The predicted time of one epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicted {
-    /// Its duration; `None` where no form applies.
+    /// Its duration; `None` if no form applies.
     pub seconds: Option<f64>,
     /// The form, or why none applies.
     pub form: Form,

@@ -36,7 +36,7 @@ pub struct MeasuredPart {
     pub covers: String,
     /// Whether it is part of the sum; the other meters overlap with those.
     pub adds_up: bool,
-    /// Joules over the interval; `None` where the meter failed in it.
+    /// Joules over the interval; `None` if the meter failed in it.
     pub measured_joules: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
