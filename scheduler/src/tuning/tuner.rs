@@ -32,7 +32,7 @@ const CHEAP_LOSS: f64 = 0.02;
 /// The same where it takes away workers, or where all cores are in use.
 const COSTLY_LOSS: f64 = 0.25;
 
-/// More batches ahead are of no use if workers are busy for a larger share of their time.
+/// More batches ahead do not help if workers are busy for a larger share of their time.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
 /// Idle cores that another worker needs to be called cheap.
