@@ -23,7 +23,7 @@ impl Arena {
         Self { block, registered_bytes, free }
     }
 
-    /// Takes a free range of `bytes`, whole blocks, and returns its offset; `None` where no free
+    /// Takes a free range of `bytes`, whole blocks, and returns its offset; `None` if no free
     /// range is large enough.
     pub(crate) fn take(&self, bytes: usize) -> Option<usize> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
