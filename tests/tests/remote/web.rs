@@ -156,7 +156,7 @@ fn serve(stream: impl Read + Write, shared: &Mutex<State>) -> std::io::Result<()
     Ok(())
 }
 
-/// Answers; `false` where the connection is to end.
+/// Answers; `false` if the connection is to end.
 fn answer(
     to: &mut impl Write,
     (method, path, range): &(String, String, Option<String>),
