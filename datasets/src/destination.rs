@@ -116,7 +116,8 @@ impl Destination {
         find_places(&self.path).map_err(failed)
     }
 
-    /// Removes the places of processes that have ended, and notes their names and those that stay.
+    /// Removes the working folders of processes that have ended, and records their names and those
+    /// that remain.
     pub(crate) fn clean(&mut self) -> Result<(), Error> {
         let places = self.places()?;
         let stays = |(path, entry): &(PathBuf, String)| {
@@ -373,7 +374,7 @@ fn unlock(folder: &File) {
 /// Puts the folder `new` where `old` is and the other way round.
 fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
-        // File systems without the flag: for a moment there is not a dataset, but both are whole.
+        // File systems without the flag: for a moment no dataset exists, but both copies are complete.
         Err(Errno::INVAL | Errno::NOSYS) => {
             let mut aside = new.as_os_str().to_owned();
             aside.push("-old");

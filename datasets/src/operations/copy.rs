@@ -136,7 +136,7 @@ impl Deed<'_> {
         }
     }
 
-    /// What is there where the same operation, resumed, has come to its end before.
+    /// The existing result, if the same operation was completed before and is now resumed.
     fn written_before(
         &self,
         to: &Path,

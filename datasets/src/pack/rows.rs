@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 /// Labels that may be numbers without names, a given number of from 0 on.
 pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 
-/// Where a pack is when a part ends, for one that goes on behind it.
+/// The position of a pack at the end of a part, from which another run resumes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     /// Samples of the source that are packed or left out.

@@ -1,4 +1,4 @@
-//! Many samples are read at once; their results arrive in order and the memory is bounded.
+//! Reads many samples in parallel; the results arrive in order, and the memory is bounded.
 
 use crate::Error;
 use crate::threads::start_thread;

@@ -176,8 +176,8 @@ pub trait Sink {
     /// out whether it would be refused.
     fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal>;
 
-    /// Writes what is left, with the names of the labels by index (empty where there are none),
-    /// and brings everything to the drive.
+    /// Writes the remaining rows, with the names of the labels by index (empty where there are
+    /// none), and brings everything to the drive.
     fn finish(self: Box<Self>, labels: &[String]) -> Result<Closed, Error>;
 }
 

@@ -25,7 +25,7 @@ const BATCH_SAMPLES: usize = 256;
 /// Bytes after which a record batch is closed.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// The type of a column, as far as its values tell.
+/// The type of a column, inferred from its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
     /// No value so far.

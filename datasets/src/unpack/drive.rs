@@ -181,7 +181,7 @@ fn write_file(
     done
 }
 
-/// Puts a sample, or notes why not; returns whether one was left out.
+/// Writes a sample, or records why it cannot; returns whether one was left out.
 fn put(
     sink: &mut dyn Sink,
     root: Option<&Root>,

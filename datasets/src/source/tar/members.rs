@@ -84,7 +84,7 @@ impl Members {
         self.input.compression() == Compression::None
     }
 
-    /// The next member; what is left of the one before is passed over.
+    /// The next member; the rest of the previous one is skipped.
     pub(in crate::source) fn next(&mut self) -> Result<Option<Member>, Error> {
         if self.is_ended {
             return Ok(None);
