@@ -106,7 +106,7 @@ impl<W: Write> PartEncoder<W> {
         Ok(())
     }
 
-    /// Writes what is left and the footer, and gives the sink back.
+    /// Writes the remaining rows and the footer, and returns the sink.
     pub fn finish(mut self) -> Result<FinishedPart<W>, DatasetError> {
         if !self.pending.is_empty() {
             self.write_record_batch()?;
