@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// A device goes on to the next epoch: what it reports from here on is of that.
+    /// A device continues with the next epoch, to which its reports refer from here on.
     pub(in crate::driver) fn leave_device(&mut self, number: usize) {
         let end = &mut self.devices[number];
         end.meters_after = Some(end.meters());

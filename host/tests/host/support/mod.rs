@@ -75,7 +75,7 @@ pub(crate) fn config(dataset: &Path) -> LoaderConfig {
     config
 }
 
-/// Consumes what is left of an epoch.
+/// Consumes the rest of an epoch.
 pub(crate) fn consume(mut epoch: Epoch<'_>) -> (Vec<Seen>, EpochStats) {
     let mut seen = Vec::new();
     while let Some(batch) = epoch.next_batch().unwrap() {
