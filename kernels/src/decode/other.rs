@@ -219,7 +219,8 @@ fn is_grey_png(format: ImageFormat, encoded: &[u8]) -> bool {
     format == ImageFormat::Png && encoded.get(PNG_COLOUR_TYPE) == Some(&0)
 }
 
-/// Where the header of a PNG tells grey (0) from colours and from grey with an alpha channel.
+/// The byte in the header of a PNG that distinguishes grey (0) from colours and from grey with an
+/// alpha channel.
 const PNG_COLOUR_TYPE: usize = 25;
 
 /// Converts all pixels. A grey PNG has no alpha channel, but `tRNS` can have given it one.

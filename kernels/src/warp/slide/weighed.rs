@@ -2,7 +2,7 @@
 
 /// As many lines as pixels are weighed, and their weights.
 pub(super) struct Weighed<'a, const TAPS: usize> {
-    /// Each goes on for a block behind the end of the output.
+    /// Each continues for a block past the end of the output.
     pub(super) lines: [&'a [u8]; TAPS],
     pub(super) weights: [f32; TAPS],
     /// More than the sums differ from Pillow's.
