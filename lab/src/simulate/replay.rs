@@ -1,4 +1,4 @@
-//! A recorded run, simulated with the times of its own batches.
+//! A recorded run, simulated with the times of its batches.
 //!
 //! Host, device and accelerator take their recorded times, each in its own order; the scheduler
 //! decides again who prepares which batch and when it is consumed.
