@@ -318,7 +318,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Prepares what is left of the samples and writes the rows.
+    /// Prepares the remaining samples and writes the rows.
     fn run(
         &self,
         writer: &mut Writer,
