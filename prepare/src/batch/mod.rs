@@ -148,7 +148,7 @@ struct InHand<'a> {
 }
 
 impl InHand<'_> {
-    /// Asks whether to continue, which ends where the batch was ever given up.
+    /// Asks whether to continue; an error once the batch was cancelled.
     fn ask(&mut self) -> Result<(), Error> {
         self.is_given_up |= !(self.pace)(self.stats.samples);
         if self.is_given_up { Err(Error::Interrupted) } else { Ok(()) }
