@@ -34,7 +34,7 @@ pub enum WriteError {
         source: std::io::Error,
     },
     /// The folder for a file does not exist.
-    #[error("failed to write {}: there is not a folder {}", path.display(), folder.display())]
+    #[error("failed to write {}: folder {} does not exist", path.display(), folder.display())]
     NoFolder {
         /// File.
         path: PathBuf,
