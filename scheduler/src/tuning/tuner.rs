@@ -328,7 +328,7 @@ fn settling(batches_left: u32) -> State {
     }
 }
 
-/// The result of a trial; `None` as long as it must continue.
+/// The result of a trial; `None` while it continues.
 fn judge(tried: Move, reference: &Window, window: &Window) -> Option<Verdict> {
     if window.is_empty() {
         return None;
