@@ -374,7 +374,7 @@ fn unlock(folder: &File) {
 /// Puts the folder `new` where `old` is and the other way round.
 fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
-        // File systems without the flag: for a moment there is no dataset, but both copies are
+        // File systems without the flag: for a moment the dataset is absent, but both copies are
         // complete.
         Err(Errno::INVAL | Errno::NOSYS) => {
             let mut aside = new.as_os_str().to_owned();
