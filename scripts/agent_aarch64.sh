@@ -7,7 +7,7 @@
 #     scripts/agent_aarch64.sh             uses what is installed, or says SKIP and why
 #     scripts/agent_aarch64.sh --install   installs what is missing (Debian, as root); so does CI=true
 #
-# It shows that both ends agree on every byte, never how fast a device is. It is no part of
+# It shows that both ends agree on every byte, never how fast a device is. It is not part of
 # scripts/test.sh: it builds the whole program a second time. The build shares its folder with
 # scripts/neon_tests.sh.
 set -euo pipefail

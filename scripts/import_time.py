@@ -4,7 +4,7 @@
     python scripts/import_time.py [--at-most-ms 50]
 
 The least of several processes, each of which imports it once: what other programs of the machine
-take is no part of it. Ends with 1 where that took longer than the limit.
+take is not part of it. Ends with 1 where that took longer than the limit.
 """
 
 import argparse

@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path, pattern: Pattern, registered: bool) -> anyhow::R
     let output = Command::new("fio")
         .args(["--name=peer", "--output-format=json", "--readonly", "--direct=1", "--thread"])
         .args(["--ioengine=io_uring", "--time_based", "--norandommap", "--group_reporting"])
-        // The page cache stays as it is, for the readers whose turn comes.
+        // The page cache is left unchanged for the readers whose turn comes.
         .arg("--invalidate=0")
         .arg(format!("--filename={}", path.display()))
         .arg(format!("--rw={rw}"))

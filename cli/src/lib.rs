@@ -1,7 +1,7 @@
-//! One program: `meetpoint`, as a library, so that tests and benches can build it too.
+//! The program `meetpoint` as a library, so that tests and benches can call it too.
 //!
-//! It is thin: it reads arguments and job files, calls the other crates, and tells the result. In
-//! reading order: `commands` (one file per command), `surface` (how it meets its user),
+//! It is thin: it reads arguments and job files, calls the other crates, and prints the result. In
+//! reading order: `commands` (one file per command), `surface` (output, errors and signals),
 //! `runner` (a job under several strategies), `report`, `doctor`, `power`, `generate`.
 
 mod commands;
@@ -16,12 +16,12 @@ pub use runner::OwnCommand;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// What the binary does: reads the command line, runs the command, tells how it ended.
+/// Entry point of the binary: reads the command line, runs the command, returns its exit code.
 pub fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os().collect(), None))
 }
 
-/// The options of every command as a JSON document, for tests that compare other surfaces with
+/// The options of every command as a JSON document, for tests that compare other interfaces with
 /// them.
 pub fn declaration() -> String {
     let declared = commands::declaration::declaration();
@@ -30,8 +30,8 @@ pub fn declaration() -> String {
 
 /// Runs the command line `arguments`, the program's name first; returns the exit code.
 ///
-/// `again` starts this program again, for the devices that it starts for itself; `None`: the file
-/// of the running process does. It is taken from the first call.
+/// `again` is the command line that starts this program again, for its own devices; `None` uses the
+/// executable of the running process. The first call sets it for the whole process.
 pub fn run(arguments: Vec<OsString>, again: Option<OwnCommand>) -> u8 {
     surface::failure::install_panic_hook();
     surface::limits::raise_open_files();
@@ -45,7 +45,7 @@ pub fn run(arguments: Vec<OsString>, again: Option<OwnCommand>) -> u8 {
         Err(error) => return surface::failure::usage(&error, json),
     };
     let json = arguments.is_json();
-    // The hook has said what happened; nobody continues with what the panic left behind.
+    // The hook has printed the panic, and no state that it may have left inconsistent is used.
     let outcome = std::panic::catch_unwind(|| commands::dispatch(arguments));
     outcome.map_or(surface::failure::FAILED, |outcome| surface::failure::exit_code(&outcome, json))
 }

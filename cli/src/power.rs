@@ -1,13 +1,13 @@
-//! `--power PRESET|FILE`: the watts, wear and prices that modelled figures are made with.
+//! `--power PRESET|FILE`: the watts, wear and prices from which modelled figures are computed.
 
 use anyhow::Context;
 use meetpoint_sim::power::{PowerModel, presets};
 use meetpoint_storage::files::read_text;
 use std::path::Path;
 
-/// The model that an option names; without one, the default preset.
+/// The model that the option names; by default, the bundled preset.
 ///
-/// A preset's name wins over a file of that name; `./server` is the file.
+/// The name of a preset takes precedence over a file with this name; `./server` is always the file.
 pub(crate) fn model(choice: Option<&str>) -> anyhow::Result<PowerModel> {
     let Some(choice) = choice else { return Ok(PowerModel::bundled()) };
     if presets().iter().any(|preset| preset.name == choice) {

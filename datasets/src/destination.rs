@@ -65,7 +65,7 @@ pub(crate) struct Destination {
 /// The places beside a destination.
 #[derive(Debug, Default)]
 pub(crate) struct SiblingPaths {
-    /// Of processes that are no more; locked.
+    /// Of processes that have ended; locked.
     pub(crate) remains: Vec<Remains>,
     /// Of processes that are writing.
     pub(crate) in_use: Vec<PathBuf>,
@@ -116,7 +116,8 @@ impl Destination {
         find_places(&self.path).map_err(failed)
     }
 
-    /// Removes the places of processes that are no more, and notes their names and those that stay.
+    /// Removes the working folders of processes that have ended, and records their names and those
+    /// that remain.
     pub(crate) fn clean(&mut self) -> Result<(), Error> {
         let places = self.places()?;
         let stays = |(path, entry): &(PathBuf, String)| {
@@ -316,7 +317,7 @@ impl Staging {
         write().map_err(|source| Error::Write { path: path.clone(), source })
     }
 
-    /// Renames the folder to the destination; tells whether it replaced something.
+    /// Renames the folder to the destination; returns whether it replaced something.
     ///
     /// The files in it have been synced by their writers.
     pub(crate) fn commit(mut self, destination: &Destination) -> Result<bool, Error> {
@@ -373,7 +374,8 @@ fn unlock(folder: &File) {
 /// Puts the folder `new` where `old` is and the other way round.
 fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
-        // File systems without the flag: for a moment there is not a dataset, but both are whole.
+        // File systems without the flag: for a moment the dataset is absent, but both copies are
+        // complete.
         Err(Errno::INVAL | Errno::NOSYS) => {
             let mut aside = new.as_os_str().to_owned();
             aside.push("-old");
@@ -412,7 +414,7 @@ fn place_beside(destination: &Path, place: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Bytes of the files in the resumable folder of a destination; 0 where there is none.
+/// Bytes of the files in the resumable folder of a destination; 0 if there is none.
 pub(crate) fn retained_bytes(destination: &Path) -> std::io::Result<u64> {
     let place = place_beside(&std::path::absolute(destination)?, RESUMABLE);
     let entries = match std::fs::read_dir(place) {

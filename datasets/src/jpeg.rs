@@ -137,7 +137,7 @@ pub(crate) struct Converted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
-/// What a kernel made, or `None` where it cannot: an interruption is neither.
+/// What a kernel made, or `None` if it cannot: an interruption is neither.
 fn possible<T, E: Into<Error>>(made: Result<T, E>) -> Result<Option<T>, Interrupted> {
     match made.map_err(Into::into) {
         Ok(made) => Ok(Some(made)),
@@ -216,7 +216,7 @@ impl Converter {
         Ok(Converted { stored, entry_points, fate })
     }
 
-    /// The coefficient form of a file; `None` where none is asked for or the file would not come
+    /// The coefficient form of a file; `None` if none is asked for or the file would not come
     /// back.
     fn to_form(
         &self,
@@ -278,7 +278,7 @@ impl Converter {
     }
 }
 
-/// The entry points of a JPEG; `None` where decoding cannot start in the middle, or where they
+/// The entry points of a JPEG; `None` if decoding cannot start in the middle, or if they
 /// would be longer than a row may have.
 pub(crate) fn entry_points(file: &[u8], spacing: EntryPointSpacing) -> Option<Vec<u8>> {
     entry_points_until(file, spacing, &Interrupt::default()).unwrap_or(None)

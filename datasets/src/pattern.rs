@@ -64,7 +64,7 @@ fn split_at_commas(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The numbers of `000..010`, or `None` where the text is no range.
+/// The numbers of `000..010`, or `None` if the text is not a range.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((first, last)) = text.split_once("..").filter(|_| !text.contains([',', '{'])) else {
         return Ok(None);

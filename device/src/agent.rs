@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 /// How long a job waits for the previous job's worker to end.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often it polls; it is also notified.
+/// Polling interval; notifications end a wait earlier.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts for the summary.

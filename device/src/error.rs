@@ -5,23 +5,23 @@ use meetpoint_link::tls::TlsError;
 use meetpoint_link::{Endpoint, TcpAddress, TokenError};
 use std::path::PathBuf;
 
-/// A device that cannot be served or reached.
+/// Why a device cannot be started or reached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting of the emulation outside its range.
     #[error(transparent)]
     Emulation(#[from] meetpoint_link::SettingError),
-    /// No host, or too many.
+    /// The number of hosts is out of range.
     #[error("the number of hosts is {given}")]
     Hosts {
         /// The given value.
         given: u32,
     },
-    /// No folder was named.
+    /// No root was given.
     #[error("no dataset root is given")]
     NoRoots,
-    /// A root that is missing or not a folder.
+    /// A root does not exist or is not a folder.
     #[error("dataset root {} cannot be served: {source}", path.display())]
     Root {
         /// Folder.
@@ -29,19 +29,19 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// A root that hosts of a network cannot name.
+    /// A root has no name, which hosts on a network need.
     #[error("root {} has no name, by which hosts of a network find it", path.display())]
     UnnamedRoot {
         /// Folder.
         path: PathBuf,
     },
-    /// Two roots of one name.
+    /// Two roots have the same name.
     #[error("there are two roots named {name}")]
     RootNamedTwice {
         /// Name.
         name: String,
     },
-    /// An address that cannot be listened on.
+    /// The address cannot be listened on.
     #[error("failed to listen on {address}: {source}")]
     Listen {
         /// Address.
@@ -49,30 +49,30 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// A network without encryption.
+    /// The connection over a network would not be encrypted.
     #[error("{address} can be reached by other machines, and connections would not be encrypted")]
     Cleartext {
         /// Address.
         address: TcpAddress,
     },
-    /// A network without encryption and without a token.
+    /// An unencrypted network address requires a token.
     #[error("every user of this machine could connect to {address}: it asks for no token")]
     NoToken {
         /// Address.
         address: TcpAddress,
     },
-    /// Certificates that cannot be used, or ends that do not trust each other.
+    /// The certificates cannot be used, or the ends do not trust each other.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A token that cannot be used.
+    /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// A device on a network that does not want this host.
+    /// A device on a network refused this host.
     #[error("the device at {endpoint} refused to answer: {reason}")]
     Refused {
         /// Where it listens.
         endpoint: Endpoint,
-        /// Its own words, or why the connection failed.
+        /// The reason that it gave, or why the connection failed.
         reason: String,
         /// The remedy.
         remedy: Option<Remedy>,
@@ -83,15 +83,15 @@ pub enum Error {
         /// The core.
         core: usize,
     },
-    /// A core that this process may not use.
+    /// This process may not use the given core.
     #[error("core {core} is not among those that this process may use ({usable})")]
     Core {
         /// The given value.
         core: usize,
-        /// Those it may.
+        /// Cores that it may use.
         usable: String,
     },
-    /// Another device listens there.
+    /// Another device listens on the socket.
     #[error("a device already listens on {}", path.display())]
     SocketInUse {
         /// Socket.
@@ -111,7 +111,7 @@ pub enum Error {
         /// What it is.
         what: &'static str,
     },
-    /// A path that does not fit the address of a Unix socket.
+    /// The path is longer than the address of a Unix socket can be.
     #[error(
         "socket path {} has {} bytes, more than the {limit} of a Unix socket",
         path.display(), path.as_os_str().len()
@@ -119,13 +119,13 @@ pub enum Error {
     SocketPathTooLong {
         /// Path.
         path: PathBuf,
-        /// Most bytes.
+        /// Maximum length in bytes.
         limit: usize,
     },
     /// The socket cannot be created.
     #[error("failed to {action} socket {}: {source}", path.display())]
     Socket {
-        /// What was tried.
+        /// What was attempted.
         action: &'static str,
         /// Socket.
         path: PathBuf,
@@ -135,7 +135,7 @@ pub enum Error {
     /// The process cannot be set up.
     #[error("failed to {action}: {source}")]
     Process {
-        /// What was tried.
+        /// What was attempted.
         action: &'static str,
         /// Cause.
         source: std::io::Error,
@@ -149,7 +149,7 @@ pub enum Error {
     /// No process answers on the socket.
     #[error("no device answers on {endpoint}: {reason}")]
     NoDevice {
-        /// Where.
+        /// Where the device was expected.
         endpoint: Endpoint,
         /// Why.
         reason: String,
@@ -157,7 +157,7 @@ pub enum Error {
     /// The process that answers is not a device.
     #[error("the process that listens on {endpoint} is not a device, or hangs: {reason}")]
     NotADevice {
-        /// Where.
+        /// Where the device was expected.
         endpoint: Endpoint,
         /// Why.
         reason: String,

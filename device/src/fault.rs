@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) struct BatchFaults {
     pub(crate) die: bool,
     pub(crate) drop_link: bool,
-    /// The inner `None` means for ever.
+    /// The inner `None` means without end.
     pub(crate) stall: Option<Option<Duration>>,
     pub(crate) slow: Option<f64>,
     pub(crate) corrupt: bool,

@@ -1,8 +1,8 @@
-//! Makes a core slow: the thread sleeps in proportion to the CPU time that it used.
+//! Emulates a slow core: the thread sleeps in proportion to the CPU time that it used.
 //!
-//! The kernels call back between stages, a stripe of rows or so and well below a millisecond, so a
-//! slice of the duty cycle is several stages, [`QUANTUM`] of CPU time, followed by a sleep.
-//! [`Governor`] only computes; [`Brake`] reads the thread's clocks and sleeps.
+//! The kernels call back between stages, each about a stripe of rows and well below a millisecond.
+//! A period of the duty cycle consists of several stages, together [`QUANTUM`] of CPU time,
+//! followed by a sleep. [`Governor`] only computes; [`Brake`] reads the thread's clocks and sleeps.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::waits::StorageWaits;
@@ -18,7 +18,7 @@ const QUANTUM: Duration = Duration::from_millis(2);
 /// Sleeps shorter than this are deferred until more has accumulated.
 const SLEEP_MIN: Duration = Duration::from_micros(200);
 
-/// Maximum oversleep that is credited; more than that is lost and shows in the achieved ratio.
+/// Maximum oversleep that is credited; any more lowers the achieved ratio.
 const CREDIT_MAX: Duration = Duration::from_millis(20);
 
 /// Longest sleep between two checks whether to continue.
@@ -33,7 +33,7 @@ pub(crate) struct Governor {
     /// 1/r − 1.
     sleep_per_cpu: f64,
     cpu_ns: u64,
-    /// CPU time when a sleep was last asked for.
+    /// CPU time at the last request of a sleep.
     paid_cpu_ns: u64,
     slept_ns: u64,
 }
@@ -45,7 +45,7 @@ impl Governor {
     }
 
     /// Accounts for a thread's activity. Time off the core that is not a wait for storage counts as
-    /// sleep: another thread had the core, or the hypervisor did.
+    /// sleep, because another thread or the hypervisor used the core.
     pub(crate) fn enter(&mut self, lap: Lap) {
         self.cpu_ns += nanoseconds(lap.cpu);
         self.slept(lap.off_core());
@@ -90,9 +90,9 @@ pub(crate) struct Lap {
 impl Lap {
     /// Time in which the thread could have computed and did not.
     ///
-    /// This is a difference of clocks, since no counter of the kernel has all of it: on some
-    /// kernels the run_delay of schedstat leaves out much of a preempted thread's wait, and it
-    /// never has what the hypervisor takes.
+    /// This is a difference of clocks, because no counter of the kernel includes all of it: on some
+    /// kernels, run_delay of schedstat misses much of a preempted thread's wait, and it never
+    /// includes time that the hypervisor takes.
     fn off_core(self) -> Duration {
         self.wall.saturating_sub(self.cpu).saturating_sub(self.idle)
     }
@@ -125,7 +125,7 @@ impl Clocks {
 pub(crate) struct Brake {
     governor: Option<Governor>,
     storage_waits: Arc<StorageWaits>,
-    /// The clocks up to which the governor has accounted.
+    /// The clocks at the end of the last accounted lap.
     seen: Clocks,
     /// Slow-down factor of a fault; 1 is none.
     stretch: f64,
@@ -133,11 +133,11 @@ pub(crate) struct Brake {
 }
 
 impl Brake {
-    /// A brake for the calling thread; without a ratio it does nothing but [`Brake::stretch`].
+    /// A brake for the calling thread; without a ratio, only [`Brake::stretch`] has an effect.
     /// `storage_waits` are this thread's.
     pub(crate) fn new(ratio: Option<f64>, storage_waits: Arc<StorageWaits>) -> Self {
-        // Sleeps are then too long by a wake-up and not by the usual 50 µs more. Where it is not
-        // allowed sleeps are longer, and credited like any.
+        // Avoids the usual 50 µs by which sleeps are too long. If this is not permitted, sleeps are
+        // longer, and the excess is credited as always.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let seen = Clocks::of_this_thread(&storage_waits);
         let governor = ratio.map(Governor::new);
@@ -149,8 +149,8 @@ impl Brake {
         self.stretch = factor;
     }
 
-    /// Enters the CPU time since the last call of any method, and leaves out the rest of that time:
-    /// the thread had nothing to compute.
+    /// Accounts for the CPU time since the last call of any method, but ignores the remaining time,
+    /// in which the thread had nothing to compute.
     pub(crate) fn skip(&mut self) {
         let now = Clocks::of_this_thread(&self.storage_waits);
         let cpu = now.since(&self.seen).cpu;
@@ -164,20 +164,20 @@ impl Brake {
         }
     }
 
-    /// Enters what was done since the last call of any method.
+    /// Accounts for the time since the last call of any method.
     fn look(&mut self) {
         let now = Clocks::of_this_thread(&self.storage_waits);
         self.enter(now.since(&self.seen));
         self.seen = now;
     }
 
-    /// Sleeps what is owed once that is enough, calling `go_on` at least every 20 ms; returns
+    /// Sleeps the owed time once it is long enough, and calls `go_on` at least every 20 ms; returns
     /// `false` as soon as `go_on` does.
     pub(crate) fn pay(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
         self.pay_up(false, go_on)
     }
 
-    /// Sleeps all that is owed, as [`Brake::pay`] does, at the end of a batch.
+    /// Sleeps all of the owed time, as [`Brake::pay`] does, at the end of a batch.
     pub(crate) fn settle(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
         self.pay_up(true, go_on)
     }

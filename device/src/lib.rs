@@ -1,5 +1,5 @@
 //! The storage-side process: an agent that prepares batches near the data, and the emulation that
-//! makes it as slow as a real one.
+//! slows it down to a real one.
 //!
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
 //! `listener` and `link` (who may connect), `reporting` (what is logged of those who may not),

@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tonic::transport::server::Connected;
 
-/// What an HTTP/2 connection begins with (RFC 9113, section 3.4).
+/// The preface of an HTTP/2 connection (RFC 9113, section 3.4).
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How long a connection may take to identify itself.
@@ -35,7 +35,7 @@ const NETWORK_GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum unidentified connections, besides two for each host.
 const STRANGERS_MAX: usize = 16;
 
-/// Most connections to the service, besides one for each host.
+/// Maximum number of connections to the service, besides one for each host.
 const CONNECTIONS_MAX: usize = 32;
 
 /// How long to wait when no connection can be accepted, for example for lack of descriptors.
@@ -44,7 +44,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A connection to the service. Dropping it ends it for both sides, even if other handles exist.
 pub(crate) struct HostStream {
     stream: Box<dyn Duplex>,
-    /// What was read of the stream already, and is to be read first.
+    /// Bytes that were already read from the stream, which the next read returns first.
     unread: &'static [u8],
     peer: Peer,
     owner: Arc<Owner>,
@@ -105,20 +105,20 @@ impl AsyncWrite for HostStream {
     }
 }
 
-/// What connections arrive at.
+/// A listener: a Unix socket, or TCP with or without TLS.
 enum Door {
     Socket(UnixListener),
     Tcp(TcpListener, Option<Arc<Acceptor>>),
 }
 
-/// Accepts and sorts connections until dropped; those of hosts come out of `hosts`.
+/// Accepts and classifies connections until it is dropped; `hosts` receives those of hosts.
 pub(crate) struct Gate {
     door: Door,
     reporter: Arc<Reporter>,
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
     refused: Arc<AtomicU64>,
-    /// Number of hosts served at a time.
+    /// Maximum number of hosts served at the same time.
     hosts_max: usize,
 }
 
@@ -353,7 +353,7 @@ async fn peek_until(
             }
         });
         match seen {
-            // Everything sent before the end has arrived, and it is not enough.
+            // The peer has closed the connection, and has sent too few bytes.
             Err(error) if error.kind() == ErrorKind::WouldBlock && closed => {
                 return Err(ErrorKind::UnexpectedEof.into());
             }

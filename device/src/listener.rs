@@ -7,7 +7,7 @@ use meetpoint_link::{Endpoint, TcpAddress, Token};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-/// What listens, before it is used.
+/// A bound listener.
 pub(crate) enum Listener {
     Socket(Socket),
     Tcp { listener: std::net::TcpListener, tls: Option<Arc<Acceptor>>, address: TcpAddress },

@@ -1,16 +1,16 @@
-//! Memory of this process, as the kernel counts it.
+//! Memory of this process, as reported by the kernel.
 
-/// Most memory this process ever had in use, the spool's included.
+/// Peak memory of this process, including the spool.
 pub(crate) fn peak_memory_bytes() -> u64 {
     status_bytes("VmHWM:")
 }
 
-/// Memory of this process alone, the spool's left out.
+/// Memory of this process, without the spool.
 pub(crate) fn own_memory_bytes() -> u64 {
     status_bytes("RssAnon:")
 }
 
-/// A figure of /proc/self/status (proc(5)), which gives them in kB; 0 where it is not there.
+/// A value of /proc/self/status (proc(5)), which has them in kB; 0 if it is missing.
 fn status_bytes(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -13,11 +13,11 @@ use std::time::Duration;
 /// Sums over the batches of a job.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    /// Time from beginning a batch to its publish, waits for a slot left out.
+    /// Time from the beginning of a batch to its publish, without waits for a slot.
     pub(crate) busy: Duration,
     /// CPU time in it.
     pub(crate) busy_cpu: Duration,
-    /// Time in it in which the worker waited for storage, or was held up by a fault.
+    /// Time in it in which the worker waited for storage, or was delayed by a fault.
     pub(crate) not_computing: Duration,
     /// Time in which batches waited for their turn.
     pub(crate) turn_wait: Duration,
@@ -28,13 +28,14 @@ pub(crate) struct Totals {
 impl Totals {
     /// The share of its computing time that the thread had the core.
     ///
-    /// Time in which another thread had it counts, so a core that is not the worker's own shows.
+    /// Time in which another thread used the core counts as well, so a shared core lowers this
+    /// ratio.
     fn cpu_ratio(&self) -> f64 {
         let computing = self.busy.saturating_sub(self.not_computing).as_secs_f64();
         if computing > 0.0 { self.busy_cpu.as_secs_f64() / computing } else { 0.0 }
     }
 
-    /// The message. Figures of knobs that are not set are 0.
+    /// The message. Figures of settings that are not set are 0.
     pub(crate) fn message(&self, job: &Job, targets: &Targets) -> Meters {
         let read = job.read_meter.as_ref().map(|meter| meter.achieved().read);
         let write = job.spool.achieved();
@@ -122,7 +123,7 @@ impl Watch {
     }
 
     /// Epoch, batch, generation and samples done, if there is a batch and there was any sign since
-    /// the last look. CPU time counts as one: a long stage gives no other sign.
+    /// the last poll. CPU time counts as one, because a long stage gives no other sign.
     pub(crate) fn look(&mut self, signs: &Signs) -> Option<((u32, u32, u32), u32)> {
         let lives = self.lives(signs);
         let at = *signs.at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +131,7 @@ impl Watch {
     }
 }
 
-/// CPU time of a thread of this process; zero where the kernel does not tell (schedstat, see
+/// CPU time of a thread of this process; zero if the kernel does not report it (schedstat, see
 /// "Scheduler statistics" in the kernel's documentation).
 fn cpu_time_of(thread: u32) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat"));

@@ -15,8 +15,8 @@ use std::time::Duration;
 pub struct ServeOptions {
     /// Where to listen.
     pub listen: Listen,
-    /// File with a token that every call of a host must carry; `None`: calls need none. It must be
-    /// there for a network without TLS.
+    /// File with a token that every call of a host must carry; `None`: calls need none. A network
+    /// address without TLS requires it.
     pub token_file: Option<PathBuf>,
     /// Folders whose datasets may be served; datasets elsewhere are invisible to hosts. For a
     /// network, all of them have names.
@@ -25,23 +25,23 @@ pub struct ServeOptions {
     pub emulation: Emulation,
     /// The faults to inject.
     pub faults: Vec<Fault>,
-    /// Makes the preparer of each job.
+    /// Creates the preparer of each job.
     pub preparers: Arc<dyn PreparerFactory>,
     /// How datasets are read and file spools written.
     pub engine: EngineKind,
-    /// Hosts that it works for at a time: the ranks of a job, or jobs of the same user. Their
-    /// batches are prepared in turns.
+    /// Maximum number of hosts that it serves at the same time: the ranks of a job, or jobs of the
+    /// same user. It prepares their batches in turns.
     pub hosts: u32,
-    /// End when all hosts have disconnected after the first one: for a device that a host starts
-    /// for itself. It then also ends with the thread that started it (`PR_SET_PDEATHSIG`, as
-    /// SIGTERM), ends when no host has connected for [`ServeOptions::FIRST_HOST_TIMEOUT`], and
-    /// takes the socket's folder with it where that is empty and named `meetpoint-…`: a host that
-    /// was killed cannot.
+    /// Exit when all hosts have disconnected after the first one: for a device that a host starts
+    /// for itself. It then also exits when the thread that started it ends (`PR_SET_PDEATHSIG`, as
+    /// SIGTERM), or if no host connects within [`ServeOptions::FIRST_HOST_TIMEOUT`]. At the end it
+    /// removes the socket's folder if that is empty and named `meetpoint-…`, because a killed host
+    /// cannot.
     pub once: bool,
-    /// With `once`: the process that started this one. If the parent differs once the device
-    /// watches it, the parent has already ended, and so does the device.
+    /// With `once`: the process that started this one. If the parent is another process by the time
+    /// the device watches it, that process has already ended, and the device exits.
     pub parent: Option<u32>,
-    /// End after this long without any connection; `None` means never.
+    /// Exit after this time without a connection; `None`: never.
     pub idle_timeout: Option<Duration>,
     /// Called with a sentence for connections over a network that were refused, at most a few
     /// times a minute.
@@ -51,7 +51,7 @@ pub struct ServeOptions {
 /// Where a device listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// A Unix socket, made with mode 0600.
+    /// A Unix socket, created with mode 0600.
     Socket(PathBuf),
     /// An address of this machine.
     Tcp {
@@ -77,7 +77,7 @@ impl ServeOptions {
     /// How long a device with `once` waits for its host.
     pub const FIRST_HOST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Most hosts at a time.
+    /// Maximum number of hosts at the same time.
     pub const HOSTS_MAX: u32 = 64;
 
     /// A device at a socket that serves some folders, neither slow nor faulty.
@@ -104,7 +104,7 @@ impl ServeOptions {
 pub struct Ready {
     /// Where it listens, with the port that was chosen.
     pub endpoint: Endpoint,
-    /// What the device is.
+    /// The description of the device.
     pub device: DeviceInfo,
     /// Notices for the user: missing features, and why.
     pub notices: Vec<String>,

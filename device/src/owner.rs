@@ -1,4 +1,4 @@
-//! The hosts that own the device: up to a limit, each for as long as its connection lasts.
+//! The hosts that own the device: up to a limit, each while its connection lasts.
 
 use crate::queue::Queue;
 use crate::session::Job;
@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Most spools that wait for their `Load`, besides one for each host.
+/// Maximum number of spools that wait for their `Load`, besides one for each host.
 const OFFERS_MAX: usize = 63;
 
-/// Maximum of them per process, besides one for each host: a process may run several.
+/// Maximum number of these per process, besides one for each host, because a process may run
+/// several.
 const OFFERS_OF_PROCESS_MAX: usize = 7;
 
 /// How long a spool waits for its `Load` before it is released: its host may be dead.
@@ -114,7 +115,7 @@ struct Offer {
     since: Instant,
 }
 
-/// Why an offered spool is not held.
+/// Why an offered spool is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unheld {
     /// Another spool waits under its token.
@@ -123,14 +124,14 @@ pub(crate) enum Unheld {
     Full,
 }
 
-/// A host that the device works for.
+/// A host that the device serves.
 struct Holder {
     peer: Peer,
-    /// Loaded and not yet run.
+    /// A job that is loaded but does not run yet.
     job: Option<Job>,
     /// The spool of the job, for a Load that names it again.
     spool: Option<(u64, Arc<OwnedFd>)>,
-    /// Of the Run stream.
+    /// The queue of the Run stream.
     queue: Option<Arc<Queue>>,
     /// Whether its connection has ended.
     gone: bool,
@@ -145,7 +146,7 @@ impl Holder {
 }
 
 struct State {
-    /// In the order in which they came; no more than are taken.
+    /// In the order of arrival, up to the limit.
     holders: Vec<Holder>,
     offers: HashMap<u64, Offer>,
     connections: usize,
@@ -170,7 +171,7 @@ impl State {
 
 /// The owners of the device, the waiting spools, and the connections.
 pub(crate) struct Owner {
-    /// Hosts at a time.
+    /// Maximum number of hosts at the same time.
     hosts_max: usize,
     state: Mutex<State>,
     /// Notified after each change that may end the process.
@@ -215,8 +216,9 @@ impl Owner {
         self.changed.notify_waiters();
     }
 
-    /// Holds a spool, with its token, for the `Load` that will name it. A process that has offered
-    /// as many as it may loses the oldest, so that it takes nothing from other processes.
+    /// Holds a spool, with its token, for the `Load` that will name it. If a process exceeds its
+    /// limit, its oldest spool is released, so that it does not reduce the limit of other
+    /// processes.
     pub(crate) fn offer(
         &self,
         process_id: u32,
@@ -264,7 +266,7 @@ impl Owner {
         })
     }
 
-    /// The spool under a token: one that waits, or the one of the peer's present job.
+    /// The spool with a token: a waiting one, or that of the peer's current job.
     pub(crate) fn spool(&self, peer: &Peer, token: u64) -> Option<Arc<OwnedFd>> {
         let mut state = self.lock();
         if let Some(offer) = state.offers.remove(&token) {
@@ -296,7 +298,7 @@ impl Owner {
         self.release(self.lock(), |holder| holder.peer.connection == peer.connection);
     }
 
-    /// Takes the peer's job out, to be run from a queue of its own.
+    /// Removes the peer's job, to be run with a new queue.
     pub(crate) fn begin_run(&self, peer: &Peer) -> Result<(Job, Arc<Queue>), Denied> {
         let mut state = self.lock();
         let holder = state.holder(peer.connection).ok_or(Denied::NothingLoaded)?;
@@ -338,7 +340,7 @@ impl Owner {
         self.release(state, |_| true);
     }
 
-    /// The hosts that have the device, in the order in which they came.
+    /// The hosts that own the device, in the order of arrival.
     pub(crate) fn hosts(&self) -> Vec<PeerName> {
         self.lock().names()
     }
@@ -384,7 +386,7 @@ impl Owner {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic cannot leave a change of state half done.
+        // A panic cannot leave the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

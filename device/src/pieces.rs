@@ -14,7 +14,7 @@ use tonic::Status;
 /// Longest wait between two signs of life.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// What the link carries to the host.
+/// A message to the host, or the status that ends the stream.
 pub(crate) type Outgoing = Result<DeviceMessage, Status>;
 
 /// Called while waiting; `false` cancels what can be cancelled. It also gives signs of life.
@@ -32,12 +32,12 @@ impl Pieces {
         self.0.extend(begins.zip(chunks));
     }
 
-    /// Bytes of all of them.
+    /// Total bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.iter().map(|(_, data)| data.len() as u64).sum()
     }
 
-    /// Sends all of them and forgets them, whatever the result: `false` if `go_on` cancelled it or
+    /// Sends all pieces and discards them, whatever the result: `false` if `go_on` cancelled it or
     /// the host has disconnected.
     pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {
         self.0.drain(..).all(|(offset, data)| {

@@ -11,7 +11,7 @@ use tonic::Code;
 /// How long a device may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Connects to a device and asks what it is. Blocks for a few seconds at most.
+/// Connects to a device and returns its description. Blocks for a few seconds at most.
 pub fn probe(target: impl Into<Target>) -> Result<DeviceInfo, Error> {
     let target = &target.into();
     let runtime = tokio::runtime::Builder::new_current_thread()

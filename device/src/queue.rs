@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most ranges of batches that wait in a queue; a host grants a few at a time.
+/// Maximum number of ranges of batches in a queue; a host grants a few at a time.
 const RANGES_MAX: usize = 1 << 16;
 
 /// A batch to prepare.
@@ -20,7 +20,7 @@ pub(crate) struct Assignment {
     pub(crate) fence: u64,
 }
 
-/// What a worker is to do next.
+/// The next action of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Prepare this.
@@ -36,9 +36,9 @@ pub(crate) enum Next {
 /// The result of taking a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotGrant {
-    /// This one; it is the worker's until it is published or given back.
+    /// This slot; it belongs to the worker until it is published or given back.
     Slot(u32),
-    /// All are taken: poll again.
+    /// All slots are in use: poll again.
     Full,
     /// The batch is void.
     Void,
@@ -48,9 +48,9 @@ pub(crate) enum SlotGrant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Free,
-    /// The worker's.
+    /// The worker owns it.
     Writing,
-    /// The host's, until it releases it.
+    /// The host owns it, until it releases it.
     Published,
 }
 
@@ -109,7 +109,8 @@ impl Queue {
         Self { batches, state, changed, fence: AtomicU64::new(0) }
     }
 
-    /// Voids everything and begins an epoch. A slot that the host has not released stays its own.
+    /// Voids everything and begins an epoch. A slot that the host has not released still belongs to
+    /// the host.
     pub(crate) fn start_epoch(&self, epoch: u32, generation: u32) {
         self.fence_off(|state| {
             state.now = Some((epoch, generation));
@@ -163,8 +164,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes a slot back from the host. One that is not the host's is left alone: a release may
-    /// occur twice.
+    /// Takes a slot back from the host. A slot that the host does not own is not changed, because a
+    /// release may occur twice.
     pub(crate) fn release(&self, slot: u32) -> Result<(), Nonsense> {
         let mut state = self.lock();
         let slots = state.slots.len();
@@ -263,7 +264,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No change of state can stop half-way.
+        // A panic cannot leave the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

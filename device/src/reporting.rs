@@ -1,18 +1,18 @@
-//! Sentences about refused connections, so few that strangers cannot fill a log with them.
+//! Log messages about refused connections, limited so that strangers cannot fill the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most sentences in a [`PERIOD`].
+/// Maximum number of messages in a [`PERIOD`].
 const SENTENCES_MAX: u32 = 20;
 
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Passes sentences on, up to a limit.
+/// Forwards messages, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     report: fn(&str),
-    /// Begin of the period, and sentences in it.
+    /// Beginning of the period, and the number of messages in it.
     state: Mutex<(Instant, u32)>,
 }
 
@@ -21,7 +21,7 @@ impl Reporter {
         Self { report, state: Mutex::new((now, 0)) }
     }
 
-    /// Passes a sentence on, unless there were too many.
+    /// Forwards a message, unless the limit is reached.
     pub(crate) fn say(&self, sentence: &str, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_duration_since(state.0) >= PERIOD {

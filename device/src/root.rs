@@ -1,4 +1,4 @@
-//! A folder whose datasets are served, as an option gives it.
+//! A folder whose datasets are served, as given by an option.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A folder whose datasets may be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// The name by which hosts of other machines know it.
+    /// The name by which hosts on other machines refer to it.
     pub name: Option<String>,
     /// Folder.
     pub folder: PathBuf,
@@ -20,8 +20,8 @@ impl From<PathBuf> for Root {
 }
 
 impl Root {
-    /// Reads `NAME=FOLDER`, or `FOLDER` where nothing before an equals sign is a name: letters,
-    /// digits, `-`, `_` and `.`.
+    /// Parses `NAME=FOLDER`, or `FOLDER` if the text before the first `=` is not a name (letters,
+    /// digits, `-`, `_` and `.`) or there is none.
     pub fn parse(text: &OsStr) -> Self {
         let bytes = text.as_bytes();
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);

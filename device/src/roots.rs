@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Most folders of a root that are searched for a dataset.
+/// Maximum number of folders in a root that are searched for a dataset.
 const FOLDERS_MAX: usize = 4096;
 
-/// Checksum of a `dataset.json`, while the file has this length and time.
+/// Length and modification time of a `dataset.json`, and its checksum while they do not change.
 type Known = (u64, SystemTime, [u8; 32]);
 
 /// The roots of a device.
 #[derive(Debug)]
 pub(crate) struct Roots {
-    /// With all links resolved.
+    /// With all symbolic links resolved.
     roots: Vec<Root>,
     known: Mutex<HashMap<PathBuf, Known>>,
 }
 
 impl Roots {
-    /// Finds the folders; every one must have a name where hosts name them.
+    /// Resolves the folders; with `must_be_named`, each must have a name.
     pub(crate) fn find(given: &[Root], must_be_named: bool) -> Result<Self, Error> {
         if given.is_empty() {
             return Err(Error::NoRoots);
@@ -45,7 +45,7 @@ impl Roots {
             }
             let failed = |source| Error::Root { path: folder.clone(), source };
             let folder = std::fs::canonicalize(folder).map_err(failed)?;
-            // Opening tells whether it is a folder that may be read.
+            // Checks that it is a readable folder.
             std::fs::read_dir(&folder).map_err(failed)?;
             roots.push(Root { name: name.clone(), folder });
         }
@@ -67,25 +67,25 @@ impl Roots {
         self.roots.iter().filter_map(|root| root.name.as_deref())
     }
 
-    /// The dataset whose `dataset.json` has this checksum, in the root of a name or, with an empty
-    /// one, in any: the folder itself, or a folder in it. Blocks on files.
+    /// The dataset whose `dataset.json` has this checksum, in the root with this name or, if the
+    /// name is empty, in any: the root itself, or a folder in it. Blocks on files.
     pub(crate) fn dataset(&self, name: &str, sha256: &[u8]) -> Option<PathBuf> {
         let is_meant = |root: &&Root| name.is_empty() || root.name.as_deref() == Some(name);
         self.roots.iter().filter(is_meant).find_map(|root| {
             let mut folders = vec![root.folder.clone()];
             let inside = std::fs::read_dir(&root.folder).into_iter().flatten().take(FOLDERS_MAX);
             folders.extend(inside.filter_map(|entry| Some(entry.ok()?.path())));
-            // The same one every time, where several are equal.
+            // So that the same one is found every time if several are equal.
             folders[1..].sort_unstable();
             let found = folders
                 .into_iter()
                 .find(|folder| self.checksum(folder).is_some_and(|own| own[..] == *sha256))?;
-            // A link may lead out of the root.
+            // A symbolic link may lead out of the root.
             std::fs::canonicalize(found).ok().filter(|path| self.contain(path))
         })
     }
 
-    /// Checksum of a folder's `dataset.json`; `None` where there is none.
+    /// Checksum of a folder's `dataset.json`; `None` if there is none.
     fn checksum(&self, folder: &Path) -> Option<[u8; 32]> {
         let path = folder.join(MANIFEST_NAME);
         let metadata = std::fs::metadata(&path).ok().filter(|it| it.is_file())?;

@@ -38,8 +38,8 @@ fn pid_number(pid: rustix::process::Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Serves until `stop` is set, its hosts have disconnected ([`ServeOptions::once`]), or none
-/// connected.
+/// Serves until `stop` is set, its hosts have disconnected ([`ServeOptions::once`]), or no host has
+/// connected in time.
 ///
 /// Blocks; prints nothing. `ready` is called once, when hosts can connect. The socket is removed at
 /// the end.
@@ -192,7 +192,7 @@ impl Process {
     }
 }
 
-/// Refuses a call without the token that is asked for.
+/// Refuses a call without the required token.
 fn check_token(token: Option<&Token>, request: Request<()>) -> Result<Request<()>, Status> {
     let refuse = |said: &str| {
         let remedy = "give the host the file of the device's token (token_file)".into();
@@ -221,7 +221,7 @@ fn describe(
         protocol_version: PROTOCOL_VERSION,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         process_id: std::process::id(),
-        // Hosts of a network learn nothing about the file system.
+        // Hosts on a network learn nothing about the file system.
         roots: match &options.listen {
             Listen::Socket(_) => roots.paths().map(Into::into).collect(),
             Listen::Tcp { .. } => roots.names().map(Into::into).collect(),

@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Reads that a worker keeps in flight.
 const READ_DEPTH: usize = 32;
 
-/// Times that the lists of a sampler are in memory while they are read: as they come, as they are
-/// decoded, and as the option. The tables made of them come after that.
+/// Copies of a sampler's lists in memory while they are read: received, decoded, and in the option.
+/// The tables are built afterwards.
 const COPIES_OF_LISTS: u64 = 3;
 
 /// Longest part of a root's name that is repeated to a host.
@@ -43,15 +43,15 @@ const RECIPE_BYTES_MAX: usize = 256 << 10;
 pub(crate) struct Job {
     pub(crate) batching: Batching,
     pub(crate) batches: u64,
-    /// Which device this one is among those that hold different parts.
+    /// Index of this device among devices that hold different parts.
     pub(crate) device: u16,
     pub(crate) recipe: RecipeHash,
     pub(crate) slots: u32,
-    /// Bytes of a slot behind its header.
+    /// Bytes of a slot after its header.
     pub(crate) payload_bytes_max: u64,
     pub(crate) preparer: Box<dyn Preparer>,
     pub(crate) read_meter: Option<Meter>,
-    /// The worker's, in which reads are entered.
+    /// Records the waits for reads of the worker.
     pub(crate) waits: Arc<StorageWaits>,
     pub(crate) spool: Spool,
 }
@@ -187,7 +187,7 @@ impl Refusal {
         }
     }
 
-    /// The status with the sentence.
+    /// The status that is sent to the host.
     pub(crate) fn status(&self) -> tonic::Status {
         let code = match self {
             Self::OutsideRoots { .. }
@@ -213,7 +213,7 @@ impl Refusal {
     }
 }
 
-/// The options that jobs use.
+/// The resources and options of the device that jobs use.
 #[derive(Debug, Clone)]
 pub(crate) struct Means {
     pub(crate) roots: Arc<Roots>,
@@ -225,7 +225,7 @@ pub(crate) struct Means {
     datasets: Arc<Datasets>,
 }
 
-/// Datasets of present jobs, so that jobs on the same one share its index.
+/// Datasets of current jobs, so that jobs on the same dataset share its index.
 #[derive(Debug, Default)]
 struct Datasets(Mutex<Vec<Weak<Dataset>>>);
 
@@ -243,7 +243,7 @@ impl Datasets {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Dataset>>> {
-        // No change can stop half-way.
+        // A panic cannot leave the state inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -303,7 +303,7 @@ pub(crate) fn load(
     let payload_bytes_max = geometry.slot_bytes - HEADER_BYTES as u64;
     let spool = match (geometry.kind, spool) {
         (SpoolKind::Stream, _) => {
-            // A batch is in memory twice: as it is prepared, and as it is sent.
+            // A batch is in memory twice: while it is prepared, and while it is sent.
             check_memory(payload_bytes_max.saturating_mul(2), means)?;
             Spool::stream(geometry.slot_bytes, means.write_pace())
         }
@@ -344,7 +344,7 @@ pub(crate) fn load(
     })
 }
 
-/// Refuses another version of the link, before anything else is looked at.
+/// Refuses another version of the link, before anything else is checked.
 pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
     let host = request.protocol_version;
     if host == PROTOCOL_VERSION { Ok(()) } else { Err(Refusal::Version { host }) }
@@ -393,7 +393,7 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Re
     Ok(dataset)
 }
 
-/// Opens the datasets that a host of another machine names. No error tells a path.
+/// Opens the datasets that a host on another machine names. No error reveals a path.
 fn open_named(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
     if !request.datasets.is_empty() || request.named.is_empty() {
         return Err(Refusal::Unnamed);
@@ -428,7 +428,7 @@ fn parse_recipe(request: &LoadRequest) -> Result<Recipe, Refusal> {
         return Err(Refusal::RecipeTooLong { bytes });
     }
     let recipe = Recipe::from_toml(&request.recipe_toml)?;
-    // The host says which content it means, so that a device gives nothing else away.
+    // The host must know the checksum of the content, so that a device reveals no other files.
     if let Some(file) = recipe.files().iter().find(|file| file.sha256.is_none()) {
         return Err(Refusal::NamelessFile { path: file.path.clone() });
     }
@@ -504,8 +504,8 @@ fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
 }
 
-/// Minimum bytes of a batch: its columns of fixed length, and offsets. A batch whose values of
-/// variable length do not fit its slot fails alone.
+/// Minimum bytes of a batch: its columns of fixed length, and offsets. If values of variable length
+/// do not fit the slot, only that batch fails.
 fn least_payload(columns: &BatchColumns, batch_size: u32) -> u64 {
     BatchLayout::new(columns, batch_size, |_| 0).map_or(u64::MAX, |layout| layout.bytes())
 }
@@ -534,6 +534,6 @@ fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "(none)".to_owned();
     }
-    // Longer than any hash is nothing that a host of ours sends.
+    // Hosts send no hash that is longer.
     bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The socket's place in the file system, and the private folder of a host that it may be in.
+//! The socket in the file system, and a host's private folder that may contain it.
 
 use crate::Error;
 use meetpoint_storage::{LocalSocket, SOCKET_PATH_BYTES_MAX, SocketError};
@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-/// Begins the names of folders that hosts make for a device's socket and nothing else.
+/// Prefix of folders that hosts create only for a device's socket.
 const PRIVATE_FOLDER_PREFIX: &str = "meetpoint-";
 
-/// A listening socket with a name. Dropping it removes the name, if it is still this socket's.
+/// A listening socket with a path. Dropping it removes the path, if it still refers to this socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
     /// Present until dropped.
@@ -18,9 +18,9 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Makes a socket as [`LocalSocket::bind`] does.
+    /// Creates a socket as [`LocalSocket::bind`] does.
     ///
-    /// With `with_folder` the folder goes too at the end, where it is a host's private one.
+    /// With `with_folder`, the folder is removed as well at the end, if it is a host's private one.
     pub(crate) fn bind(path: &Path, with_folder: bool) -> Result<Self, Error> {
         let socket = LocalSocket::bind(path).map_err(|error| {
             let path = path.to_path_buf();
@@ -36,7 +36,7 @@ impl Socket {
         Ok(Self { socket: Some(socket), with_folder })
     }
 
-    /// Another handle to the listening end.
+    /// Another handle to the listener.
     pub(crate) fn listener(&self) -> std::io::Result<UnixListener> {
         self.socket.as_ref().expect("present until dropped").listener().try_clone()
     }
@@ -61,7 +61,7 @@ pub(crate) fn remove_private_folder(socket: &Path) {
             .is_some_and(|name| name.as_bytes().starts_with(PRIVATE_FOLDER_PREFIX.as_bytes()))
     };
     if let Some(folder) = socket.parent().filter(is_private) {
-        // Fails, as it should, when there is anything in it.
+        // Fails, as intended, if the folder is not empty.
         let _ = std::fs::remove_dir(folder);
     }
 }

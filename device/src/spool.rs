@@ -20,7 +20,7 @@ pub(crate) const SLOTS_MAX: u32 = 1 << 16;
 /// Longest wait between two signs of life.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// Where slots lie; slot i begins at i times the bytes of one.
+/// The layout of slots; slot i begins at i times the bytes of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub(crate) kind: SpoolKind,
@@ -59,7 +59,7 @@ enum Body {
 }
 
 impl Spool {
-    /// A spool whose slots are the host's own memory.
+    /// A spool whose slots are in the memory of a remote host.
     pub(crate) fn stream(slot_bytes: u64, pace: Pace) -> Self {
         let body = Body::Stream { pieces: Pieces::default(), throttle: throttle(pace) };
         Self { slot_bytes, body, bytes_written: 0 }
@@ -70,14 +70,14 @@ impl Spool {
         matches!(self.body, Body::Stream { .. })
     }
 
-    /// Sends what was written of a slot since the last time, waiting while the connection is full;
+    /// Sends what was written to a slot since the last call, waiting while the connection is full;
     /// `false` if `go_on` cancelled it or the host has disconnected. Without effect on slots that
     /// the host shares.
     pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {
         match &mut self.body {
             Body::Memory { .. } | Body::File { .. } => true,
             Body::Stream { pieces, throttle } => {
-                // The time of sending is part of what the bandwidth allows for it.
+                // The time of sending counts towards the time that the bandwidth requires.
                 let begun = throttle.as_mut().map(|throttle| (throttle.begin(), throttle));
                 let bytes = pieces.bytes();
                 pieces.send(slot, to, go_on)
@@ -88,7 +88,7 @@ impl Spool {
         }
     }
 
-    /// Takes a spool that a host handed over, after checking that it is what the host says.
+    /// Opens a spool that a host handed over, after checking that it has the announced geometry.
     pub(crate) fn open(
         fd: BorrowedFd<'_>,
         geometry: Geometry,
@@ -119,9 +119,9 @@ impl Spool {
         Ok(Self { slot_bytes, body, bytes_written: 0 })
     }
 
-    /// Writes a batch's payload, the first `bytes` of `payload`, behind the place of its header.
-    /// `false` if `go_on` cancelled it, which is possible only for memory: a write to a file is
-    /// always awaited.
+    /// Writes a batch's payload, the first `bytes` of `payload`, after the space for its header.
+    /// `false` if `go_on` cancelled it, which is possible only for memory; a write to a file always
+    /// completes.
     pub(crate) fn write_payload(
         &mut self,
         slot: u32,
@@ -176,7 +176,7 @@ impl Spool {
         self.bytes_written
     }
 
-    /// What was achieved of the write bandwidth, where there is one.
+    /// The achieved write bandwidth, if it is limited.
     pub(crate) fn achieved(&self) -> Option<Figures> {
         match &self.body {
             Body::Memory { throttle, .. } | Body::Stream { throttle, .. } => {
@@ -215,7 +215,8 @@ fn open_file(fd: BorrowedFd<'_>, pace: Pace, kind: EngineKind) -> Result<Body, S
     Ok(Body::File { engine, file, meter, patience: pace })
 }
 
-/// The engine at the given pace, and where to read what was achieved; as it is without one.
+/// The engine slowed down to a pace, and a meter of the achieved pace; without a limit, the engine
+/// itself.
 pub(crate) fn slowed(engine: Box<dyn Engine>, pace: Pace) -> (Box<dyn Engine>, Option<Meter>) {
     if pace == Pace::default() {
         return (engine, None);
@@ -225,8 +226,8 @@ pub(crate) fn slowed(engine: Box<dyn Engine>, pace: Pace) -> (Box<dyn Engine>, O
     (Box::new(slow), Some(meter))
 }
 
-/// Writes and waits. While a device of this pace would still be writing, waiting is a sign of life;
-/// after that the storage hangs, and the worker gives no sign of life.
+/// Writes and waits. While a device of this pace would still be writing, the worker gives signs of
+/// life; after that, the storage hangs, and it gives none.
 fn write_file(
     engine: &mut dyn Engine,
     file: FileId,

@@ -21,7 +21,7 @@ use tonic::{Status, Streaming};
 /// Maximum messages that wait for the connection; the worker waits at this limit.
 const MESSAGES_MAX: usize = 256;
 
-/// The same where messages hold the contents of slots, up to 256 KiB each.
+/// The same limit for messages with the contents of slots, up to 256 KiB each.
 const PIECES_MAX: usize = 8;
 
 /// How often the worker is polled: twice within the longest permitted silence.

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long a wait lasts before the worker checks whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// Where to join the queue.
+/// The end of the queue at which to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
     /// With a batch to be prepared.
@@ -26,12 +26,12 @@ pub(crate) enum Line {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Numbers of those that wait, the next one first.
+    /// Numbers of the waiting workers, the next one first.
     line: VecDeque<u64>,
     next_number: u64,
     /// Signs of life of the worker whose turn it is.
     at_work: Option<Arc<Signs>>,
-    /// Workers that there are.
+    /// Number of workers.
     workers: usize,
     /// Batches begun since there was a worker.
     begun: u64,
@@ -60,12 +60,12 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No change of state can stop half-way.
+        // A panic cannot leave the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A worker among those of the device.
+/// A worker of the device.
 #[derive(Debug)]
 pub(crate) struct Member(Arc<Turns>);
 

@@ -20,7 +20,7 @@ pub(crate) struct StorageWaits {
 }
 
 impl StorageWaits {
-    /// Time in which the thread neither computed nor could have.
+    /// Time that the thread spent waiting for storage.
     pub(crate) fn idle(&self) -> Duration {
         Duration::from_nanos(self.idle_ns.load(Ordering::Relaxed))
     }
@@ -46,7 +46,7 @@ impl WatchedEngine {
         Self { inner, waits: Arc::default() }
     }
 
-    /// Where it is entered.
+    /// The sum of the waits.
     pub(crate) fn waits(&self) -> Arc<StorageWaits> {
         Arc::clone(&self.waits)
     }

@@ -1,7 +1,7 @@
 //! The preparing thread: takes batches from the queue, prepares them, publishes them.
 //!
 //! A batch that cannot be prepared or written is reported and left to the host; it never ends the
-//! worker. Of all workers of a device one works at a time, a batch each in turns.
+//! worker. Only one worker of a device works at a time; they take turns, one batch each.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::cores;
@@ -56,7 +56,7 @@ struct Worker {
     header: AlignedBuffer,
     totals: Totals,
     member: Member,
-    /// The fence of the batch in hand: once it is void, decoding is interrupted.
+    /// The fence of the current batch: once it is void, decoding is interrupted.
     fence: Arc<AtomicU64>,
 }
 
@@ -64,9 +64,9 @@ struct Worker {
 enum Lost {
     /// It became void, or the job is over.
     Void,
-    /// Reported to the host.
+    /// The reason, which is reported to the host.
     Failed(String),
-    /// A sample of it is damaged, which the host decides about.
+    /// A sample is damaged; the host decides what to do.
     Damaged(String),
     /// Its pictures do not fit the slot that was reserved for it.
     TooLarge(String),
@@ -78,14 +78,14 @@ impl<E: std::error::Error> From<E> for Lost {
     }
 }
 
-/// What it is about a batch that the host prepares it instead.
+/// The cause for which the host prepares a batch instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// This device, or the job.
     Device,
     /// A damaged sample.
     Sample,
-    /// Pictures that are larger than what memory was reserved for.
+    /// Pictures that are larger than the reserved memory.
     Size,
 }
 
@@ -103,8 +103,8 @@ struct Clock {
     idle_before: Duration,
 }
 
-/// Prepares batches until the queue is closed and returns how many it published. To be called on a
-/// thread of its own.
+/// Prepares batches until the queue is closed and returns how many it published. Call it on a
+/// separate thread.
 pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
     around.signs.this_thread();
     if let Some(core) = around.core
@@ -252,7 +252,7 @@ impl Worker {
         self.header.as_mut_slice()[..HEADER_BYTES].copy_from_slice(&header[..]);
         let written = if plan.tear { bytes / 2 } else { bytes };
         let done = self.write(at, slot, written);
-        // Sending takes a host's time, for which other hosts do not wait.
+        // The speed of sending depends on the host, and other hosts must not wait for it.
         drop(turn);
         let done = done.and_then(|()| self.send_slot(at, slot));
         if done.is_err() {
@@ -277,7 +277,8 @@ impl Worker {
         let mut pace = |done: u32| {
             signs.samples(done);
             if reads_are_paced {
-                // An emulated drive is slow, not dead; while a real one hangs, no sign is given.
+                // An emulated drive is slow, not dead; while a real one hangs, the worker gives no
+                // sign.
                 signs.give();
             }
             if trap_is_set && u64::from(done) * 2 >= u64::from(samples) {
@@ -341,8 +342,8 @@ impl Worker {
         if whole && !around.queue.is_void(at.fence) { Ok(()) } else { Err(Lost::Void) }
     }
 
-    /// Waits for a free slot, and the turn to write it. While all are taken, another worker has the
-    /// turn.
+    /// Waits for a free slot, and the turn to write it. While all are in use, another worker has
+    /// the turn.
     fn wait_for_slot(
         &mut self,
         at: Assignment,
@@ -390,7 +391,7 @@ impl Worker {
         if whole { Ok(()) } else { Err(Lost::Void) }
     }
 
-    /// Sends what was written, where the host shares no memory with the device.
+    /// Sends what was written, if the host shares no memory with the device.
     fn send_slot(&mut self, at: Assignment, slot: u32) -> Result<(), Lost> {
         let Self { job: Job { spool, waits, .. }, around, .. } = self;
         let mut go_on = || {
@@ -429,7 +430,7 @@ impl Worker {
 fn spring(plan: &BatchFaults, queue: &Queue, cut: &Cut) {
     if plan.die {
         let own = rustix::process::getpid();
-        // It cannot fail: a process may always kill itself.
+        // Cannot fail: a process may always kill itself.
         let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
     }
     if plan.drop_link {

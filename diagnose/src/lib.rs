@@ -37,7 +37,7 @@ pub trait Diagnose: std::fmt::Display {
     /// A stable name of what is wrong, for programs: `device_unreachable`.
     fn cause(&self) -> &'static str;
 
-    /// What to do about it; `None` where the message leaves nothing to add.
+    /// What to do about it; `None` if the message leaves nothing to add.
     fn remedy(&self) -> Option<Remedy>;
 
     /// The message in the words of a surface; only messages that name settings differ.

@@ -104,7 +104,7 @@ struct EpochLayout {
     steps: u64,
     /// By device.
     shares: Vec<Share>,
-    /// Of this rank; `None` where there is one device.
+    /// Of this rank; `None` if there is one device.
     interleave: Option<Interleave>,
 }
 

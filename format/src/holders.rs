@@ -139,12 +139,12 @@ impl Holders {
         u32::try_from(devices).expect("at most 65536")
     }
 
-    /// Samples that a device holds; `None` where all hold the same.
+    /// Samples that a device holds; `None` if all hold the same.
     pub fn samples_of(&self, device: u16) -> Option<u64> {
         self.held(device).map(Held::samples)
     }
 
-    /// The device of each part, as [`Self::of_parts`] takes it; empty where all hold the same.
+    /// The device of each part, as [`Self::of_parts`] takes it; empty if all hold the same.
     pub fn of_part(&self) -> &[u32] {
         self.0.as_ref().map_or(&[], |spread| &spread.of_part)
     }

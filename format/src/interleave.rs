@@ -177,7 +177,7 @@ impl Interleave {
     /// The batch with this number of batches before it.
     ///
     /// Below t on the line there are more than t·N - groups batches and fewer than t·N + groups.
-    /// So the wanted one stands between two such t, and only those between are looked at.
+    /// So the wanted one stands between two such t, and only those between are examined.
     fn find(&self, batch: u64) -> Member {
         let spread = self.groups.len() as u64;
         let (from, to) = (batch.saturating_sub(spread), batch + spread + 1);

@@ -9,7 +9,7 @@
 //! a batch), [`replacement`] (replacements of damaged samples), `dataset` (Arrow conventions on
 //! disk), [`key_index`] (from key to sample), [`mod@column`] (what a batch consists of),
 //! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
-//! [`npy`] (arrays as files), [`units`] (quantities as people write them).
+//! [`npy`] (arrays as files), [`units`] (quantities with units).
 
 pub mod batching;
 pub mod checksum;

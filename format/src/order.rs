@@ -131,7 +131,7 @@ impl Order {
         }
     }
 
-    /// What its network shares with others; `None` where it is the identity.
+    /// What its network shares with others; `None` if it is the identity.
     fn keys(&self) -> Option<Keys> {
         let Shuffle { seed, epoch, domain, .. } = self.shuffle?;
         Some(Keys { seed, epoch, domain })

@@ -1,7 +1,7 @@
 //! A prepared batch in the spool: a 4 KiB header with a table of columns, and the payload.
 //!
 //! The header is written last, in one write, so a slot is visible whole or not at all; a header
-//! that does not check is no header. Little-endian throughout; the layout is in docs/formats.md.
+//! that does not check is not a header. Little-endian throughout; the layout is in docs/formats.md.
 
 use crate::checksum::crc32c;
 use crate::column::{

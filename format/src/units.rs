@@ -1,4 +1,4 @@
-//! Quantities as people write them, in jobs, scenarios and on command lines: `512MiB`, `500MB/s`,
+//! Quantities with units, in jobs, scenarios and on command lines: `512MiB`, `500MB/s`,
 //! `100us`.
 //!
 //! A bare number is refused: it would leave the unit to guess.

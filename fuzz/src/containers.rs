@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Entries of a source that are looked at: a few bytes of gzip may hold millions.
+/// Entries of a source that are examined: a few bytes of gzip may hold millions.
 const ENTRIES_MAX: usize = 20_000;
 /// Bytes of a sample that are read.
 const READ_BYTES_MAX: u64 = 1 << 20;
@@ -229,7 +229,7 @@ fn links(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes the files of an input; the folder that they are in, `None` where it does not hold all.
+/// Writes the files of an input; the folder that they are in, `None` if it does not hold all.
 fn put(names: &[&str], data: &[u8]) -> Option<PathBuf> {
     let mut rest = data;
     let mut files = Vec::with_capacity(names.len());

@@ -15,7 +15,7 @@ const RESTARTS: [Restarts; 4] =
     [Restarts::Keep, Restarts::Remove, Restarts::EveryMcus(2), Restarts::EveryMcuRows(1)];
 
 /// A JPEG that can be rewritten has the coefficients and pixels that it had; written once more, it
-/// stays as it is.
+/// does not change.
 pub fn rewrite(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");

@@ -1,4 +1,4 @@
-//! Files that are no pictures: recordings, arrays of measurements, texts, tables of vectors.
+//! Files that are not pictures: recordings, arrays of measurements, texts, tables of vectors.
 
 use crate::tally;
 use meetpoint_format::recipe::{FileContent, NamedFile, Recipe};
@@ -65,7 +65,7 @@ pub fn pnm(data: &[u8]) {
     crate::pixels::any_decode(data);
 }
 
-/// Bytes become a text in every encoding; where bytes that are no characters are replaced, always.
+/// Bytes become a text in every encoding; where bytes that are not characters are replaced, always.
 pub fn text(data: &[u8]) {
     for encoding in ["utf-8", "utf-16-le", "utf-16-be", "latin-1"] {
         let of = |errors: &str| {

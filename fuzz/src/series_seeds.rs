@@ -1,4 +1,4 @@
-//! Inputs to begin with for files that are no pictures, from the golden files of the kernels.
+//! Inputs to begin with for files that are not pictures, from the golden files of the kernels.
 
 /// A recording, by its first bytes.
 pub fn audio(bytes: &[u8]) -> Vec<Vec<u8>> {

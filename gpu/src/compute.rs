@@ -1,31 +1,31 @@
-//! The interface to what runs kernels: memory, copies and launches, in one order.
+//! The interface to a device that runs kernels: memory, and a single queue of copies and launches.
 
 use crate::{Error, KernelName};
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// Runs kernels, one after another in the order of the calls, copies and fills included.
+/// Runs kernels, copies and fills one after another, in the order of the calls.
 ///
 /// Calls return before the work is done; [`Compute::wait`] waits for it.
 pub trait Compute: Send {
-    /// What it runs on, such as the name of the GPU.
+    /// Name of the device, such as that of the GPU.
     fn name(&self) -> &str;
 
     /// Allocates memory, aligned to 256 bytes. Its content is arbitrary.
     fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, Error>;
 
-    /// Allocates memory of the host that copies read and write fastest: page-locked. It is zeroed.
+    /// Allocates page-locked memory of the host, which is the fastest for copies. It is zeroed.
     fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, Error>;
 
-    /// Page-locks memory that is allocated already, so that copies read and write it directly. It
+    /// Page-locks existing memory, so that copies access it directly. It
     /// must stay mapped until the lock is dropped.
     fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, Error>;
 
-    /// Copies to the device. `from` must not be written to before the copy is done.
+    /// Copies to the device. Do not modify `from` before the copy is done.
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error>;
 
-    /// Copies from the device, after everything before it; returns when it is done.
+    /// Copies from the device after all earlier work; returns when the copy is done.
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error>;
 
     /// Sets bytes to a value.
@@ -37,26 +37,26 @@ pub trait Compute: Send {
         value: u8,
     ) -> Result<(), Error>;
 
-    /// Starts a kernel. A launch without a block does nothing.
+    /// Starts a kernel. A launch without blocks has no effect.
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Error>;
 
-    /// Whether everything is done, without waiting for it where that can be asked.
+    /// Whether all work is done, without waiting for it if the implementation can tell.
     fn is_done(&mut self) -> Result<bool, Error>;
 
-    /// Waits until everything is done, at most for a time: then it is [`Error::Hung`].
+    /// Waits until all work is done; [`Error::Hung`] after `limit`.
     fn wait(&mut self, limit: Duration) -> Result<(), Error>;
 }
 
-/// A kernel, and how it is started.
+/// A kernel with its launch configuration and arguments.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// Which kernel.
+    /// The kernel.
     pub kernel: KernelName,
     /// Blocks along each axis.
     pub grid: [u32; 3],
     /// Threads of a block along each axis.
     pub block: [u32; 3],
-    /// Bytes of shared memory whose size the kernel does not declare.
+    /// Bytes of dynamic shared memory.
     pub shared_bytes: u32,
     /// Its arguments, in their order.
     pub arguments: &'a [Argument],
@@ -65,7 +65,7 @@ pub struct Launch<'a> {
 /// An argument of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Argument {
-    /// A pointer: [`DeviceMemory::address`], or a byte behind it.
+    /// A pointer: [`DeviceMemory::address`], optionally with an offset.
     Address(u64),
     /// A `u32`, or the bits of an `i32` or `float`.
     Word(u32),
@@ -103,12 +103,12 @@ impl DeviceMemory {
         Self { address, bytes, _owner: owner }
     }
 
-    /// Of its first byte, as kernels see it.
+    /// Address of its first byte, as kernels see it.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its size.
+    /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -132,13 +132,13 @@ impl PageLock {
         Self { bytes, _owner: owner }
     }
 
-    /// Bytes that are locked.
+    /// Number of locked bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// Memory of the host for copies to and from a device.
+/// Host memory for copies to and from a device.
 pub struct HostMemory(Box<dyn HostBytes>);
 
 /// Bytes of the host, with their allocation.

@@ -1,83 +1,83 @@
-//! What can go wrong with a GPU.
+//! Errors of GPUs.
 
 use std::path::PathBuf;
 
-/// What can go wrong with a GPU.
+/// Errors of GPUs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This machine has no driver for GPUs.
     #[error("no NVIDIA driver: libcuda.so.1 was not found")]
     NoDriver,
-    /// The driver is older than what the program needs.
+    /// The driver is older than the required version.
     #[error("the NVIDIA driver supports CUDA {found_major}.{found_minor}, 12.0 is needed")]
     OldDriver {
-        /// Of the driver.
+        /// Version of the driver.
         found_major: u32,
-        /// Of the driver.
+        /// Version of the driver.
         found_minor: u32,
     },
-    /// There is no GPU with this number.
+    /// There is no GPU with this index.
     #[error("no GPU with the index {index}: this process sees {count}")]
     NoDevice {
-        /// The wanted one.
+        /// The requested index.
         index: u32,
-        /// How many there are.
+        /// Number of GPUs.
         count: u32,
     },
     /// The run-time compiler was not found.
     #[error("the CUDA run-time compiler (libnvrtc.so) was not found; looked for {names}")]
     NoCompiler {
-        /// Names that were tried.
+        /// File names that were tried.
         names: String,
     },
     /// A kernel does not compile.
     #[error("the kernels of {module} do not compile for {architecture}: {log}")]
     Compile {
-        /// Which kernels.
+        /// The module of kernels.
         module: &'static str,
-        /// For which GPU.
+        /// The target architecture.
         architecture: String,
-        /// What the compiler says.
+        /// The output of the compiler.
         log: String,
     },
     /// Not enough memory on the GPU.
     #[error("out of GPU memory: {bytes} more bytes are needed, {free} of {total} are free")]
     OutOfMemory {
-        /// Of the request.
+        /// Bytes requested.
         bytes: u64,
-        /// Free on the GPU.
+        /// Free bytes on the GPU.
         free: u64,
-        /// On the GPU.
+        /// Total bytes on the GPU.
         total: u64,
     },
-    /// Not enough memory that can be locked.
+    /// Not enough page-locked memory.
     #[error("{bytes} bytes of page-locked host memory could not be allocated")]
     NoPinnedMemory {
-        /// Of the request.
+        /// Bytes requested.
         bytes: u64,
     },
     /// Work on the GPU did not end in time.
     #[error("the GPU has not finished its work after {seconds} s")]
     Hung {
-        /// How long it was waited for.
+        /// Waiting time in seconds.
         seconds: f64,
     },
     /// The process is a fork of the one that opened the GPU, in which CUDA does not work.
     #[error("the GPU was opened before this process was forked; CUDA does not work in the child")]
     Forked,
-    /// A kernel ran and gave results that are not those of the CPU.
+    /// The results of a kernel differ from those of the CPU.
     #[error("{gpu} gives wrong results: {what}")]
     WrongResults {
         /// Its name.
         gpu: String,
-        /// Which ones.
+        /// The results that differ.
         what: String,
     },
-    /// Any other failure of the driver. After those that CUDA does not recover from, such as an
+    /// Any other failure of the driver. After a failure from which CUDA cannot recover, such as an
     /// illegal address, every further call returns the same one.
     #[error("{call}: {name} ({what})")]
     Driver {
-        /// What was called.
+        /// The function that was called.
         call: &'static str,
         /// CUDA's name of the error.
         name: String,

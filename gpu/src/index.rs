@@ -1,13 +1,13 @@
-//! The number of a GPU, as texts name it.
+//! The index of a GPU, and its text form.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A GPU by its number among those that this process sees, as text `cuda` or `cuda:INDEX`.
+/// The index of a GPU among those that are visible to this process; as text `cuda` or `cuda:INDEX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct GpuIndex(pub u32);
 
-/// A text that names no GPU.
+/// The text does not name a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{got:?} is not a GPU: expected {}", GpuIndex::EXPECTED)]
 pub struct NotAGpu {
@@ -16,7 +16,7 @@ pub struct NotAGpu {
 }
 
 impl GpuIndex {
-    /// What a text that names a GPU looks like.
+    /// The expected form, for error messages.
     pub const EXPECTED: &str = "\"cuda\" or \"cuda:INDEX\", such as \"cuda:0\"";
 }
 

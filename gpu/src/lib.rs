@@ -1,14 +1,13 @@
-//! JPEGs decoded and pictures changed on a GPU, to the bits of the CPU's kernels.
+//! Decodes JPEGs and executes recipes on a GPU, with results bit-identical to the CPU's kernels.
 //!
-//! Kernels are CUDA C++ in the folder `cuda`, compiled when they are first used. What runs them is
-//! a [`Compute`]: an NVIDIA GPU (feature `cuda`), or the CPU, for which the tests compile the same
-//! kernels (feature `shim`). Nothing here opens a dataset or knows a recipe.
+//! Kernels are CUDA C++ in the folder `cuda`, compiled when they are first used. They run on a
+//! [`Compute`]: an NVIDIA GPU (feature `cuda`), or the CPU, for which the tests compile the same
+//! kernels (feature `shim`). This crate does not open datasets or parse recipes.
 //!
 //! In reading order: [`GpuIndex`] (which GPU), [`Compute`] (memory, copies, launches), [`Module`]
-//! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them
-//! tests use),
-//! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes
-//! executed on pictures), [`delivery`] (batches brought to a GPU).
+//! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (selects one of
+//! them for tests), [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding),
+//! [`pictures`] (recipes executed on pictures), [`delivery`] (batches brought to a GPU).
 
 mod compute;
 #[cfg(feature = "cuda")]

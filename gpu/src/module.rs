@@ -1,6 +1,6 @@
 //! The kernels: their sources, by module.
 
-/// What all sources begin with.
+/// The common beginning of all sources.
 pub(crate) const COMMON: &str = include_str!("../cuda/common.cuh");
 
 /// A kernel of a module.
@@ -8,7 +8,7 @@ pub(crate) const COMMON: &str = include_str!("../cuda/common.cuh");
 pub struct KernelName {
     /// Name of its module.
     pub module: &'static str,
-    /// Its own name, which no other module has.
+    /// Its name, which is unique among all modules.
     pub name: &'static str,
 }
 
@@ -17,7 +17,7 @@ pub struct KernelName {
 pub struct Module {
     /// Its name, that of the file in the folder `cuda`.
     pub name: &'static str,
-    /// CUDA C++ without what all sources begin with.
+    /// CUDA C++ without the common beginning.
     pub source: &'static str,
 }
 
@@ -61,7 +61,7 @@ pub const MODULES: &[Module] = &[
 ];
 
 impl Module {
-    /// The source as it is compiled.
+    /// The complete source for the compiler.
     pub fn text(&self) -> String {
         format!("{COMMON}\n{}", self.source)
     }

@@ -40,8 +40,8 @@ struct Pipes {
 
 impl Shim {
     /// Compiles the kernels into a folder, with the C++ compiler that the environment variable
-    /// `CXX` names, or `c++`, and starts them. A folder whose kernels are compiled already is used
-    /// as it is.
+    /// `CXX` names, or `c++`, and starts them. If the folder already has compiled kernels of the
+    /// same sources, they are used.
     pub fn start(folder: &Path) -> Result<Self, Error> {
         let program = compile(folder)?;
         let refused = |error: std::io::Error| failed(&program, error);

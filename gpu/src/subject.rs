@@ -1,16 +1,17 @@
-//! What the tests of kernels run them on: the CPU, or a GPU where an environment variable says so.
+//! Selects the device on which tests run kernels: the CPU, or a GPU that an environment variable
+//! names.
 
 use crate::{Compute, Error, Shim};
 use std::path::Path;
 
-/// Names the GPU of the tests, by its index; without it they run on the CPU.
+/// Environment variable with the index of the GPU for tests; without it, they run on the CPU.
 pub const TEST_GPU: &str = "MEETPOINT_TEST_GPU";
 
 /// The CPU, whose kernels are compiled into `folder`; or the GPU that [`TEST_GPU`] names.
 ///
 /// # Panics
 ///
-/// Where the variable is not a number, or this build has no feature `cuda`.
+/// If the variable is not a number, or this build does not have the feature `cuda`.
 pub fn subject(folder: &Path) -> Result<Box<dyn Compute>, Error> {
     let Some(index) = std::env::var_os(TEST_GPU) else {
         return Ok(Box::new(Shim::start(folder)?));

@@ -223,7 +223,7 @@ fn memory_of_others_is_locked_until_the_lock_is_dropped() {
         assert_eq!(gpu.bytes_allocated().pinned_bytes, 4096);
         let error = compute.lock_pages(&[0; 1000]).unwrap_err();
         assert!(matches!(error, Error::NoPinnedMemory { bytes: 1000 }), "{error}");
-        // It is no failure of the GPU.
+        // It is not a failure of the GPU.
         let memory = compute.allocate(4096).unwrap();
         compute.upload(&bytes, &memory, 0).unwrap();
         drop(lock);
@@ -248,7 +248,7 @@ fn too_large_an_allocation_reports_what_is_free() {
         );
         let error = compute.allocate_host(501).unwrap_err();
         assert!(matches!(error, Error::NoPinnedMemory { bytes: 501 }), "{error}");
-        // It is no failure of the GPU.
+        // It is not a failure of the GPU.
         drop(memory);
         compute.allocate(3000).unwrap();
         assert_eq!(gpu.free_and_total_bytes().unwrap(), (10000, 10000));

@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// CRC-32C of each sample: its values in all columns, in order, each of variable length behind
-    /// its length and its shape, where it has one of its own. Padding is part of a value.
+    /// its length and its shape, if it has one of its own. Padding is part of a value.
     pub(crate) fn sample_checksums(&self, payload: &[u8]) -> Vec<u32> {
         let columns: Vec<ColumnBytes<'_>> =
             (0..self.columns.len()).map(|index| self.column(index, payload)).collect();
@@ -80,7 +80,7 @@ impl Table {
         start..start + usize::try_from(extent.bytes).expect("it lies in memory")
     }
 
-    /// Where the images lie, those of all views; empty where there are none.
+    /// Where the images lie, those of all views; empty if there are none.
     fn images(&self) -> Range<usize> {
         let ranges = || self.columns.pictures().map(|index| self.range(index));
         let start = ranges().map(|range| range.start).min().unwrap_or(0);
@@ -288,7 +288,7 @@ impl Batch {
         &self.contents.replacements
     }
 
-    /// The label of each sample as an index into the dataset's label names; `None` where the
+    /// The label of each sample as an index into the dataset's label names; `None` if the
     /// dataset has none. Empty where batches have no column with labels.
     pub fn labels(&self) -> &[Option<i32>] {
         &self.contents.labels

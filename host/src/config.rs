@@ -232,7 +232,7 @@ pub(crate) const WORKERS_MAX: u32 = 1024;
 pub enum Tune {
     /// Within the cores of the process and the memory budget, by what is measured.
     Auto,
-    /// They stay as they are given.
+    /// They are not changed.
     #[default]
     Off,
 }

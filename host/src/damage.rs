@@ -61,7 +61,7 @@ impl DamageStats {
         self.left_out + self.replaced
     }
 
-    /// The event for them; `None` where there was nothing.
+    /// The event for them; `None` if there was nothing.
     pub(crate) fn event(&self) -> Option<EventKind> {
         let first = self.records.first()?;
         let Damage { key, file, what, .. } = &first.damage;

@@ -22,7 +22,7 @@ pub struct RankOutcome {
     pub job: Job,
     /// The description of each device; `None` for one that was never connected.
     pub devices: Vec<Option<DeviceInfo>>,
-    /// Slots of its spools; `None` where no device is used.
+    /// Slots of its spools; `None` if no device is used.
     pub spool_slots: Option<u32>,
     /// Fallbacks and limits that were reached, as sentences.
     pub notices: Vec<Notice>,

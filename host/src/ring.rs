@@ -130,7 +130,7 @@ impl Ring {
 
 impl Memory {
     fn lent(&self) -> MutexGuard<'_, Lent> {
-        // Nothing is left half done by a panic in there.
+        // A panic while it is held leaves the state consistent.
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -118,7 +118,7 @@ impl ContentsReader {
     }
 }
 
-/// Checks rows of labels, which are no indices.
+/// Checks rows of labels, which are not indices.
 fn soft_labels(bytes: &[u8]) -> Result<Vec<Option<i32>>, LabelError> {
     let elements = bytes.as_chunks::<4>().0.iter().copied().map(f32::from_le_bytes);
     // Two weights whose exact sum is 1 may exceed it by their rounding.

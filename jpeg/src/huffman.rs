@@ -274,7 +274,7 @@ pub(super) fn second_value(look: u32) -> i32 {
 #[derive(Debug, Clone)]
 pub(super) struct DcTable {
     pub(super) codes: Codes,
-    /// By the next bits; 0 where the code does not fit.
+    /// By the next bits; 0 if the code does not fit.
     ///
     /// ```text
     /// bits  0..6   bits of code and difference

@@ -35,7 +35,7 @@ const AC_CHROMA: [u8; 178] = [
     245, 246, 247, 248, 249, 250,
 ];
 
-/// The table of a class (0: DC, 1: AC) for a destination, where there is one.
+/// The table of a class (0: DC, 1: AC) for a destination, if there is one.
 pub(super) fn table(class: usize, destination: usize) -> Option<HuffmanSpec> {
     let bytes = *STANDARD.get(destination * 2 + class)?;
     let (counts, symbols) = bytes.split_first_chunk()?;

@@ -23,9 +23,9 @@ pub struct BatchId {
 pub struct BatchTensors<'a> {
     /// Samples that the batch has.
     pub samples: usize,
-    /// Their tensors, one after another; empty where batches have none.
+    /// Their tensors, one after another; empty if batches have none.
     pub images: &'a mut [u8],
-    /// Their rows of labels, see [`BatchMixer::write_label`]; empty where batches have none, or
+    /// Their rows of labels, see [`BatchMixer::write_label`]; empty if batches have none, or
     /// where the operations leave them.
     pub labels: &'a mut [u8],
 }
@@ -47,7 +47,7 @@ pub struct BatchMixer {
 }
 
 impl BatchMixer {
-    /// A mixer for samples of `spec`; `None` where the recipe has no operations on batches.
+    /// A mixer for samples of `spec`; `None` if the recipe has no operations on batches.
     pub fn new(recipe: &Recipe, spec: TensorSpec) -> Option<Self> {
         let labels = recipe.labels();
         let (on_samples, on_batches) = recipe.split();

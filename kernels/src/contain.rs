@@ -16,7 +16,7 @@ thread_local! {
 pub struct ContainedPanic {
     /// What it said.
     pub message: String,
-    /// File, line and column of the source; `None` where they are not known.
+    /// File, line and column of the source; `None` if they are not known.
     pub location: Option<String>,
 }
 

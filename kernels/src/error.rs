@@ -49,7 +49,7 @@ pub enum Error {
         /// Least number of them.
         needed: usize,
     },
-    /// Bytes that are no characters.
+    /// Bytes that are not characters.
     #[error("its text is not {encoding} from byte {offset}")]
     Characters {
         /// The encoding of the recipe.

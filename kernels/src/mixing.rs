@@ -146,8 +146,8 @@ impl MixedBatch<'_> {
         }
     }
 
-    /// Mixes each sample, and its label, with its partner. A sample that is its own partner stays
-    /// as it is.
+    /// Mixes each sample, and its label, with its partner. A sample that is its own partner does
+    /// not change.
     pub(crate) fn mix(&mut self, partner: MixPartner, mixes: &[Mix]) -> Result<(), Error> {
         let Self { cpu, spec, images, labels, scratch, interrupt, pause, recording, .. } = self;
         if let Some(recording) = recording {

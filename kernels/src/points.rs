@@ -116,7 +116,7 @@ impl Points {
         BoxesAt::Known(boxes.collect())
     }
 
-    /// Drops boxes for good.
+    /// Drops boxes permanently.
     pub(crate) fn drop_boxes(&mut self, is_dropped: impl Fn(usize) -> bool) {
         for (index, dropped) in self.dropped.iter_mut().enumerate() {
             *dropped |= is_dropped(index);

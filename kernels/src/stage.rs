@@ -94,7 +94,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A stage that leaves its source as it is.
+    /// A stage that does not change its source.
     pub(crate) fn of(source: Geometry) -> Self {
         Self {
             crop: source.whole(),

@@ -1,11 +1,12 @@
-//! Where experiments are measured: what they ask of a bench, and what it gives them.
+//! The interface of experiments to the machine on which they are measured.
 
 use meetpoint_report::{Report, Run};
 use meetpoint_scheduler::StrategyName;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What ResNet-like models train on, as TOML: random crops of 224 x 224, half of them mirrored.
+/// The usual recipe for ResNet-like models, as TOML: random crops of 224 x 224, half of them
+/// flipped.
 pub const PHOTOGRAPHS: &str = r#"[[operation]]
 name = "decode"
 
@@ -20,10 +21,11 @@ p = 0.5
 
 /// A machine on which jobs run with an emulated device.
 pub trait Bench {
-    /// What fails on it, or in the experiment.
+    /// The error of a measurement or an experiment.
     type Error: From<crate::Error>;
 
-    /// A dataset of `count` pictures under a recipe, and how fast the host prepares it.
+    /// Creates a dataset of `count` pictures with a recipe, and measures how fast the host prepares
+    /// it.
     fn material(
         &self,
         name: &str,
@@ -33,10 +35,10 @@ pub trait Bench {
         recipe: &str,
     ) -> Result<Material, Self::Error>;
 
-    /// The same pictures under another recipe.
+    /// The same pictures with another recipe.
     fn with_recipe(&self, material: &Material, recipe: &str) -> Result<Material, Self::Error>;
 
-    /// Runs a job under each of the strategies.
+    /// Runs a job with each of the strategies.
     fn run(
         &self,
         material: &Material,
@@ -44,16 +46,16 @@ pub trait Bench {
         strategies: &[StrategyName],
     ) -> Result<Report, Self::Error>;
 
-    /// Is given what failed without ending the experiment, as a sentence.
+    /// Called with a sentence for each failure that does not end the experiment.
     fn failed(&self, failure: &str);
 }
 
-/// What is packed.
+/// The pictures of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pictures {
-    /// JPEGs as ImageNet's: some 400 x 500 pixels.
+    /// JPEGs similar to ImageNet's: about 400 x 500 pixels.
     Photographs,
-    /// PNGs of 32 x 32 pixels, as CIFAR-10's.
+    /// PNGs of 32 x 32 pixels, as in CIFAR-10.
     Small,
 }
 
@@ -70,10 +72,10 @@ pub struct Material {
     pub prepare: Duration,
 }
 
-/// What a job is to have.
+/// Parameters of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knobs {
-    /// w.
+    /// w, the number of background workers.
     pub workers: u32,
     /// A step of the emulated accelerator.
     pub step: Duration,
@@ -81,7 +83,7 @@ pub struct Knobs {
     pub cpu_ratio: f64,
 }
 
-/// The constants of an epoch that was measured, as its own batches took them; seconds.
+/// The mean times of the batches of a measured epoch, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Times {
     /// t_p.
@@ -95,7 +97,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of the last epoch of a run.
+    /// The times of the last epoch of a run.
     pub(crate) fn of(run: &Run) -> Option<Self> {
         let epoch = run.epochs.last()?;
         let profile = &epoch.profile;

@@ -1,28 +1,28 @@
-//! What experiments refuse or cannot do, each with its cause and remedy.
+//! Errors of experiments, each with cause and remedy.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_sim::scenario::{NotAQuantity, Swept};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
-/// An experiment that was refused or failed.
+/// Why an experiment was refused or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file that cannot be read.
+    /// The file cannot be read.
     #[error("failed to read {}: {source}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
         /// Why.
         source: std::io::Error,
     },
-    /// A scenario with a fault.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(Box<ScenarioFault>),
-    /// A line of a trace that is not a time.
+    /// A line of a trace is not a time.
     #[error("{}:{line}: {source}", file.display())]
     TraceTime {
         /// The trace.
@@ -32,16 +32,16 @@ pub enum Error {
         /// Why.
         source: NotAQuantity,
     },
-    /// A trace without times.
+    /// The trace has no times.
     #[error("{} has no times", file.display())]
     EmptyTrace {
         /// The trace.
         file: PathBuf,
     },
-    /// A simulation that was refused or failed.
+    /// A simulation was refused or failed.
     #[error("failed to simulate {what}: {source}")]
     Simulation {
-        /// A strategy or a file.
+        /// The strategy or file that was simulated.
         what: String,
         /// Why.
         source: Box<meetpoint_sim::Error>,
@@ -49,10 +49,10 @@ pub enum Error {
     /// The same, of a scenario or a power model without a name.
     #[error(transparent)]
     Sim(#[from] meetpoint_sim::Error),
-    /// Results that have no picture.
+    /// There is no chart for the results.
     #[error(transparent)]
     NotDrawn(#[from] NotDrawn),
-    /// A file that is not the report of a run.
+    /// The file is not the report of a run.
     #[error(
         "{} is not a report of `meetpoint run` or `demo` of this version: {source}",
         file.display()
@@ -63,7 +63,7 @@ pub enum Error {
         /// Why.
         source: serde_json::Error,
     },
-    /// A report without epochs.
+    /// The report has no epochs.
     #[error("{} has no epoch, so there is nothing to replay", file.display())]
     NoEpochs {
         /// The file.
@@ -72,12 +72,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// A simulation of `what` that failed.
+    /// The error of a simulation of `what`.
     pub(crate) fn simulating(what: impl Into<String>) -> impl FnOnce(meetpoint_sim::Error) -> Self {
         |source| Self::Simulation { what: what.into(), source: Box::new(source) }
     }
 
-    /// Whether the scheduler does not run such an epoch.
+    /// Whether the scheduler refused the epoch.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Sim(meetpoint_sim::Error::Scheduler(_)))
     }
@@ -115,12 +115,12 @@ impl Diagnose for Error {
     }
 }
 
-/// What is wrong with a scenario, in the file that it stands in.
+/// Why a scenario file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioFault {
     /// The file.
     pub file: PathBuf,
-    /// Line and column, from 1, where there are any.
+    /// Line and column, from 1, if they are known.
     pub place: Option<(usize, usize)>,
     /// The key.
     pub key: String,
@@ -128,7 +128,7 @@ pub struct ScenarioFault {
     pub swept: Vec<(String, String)>,
     /// What is wrong.
     pub problem: String,
-    /// What it takes.
+    /// The expected value.
     pub remedy: String,
 }
 
@@ -154,24 +154,24 @@ impl Diagnose for ScenarioFault {
     }
 }
 
-/// Why results have no picture.
+/// Why there is no chart for the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotDrawn {
-    /// Every swept parameter is a name.
+    /// No swept parameter is numeric.
     #[error("a sweep without numbers cannot be drawn")]
     NoNumbers,
-    /// More parameters than a picture has dimensions.
+    /// More parameters were swept than a chart has dimensions.
     #[error("a sweep of {parameters} parameters cannot be drawn")]
     TooManyParameters {
         /// Their number.
         parameters: usize,
     },
-    /// More batches than a picture over time holds.
+    /// The epoch has more batches than a chart over time can show.
     #[error("an epoch of {batches} batches is too long to draw")]
     TooLong {
         /// Their number.
         batches: u32,
-        /// How many it may have.
+        /// Maximum number of batches.
         batches_max: u32,
     },
 }

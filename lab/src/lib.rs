@@ -1,10 +1,10 @@
 //! The experiments: what `meetpoint simulate`, `validate` and `reproduce` compute.
 //!
-//! It measures nothing by itself: what is measured comes from a [`bench::Bench`], which its caller
-//! implements. It prints nothing either: results are documents, and texts, tables and pages made
-//! from them. In reading order: [`simulate`] (scenarios, given constants, studies, replays),
-//! [`bench`](mod@bench) (where experiments are measured), [`validate`] (the simulator against
-//! closed forms and measurements), [`reproduce`] (published figures beside ours).
+//! The caller implements [`bench::Bench`], which takes all measurements. The crate prints nothing:
+//! results are documents, and texts, tables and pages of them. In reading order: [`simulate`]
+//! (scenarios, given constants, studies, replays), [`bench`](mod@bench) (the interface to
+//! measurements), [`validate`] (compares the simulator with closed forms and measurements),
+//! [`reproduce`] (compares our figures with published ones).
 //!
 //! ```
 //! use meetpoint_lab::simulate::{constants::Constants, quick};
@@ -24,5 +24,5 @@ pub mod validate;
 
 pub use error::{Error, NotDrawn, ScenarioFault};
 
-/// Called with the number of things that are done and their total.
+/// Called with the number of completed steps and their total.
 pub type Progress<'p> = &'p mut dyn FnMut(u64, u64);

@@ -1,21 +1,21 @@
-//! Where a device listens: a Unix socket, or an address of a network.
+//! Where a device listens: a Unix socket, or a network address.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What an address over a network begins with.
+/// Prefix of a network address.
 const SCHEME: &str = "tcp://";
 
-/// Longest name of a host, as in DNS.
+/// Maximum length of a host name, as in DNS.
 const HOST_BYTES_MAX: usize = 253;
 
 /// Host and port of a device, written `tcp://HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TcpAddress {
-    /// A name or an IP address; one of version 6 without its brackets.
+    /// A name or an IP address; an IPv6 address has no brackets.
     pub host: String,
-    /// Port; 0 lets a device that listens choose one.
+    /// Port; with 0, a listening device chooses one.
     pub port: u16,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for TcpAddress {
     }
 }
 
-/// A text that is not an address of a network.
+/// The text is not a network address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct AddressSyntax {
@@ -38,7 +38,7 @@ pub struct AddressSyntax {
 }
 
 impl AddressSyntax {
-    /// What an address looks like, for error messages.
+    /// Syntax of an address, for error messages.
     pub const EXPECTED: &'static str = "tcp://HOST:PORT, such as tcp://10.0.0.7:7000";
 }
 

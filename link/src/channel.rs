@@ -20,11 +20,11 @@ use tonic::{Request, Status};
 pub const HUNG_UP: &str =
     "it ended the connection: it accepts no more hosts, or does not speak the device link protocol";
 
-/// Bytes that a device may send over a network before they are read.
+/// Flow-control window of a network connection, in bytes.
 const WINDOW_BYTES: u32 = 4 << 20;
 
-/// Interval and timeout of keep-alive pings over a network: a device that does not answer for
-/// longer, whatever it has to do, is lost.
+/// Interval and timeout of keep-alive pings over a network: a device that does not answer within it
+/// is lost.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
 /// A connection that failed.
@@ -56,19 +56,19 @@ pub enum ConnectError {
         /// Cause.
         source: std::io::Error,
     },
-    /// A connection that is not encrypted, to another machine.
+    /// An unencrypted connection to another machine.
     #[error("{address} is not on this machine, and the connection would not be encrypted")]
     Cleartext {
         /// Address of the name.
         address: SocketAddr,
     },
-    /// The listening process does not greet as a device does.
+    /// The listening process does not send the greeting of a device.
     #[error("it does not greet as a device: it speaks something else, or only TLS")]
     NoGreeting,
     /// The ends do not trust each other.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The token does not read.
+    /// The token cannot be read.
     #[error(transparent)]
     Token(#[from] TokenError),
 }
@@ -169,7 +169,7 @@ pub async fn connect(target: &Target) -> Result<Channel, ConnectError> {
 /// Speaks HTTP/2 over a stream.
 async fn channel(transport: Transport, stream: Box<dyn Duplex>) -> Result<Channel, ConnectError> {
     let mut stream = Some(stream);
-    // The address is never looked at: the connector returns the stream, once.
+    // The address is not used: the connector returns the stream, once.
     transport
         .connect_with_connector(tower::service_fn(move |_| {
             let taken = stream.take().map(TokioIo::new);
@@ -181,7 +181,7 @@ async fn channel(transport: Transport, stream: Box<dyn Duplex>) -> Result<Channe
 
 /// Connects over a network, up to the device's greeting.
 async fn dial(device: &RemoteDevice) -> Result<Box<dyn Duplex>, ConnectError> {
-    // Files that are wrong are reported before anything is sent.
+    // Invalid files are reported before anything is sent.
     let open = |files| Connector::open(files, device.certificate_name());
     let tls = device.tls.clone().map(open).transpose()?;
     let stream = reach(device, tls.is_some()).await?;
@@ -200,7 +200,7 @@ async fn dial(device: &RemoteDevice) -> Result<Box<dyn Duplex>, ConnectError> {
     match (stream.read_exact(&mut greeting).await, &tls) {
         (Ok(_), _) if greeting == NETWORK_GREETING => Ok(stream),
         (Ok(_), _) => Err(ConnectError::NoGreeting),
-        // Only now a device says that it does not accept this end's certificate.
+        // A device reports only now that it does not accept this end's certificate.
         (Err(error), Some(tls)) if !hung_up.contains(&error.kind()) => {
             Err(tls.explain(error).into())
         }

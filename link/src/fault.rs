@@ -36,7 +36,7 @@ pub enum Fault {
     DropLinkAt(u64),
 }
 
-/// The text is not a fault.
+/// The text does not name a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a fault: {problem} ({})", Self::KNOWN)]
 pub struct FaultSyntax {
@@ -47,12 +47,12 @@ pub struct FaultSyntax {
 }
 
 impl FaultSyntax {
-    /// What would be right.
+    /// The valid faults, for error messages.
     pub const KNOWN: &str = "faults are die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N, \
                              enospc@N, drop-link@N; N counts the batches of all jobs from 1";
 }
 
-/// The longest stall that can be asked for with a duration.
+/// The longest duration of a stall.
 const STALL_MAX: Duration = Duration::from_secs(3600);
 
 /// The largest factor of a slow-down.

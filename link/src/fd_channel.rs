@@ -58,7 +58,7 @@ pub enum HandOverError {
 }
 
 /// Passes `file` to the device under `token`, and waits until the device holds it: at most `limit`,
-/// and no longer than `is_stopped` returns false.
+/// and only while `is_stopped` returns false.
 pub fn hand_over(
     socket: &Path,
     token: u64,
@@ -110,7 +110,7 @@ pub fn hand_over(
     }
 }
 
-/// All bytes of the offer go in one message, and the descriptor with it.
+/// Sends all bytes of the offer in one message, with the descriptor.
 fn send(stream: &BlockingStream, offer: &[u8; 16], file: BorrowedFd<'_>) -> std::io::Result<()> {
     let descriptors = [file];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -120,7 +120,7 @@ fn send(stream: &BlockingStream, offer: &[u8; 16], file: BorrowedFd<'_>) -> std:
     let sent = rustix::io::retry_on_intr(|| {
         sendmsg(stream.as_fd(), &[IoSlice::new(offer)], &mut attached, SendFlags::NOSIGNAL)
     })?;
-    // A stream socket takes so few bytes whole or not at all.
+    // A stream socket accepts this few bytes completely or not at all.
     if sent == offer.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
 }
 

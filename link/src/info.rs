@@ -20,15 +20,15 @@ pub struct DeviceInfo {
     pub emulation: Option<Targets>,
     /// Storage engine in use.
     pub storage_engine: String,
-    /// Why it is not io_uring; empty where it is.
+    /// Why it is not io_uring; empty if it is.
     pub storage_note: String,
     /// Process id of the host that it has served longest; `None` while it serves none.
     pub works_for: Option<u32>,
-    /// Process ids of all hosts of this machine that it works for.
+    /// Process ids of all hosts on this machine that it serves.
     pub hosts: Vec<u32>,
     /// Hosts of other machines that it serves, by certificate and address.
     pub remote_hosts: Vec<String>,
-    /// Maximum number of hosts that it serves at once.
+    /// Maximum number of hosts that it serves at the same time.
     pub hosts_max: u32,
 }
 
@@ -51,7 +51,7 @@ impl From<DescribeReply> for DeviceInfo {
 }
 
 impl From<DeviceInfo> for DescribeReply {
-    /// Roots that are not UTF-8 are shown as well as UTF-8 can.
+    /// Replaces invalid UTF-8 in roots.
     fn from(info: DeviceInfo) -> Self {
         Self {
             protocol_version: info.protocol_version,

@@ -13,7 +13,7 @@ pub fn status(code: Code, reason: String, remedy: Option<&Remedy>) -> Status {
     Status::with_details(code, reason, details.unwrap_or_default().into())
 }
 
-/// The remedy in the details of a status; `None` without one that can be parsed.
+/// The remedy in the details of a status; `None` if there is none that can be parsed.
 pub fn remedy(status: &Status) -> Option<Remedy> {
     let details = status.details();
     let remedy: Option<Remedy> = match details.len() {

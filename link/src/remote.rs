@@ -5,10 +5,10 @@ use crate::tls::TlsFiles;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names the folder of [`RemoteDevice::with_keys`] where nothing else does.
+/// Environment variable with the default folder for [`RemoteDevice::with_keys`].
 pub const KEYS_VARIABLE: &str = "MEETPOINT_DEVICE_KEYS";
 
-/// Names the file of a token where nothing else does.
+/// Environment variable with the default token file.
 pub const TOKEN_VARIABLE: &str = "MEETPOINT_DEVICE_TOKEN_FILE";
 
 /// A device that is reached over a network.
@@ -19,27 +19,28 @@ pub struct RemoteDevice {
     /// Certificates for both ends; `None`: the connection is not encrypted, which is permitted on
     /// the loopback interface alone.
     pub tls: Option<TlsFiles>,
-    /// The name that its certificate must have, where it is not that of the address.
+    /// The name that its certificate must have, if it differs from the host in the address.
     pub server_name: Option<String>,
-    /// File with the token that it asks for.
+    /// File with the token that it requires.
     pub token_file: Option<PathBuf>,
     /// Name of the device's root that the dataset is in; `None`: any.
     pub root: Option<String>,
 }
 
 impl RemoteDevice {
-    /// A device without any of the settings.
+    /// A device with this address and no other settings.
     pub fn new(address: TcpAddress) -> Self {
         Self { address, tls: None, server_name: None, token_file: None, root: None }
     }
 
-    /// Takes certificates from a folder that `meetpoint device keys` made, as a host.
+    /// Uses the host's certificates in a folder that `meetpoint device keys` created.
     pub fn with_keys(mut self, folder: &Path) -> Self {
         self.tls = Some(TlsFiles::in_folder(folder, "client"));
         self
     }
 
-    /// Takes what is not set from the environment: [`KEYS_VARIABLE`] and [`TOKEN_VARIABLE`].
+    /// Sets certificates and token from the environment if they are not set: [`KEYS_VARIABLE`] and
+    /// [`TOKEN_VARIABLE`].
     pub fn or_environment(mut self) -> Self {
         let variable = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
         if self.tls.is_none()

@@ -1,16 +1,16 @@
-//! A shared secret that every call carries, where a device asks for one.
+//! A shared secret that every call carries if the device requires one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
-/// Fewest characters of a token.
+/// Minimum length of a token, in characters.
 pub const TOKEN_CHARS_MIN: usize = 16;
 
 /// Longest file of a token that is read, in bytes.
 const TOKEN_BYTES_MAX: u64 = 4096;
 
-/// The metadata of a call that holds it (RFC 6750, section 2.1).
+/// The metadata key of a call that carries it (RFC 6750, section 2.1).
 const METADATA_KEY: &str = "authorization";
 const PREFIX: &str = "Bearer ";
 
@@ -27,7 +27,7 @@ impl fmt::Debug for Token {
 /// A token that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The file does not read.
+    /// The file cannot be read.
     #[error("failed to read the token in {}: {source}", path.display())]
     Read {
         /// File.
@@ -35,7 +35,7 @@ pub enum TokenError {
         /// Cause.
         source: std::io::Error,
     },
-    /// The file does not hold a token.
+    /// The file does not contain a valid token.
     #[error("{} does not hold a token: {problem}", path.display())]
     Invalid {
         /// File.
@@ -75,7 +75,7 @@ impl Token {
         }
     }
 
-    /// The value of a call's metadata, and its key.
+    /// Key and value for the metadata of a call.
     pub fn metadata(&self) -> (&'static str, MetadataValue<Ascii>) {
         let value = MetadataValue::try_from(format!("{PREFIX}{}", self.0));
         let mut value = value.expect("printable ASCII is a valid value");
@@ -83,8 +83,7 @@ impl Token {
         (METADATA_KEY, value)
     }
 
-    /// Whether a call carries this token, compared in a time that tells nothing about it; `None`:
-    /// it carries none.
+    /// Whether a call carries this token, compared in constant time; `None` if it carries none.
     pub fn is_in(&self, metadata: &MetadataMap) -> Option<bool> {
         let given = metadata.get(METADATA_KEY)?.as_bytes().strip_prefix(PREFIX.as_bytes())?;
         let own = self.0.as_bytes();

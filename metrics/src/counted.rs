@@ -1,11 +1,11 @@
-//! The values that are counted: of a batch that was handed out, and of an epoch that ended.
+//! The values that are counted, for each batch passed to the consumer and each completed epoch.
 
 use meetpoint_host::Batch;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_scheduler::Source;
 use std::time::Duration;
 
-/// A batch that was handed out.
+/// A batch that was passed to the consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handed {
     /// Who prepared it: `"host"` or `"device"`.
@@ -14,7 +14,7 @@ pub struct Handed {
     pub samples: u64,
     /// Bytes of its tensor.
     pub bytes: u64,
-    /// Damaged samples whose place another one took.
+    /// Damaged samples that were replaced by another one.
     pub replaced: u64,
     /// Damaged samples that were left out.
     pub skipped: u64,
@@ -23,7 +23,7 @@ pub struct Handed {
 }
 
 impl Handed {
-    /// A batch of the runtime, after its consumer waited for it.
+    /// The values of a batch for which its consumer waited `waited`.
     pub fn of(batch: &Batch, waited: Duration) -> Self {
         let replaced = batch.replacements().iter().filter(|it| it.replaced_by.is_some()).count();
         Self {
@@ -39,22 +39,22 @@ impl Handed {
         }
     }
 
-    /// Damaged samples by what was done about them, where there are any.
+    /// Numbers of damaged samples by how they were handled; zeros are left out.
     pub(crate) fn damaged(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [("replace", self.replaced), ("skip", self.skipped)].into_iter().filter(|it| it.1 > 0)
     }
 }
 
-/// An epoch that ended.
+/// A completed epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ended {
-    /// Batches that were taken back from devices.
+    /// Batches that were revoked from devices.
     pub revoked: u64,
-    /// Times that a device was silent too long.
+    /// Stalls: how often a device made no progress within its time limit.
     pub stalls: u64,
     /// CPU time of this process, all threads.
     pub host_cpu_seconds: f64,
-    /// Time that devices had work, all together.
+    /// Time that devices had work, summed over devices.
     pub device_busy_seconds: f64,
 }
 

@@ -1,31 +1,31 @@
-//! What keeps an exporter from being started.
+//! Errors of starting an exporter.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 
-/// Why no exporter was started.
+/// Why an exporter cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The environment asks for a protocol that is not there.
+    /// An environment variable selects a protocol that is not supported.
     #[error("the environment variable {variable} is {value:?}, but metrics are sent only by gRPC")]
     Protocol {
         /// Name of the variable.
         variable: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
     },
     /// The endpoint, or another setting of the environment, cannot be used.
     #[error("failed to set up the export of metrics: {reason}")]
     Endpoint {
-        /// In the words of the exporter.
+        /// The message of the OTLP library.
         reason: String,
     },
-    /// The time between two exports is out of its range.
+    /// The interval between exports is out of range.
     #[error("the interval is {seconds} s")]
     Interval {
-        /// What was asked for.
+        /// The requested interval.
         seconds: f64,
     },
-    /// The system gave no thread or no event loop.
+    /// A thread or an event loop cannot be created.
     #[error("failed to start the thread that sends metrics: {0}")]
     Thread(#[from] std::io::Error),
 }

@@ -80,7 +80,7 @@ impl Prometheus {
         Self { registry, ..metrics }
     }
 
-    /// A batch was handed out.
+    /// Counts a batch that was passed to the consumer.
     pub fn batch(&self, handed: &Handed) {
         self.batches.get_or_create(&Prepared { source: handed.source }).inc();
         self.samples.inc_by(handed.samples);
@@ -91,7 +91,7 @@ impl Prometheus {
         self.wait.observe(handed.waited.as_secs_f64());
     }
 
-    /// An epoch ended.
+    /// Counts a completed epoch.
     pub fn epoch(&self, ended: &Ended) {
         self.epochs.inc();
         self.revoked.inc_by(ended.revoked);
@@ -100,7 +100,7 @@ impl Prometheus {
         self.device_busy.inc_by(ended.device_busy_seconds);
     }
 
-    /// What Prometheus scrapes.
+    /// The counters in the OpenMetrics format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes any text");

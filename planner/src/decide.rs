@@ -24,16 +24,16 @@ pub struct Goal {
     pub allows_loss: bool,
 }
 
-/// A goal that cannot be reached or is not one.
+/// Why the goal is invalid or cannot be reached.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DecideError {
-    /// No epochs.
+    /// The number of epochs is 0.
     #[error("0 epochs: there is nothing to finish")]
     NoEpochs,
-    /// A confidence outside of its range.
+    /// The confidence is out of range.
     #[error("the confidence is {0}, which is not above 0 and below 1")]
     Confidence(f64),
-    /// Nothing was measured.
+    /// There are no measurements.
     #[error("there are no measured strategies")]
     NoResults,
     /// Every strategy is outside of the limits.
@@ -115,7 +115,7 @@ pub struct Ranked {
     pub seconds: f64,
     /// Error of this time at the requested confidence; `None`: unknown after a single run.
     pub seconds_off: Option<f64>,
-    /// Epochs after which it has taken less time than nothing offline; `None`: never.
+    /// Epochs after which it has taken less time than without an offline part; `None`: never.
     pub amortized_after: Option<u32>,
 }
 
@@ -123,14 +123,14 @@ pub struct Ranked {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// That many epochs or more.
+    /// This number of epochs or more.
     EpochsAtLeast {
         /// Epochs.
         epochs: u32,
         /// The strategy that is the best then.
         index: usize,
     },
-    /// That many epochs or fewer.
+    /// This number of epochs or fewer.
     EpochsAtMost {
         /// Epochs.
         epochs: u32,
@@ -163,13 +163,13 @@ pub enum Change {
 /// The choice, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Decision {
-    /// What was asked for.
+    /// The goal of the request.
     pub goal: Goal,
     /// Strategies that are considered, best first.
     pub ranked: Vec<Ranked>,
-    /// Strategies that are not.
+    /// Strategies that are not considered.
     pub refused: Vec<Refused>,
-    /// Seconds by which the best beats the next; `None` where there is only one.
+    /// Seconds by which the best is faster than the next; `None` if there is only one.
     pub margin_seconds: Option<f64>,
     /// Whether the best is better than every other one at the requested confidence.
     pub is_certain: bool,
@@ -378,7 +378,7 @@ fn raised_limits(
             }
         };
         match *because {
-            // Only where this limit alone is in the way.
+            // Only if no other limit excludes it.
             RefusedBecause::Storage { needed, .. } => {
                 if is_within(cache_memory(measured), goal.memory_limit) {
                     least(&mut storage, needed);

@@ -1,4 +1,4 @@
-//! Every legal materialisation point of a recipe, and every strategy. It reads no file.
+//! Enumerates the legal materialisation points of a recipe, and all strategies. It reads no files.
 
 use crate::vocabulary::{Cache, Codec, Form, Point};
 use meetpoint_format::recipe::{CutRefusal, Operation, Recipe, ValueKind};
@@ -13,7 +13,7 @@ pub struct Strategy {
     pub codec: Codec,
     /// Threads that prepare samples.
     pub threads: usize,
-    /// Where epochs after the first find stored samples.
+    /// Where epochs after the first read stored samples from.
     pub cache: Cache,
 }
 

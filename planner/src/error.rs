@@ -12,10 +12,10 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("interrupted")]
     Stopped,
-    /// The dataset does not open, or a sample does not read.
+    /// The dataset cannot be opened, or a sample cannot be read.
     #[error(transparent)]
     Dataset(#[from] meetpoint_prepare::Error),
-    /// A sample does not prepare.
+    /// A sample cannot be prepared.
     #[error("{strategy}: sample {key}: {source}")]
     Sample {
         /// The measured strategy.
@@ -25,7 +25,8 @@ pub enum Error {
         /// Why.
         source: PictureError,
     },
-    /// A strategy without loss prepares a sample to other bits than the recipe does on the file.
+    /// A lossless strategy prepares a sample to bits that differ from those of the recipe on the
+    /// file.
     #[error(
         "{strategy}: sample {key} differs from the sample that the whole recipe prepares from its \
          file"
@@ -58,13 +59,13 @@ pub enum Error {
         /// Rows.
         height: u32,
     },
-    /// A recipe that makes several pictures of a sample.
+    /// The recipe makes several pictures of a sample.
     #[error("{maker} gives several pictures of a sample, so nothing can be prepared offline")]
     SeveralPictures {
         /// The first view, or the operation that does.
         maker: String,
     },
-    /// Too few or too many samples.
+    /// The number of samples is too small or too large.
     #[error(
         "{asked} samples cannot be measured: the dataset has {most}, and at least {least} are \
          needed to estimate the spread"
@@ -77,7 +78,7 @@ pub enum Error {
         /// Samples of the dataset.
         most: u64,
     },
-    /// A dataset that is too small to measure.
+    /// The dataset is too small to measure.
     #[error("the dataset has {samples} samples, and profiling takes at least {least}")]
     SmallDataset {
         /// Its samples.
@@ -85,7 +86,7 @@ pub enum Error {
         /// Least.
         least: u64,
     },
-    /// A number outside of its range.
+    /// A number is out of range.
     #[error("the number of {name} is {value}")]
     Number {
         /// Which, in the plural.
@@ -142,10 +143,10 @@ pub enum Error {
         /// The file of the control group that sets the limit.
         file: Option<PathBuf>,
     },
-    /// A temporary file does not open or read through the storage engine.
+    /// A temporary file cannot be opened or read through the storage engine.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
-    /// A temporary file or its folder.
+    /// An operation on a temporary file or its folder failed.
     #[error("failed to {action} {}: {source}", path.display())]
     Io {
         /// What failed.
@@ -172,7 +173,7 @@ pub enum Error {
         /// Bytes that are free.
         free: u64,
     },
-    /// A prepared sample that is longer than a dataset allows.
+    /// A prepared sample is larger than a dataset allows.
     #[error("sample {key} has {bytes} bytes when it is prepared, the limit is {limit}")]
     LargeSample {
         /// Key of the sample.
@@ -182,7 +183,7 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// A dataset whose samples are already prepared up to the requested cut or beyond, or with
+    /// The samples of the dataset are already prepared up to the requested cut or beyond, or with
     /// losses.
     #[error(
         "{}: its samples were prepared by the first {operations} operations already",
@@ -194,13 +195,13 @@ pub enum Error {
         /// Operations that were executed.
         operations: usize,
     },
-    /// Samples that cannot be read or decoded.
+    /// Some samples cannot be read or decoded.
     #[error(transparent)]
     Unreadable(Box<meetpoint_datasets::Error>),
     /// The result could not be written.
     #[error(transparent)]
     Datasets(Box<meetpoint_datasets::Error>),
-    /// An invalid cut.
+    /// The cut is invalid.
     #[error(transparent)]
     Cut(#[from] CutError),
     /// The goal makes no decision possible.

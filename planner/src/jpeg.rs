@@ -4,7 +4,7 @@ use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_kernels::Tensor;
 
-/// A picture as JPEG of a quality from 1 to 100, without chroma subsampling; `None` where it has
+/// A picture as JPEG of a quality from 1 to 100, without chroma subsampling; `None` if it has
 /// more than 65535 pixels on a side.
 pub(crate) fn encode_jpeg(picture: &Tensor, quality: u8) -> Option<Vec<u8>> {
     let TensorSpec { width, height, channels, .. } = picture.spec;

@@ -17,7 +17,7 @@ pub enum CacheDrop {
     /// `posix_fadvise(DONTNEED)`; pages were still in memory afterwards, as on tmpfs. Cold figures
     /// are figures of the page cache.
     Ineffective,
-    /// `posix_fadvise(DONTNEED)`; the file system does not say whether pages are in memory.
+    /// `posix_fadvise(DONTNEED)`; the file system does not report whether pages are in memory.
     Unverified,
 }
 
@@ -42,7 +42,7 @@ pub struct Measured {
     pub form: Form,
     /// Operations that are executed offline.
     pub operations: usize,
-    /// Name of the last of them; empty where there is none.
+    /// Name of the last of them; empty if there is none.
     pub operation: String,
     /// Compression of each stored sample.
     pub codec: Codec,
@@ -88,11 +88,12 @@ pub struct Measured {
     pub context_switches: f64,
     /// Most resident memory of the process in bytes during a run.
     pub peak_memory_bytes: u64,
-    /// Bytes per second that the drive delivered in the runs; `None` where the system does not say.
+    /// Bytes per second that the drive delivered in the runs; `None` if the system does not report
+    /// them.
     pub disk_bytes_per_second: Option<f64>,
     /// How the page cache was bypassed in cold runs.
     pub cache_drop: CacheDrop,
-    /// Measured joules for a sample, of all meters that do not overlap; `None` where the machine
+    /// Measured joules for a sample, of all meters that do not overlap; `None` if the machine
     /// has no meter that works.
     #[serde(default)]
     pub joules: Option<f64>,

@@ -21,7 +21,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Those of a measured strategy. The throughput is that of its cache.
+    /// The costs of a measured strategy, with the throughput from its cache.
     pub fn of(measured: &Measured, meaning: StorageMeaning) -> Self {
         let storage = match meaning {
             StorageMeaning::Extra if measured.point().is_nothing_offline() => 0.0,
@@ -54,7 +54,7 @@ pub struct Weights {
     throughput: f64,
 }
 
-/// Weights that make no score.
+/// Invalid weights.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum WeightsError {
     /// One is negative, infinite or not a number.

@@ -12,7 +12,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Those of some numbers.
+    /// The moments of some numbers.
     pub fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
         let mut moments = Self::default();
         numbers.into_iter().for_each(|number| moments.add(number));
@@ -27,7 +27,7 @@ impl Moments {
         self.squares += difference * (number - self.mean);
     }
 
-    /// Adds those of other numbers (Chan et al., 1979).
+    /// Combines them with the moments of other numbers (Chan et al., 1979).
     pub fn merge(&mut self, other: Self) {
         let count = self.count + other.count;
         if count == 0 {
@@ -40,23 +40,23 @@ impl Moments {
         self.count = count;
     }
 
-    /// How many.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean; 0 of no numbers.
+    /// The mean; 0 without values.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The sample standard deviation (n - 1); 0 of fewer than two numbers.
+    /// The sample standard deviation (n - 1); 0 for fewer than two values.
     pub fn deviation(&self) -> f64 {
         if self.count < 2 { 0.0 } else { (self.squares / (self.count - 1) as f64).sqrt() }
     }
 
     /// Standard error of the mean as a share of it, where the numbers are a random sample without
-    /// replacement out of `population`; 0 where they are all of it.
+    /// replacement out of `population`; 0 if they are all of it.
     pub fn relative_error(&self, population: u64) -> f64 {
         if self.count == 0 || self.mean == 0.0 || self.count >= population {
             return 0.0;

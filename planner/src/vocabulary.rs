@@ -4,7 +4,7 @@ pub use meetpoint_format::dataset::Codec;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where an epoch after the first finds stored samples.
+/// Where epochs after the first read stored samples from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cache {
@@ -42,7 +42,7 @@ pub enum Form {
     CoefficientsFast,
     /// One file; JPEGs in the smaller coefficient form.
     CoefficientsCompact,
-    /// One file; what the first operations of the recipe give.
+    /// One file; the results of the first operations of the recipe.
     Prepared,
     /// One file; the picture that the first operations give, encoded as JPEG again. Loses detail.
     Jpeg,
@@ -91,7 +91,7 @@ pub struct Point {
     pub form: Form,
     /// Operations that are executed offline, counted from the first.
     pub operations: usize,
-    /// Name of the last of them; empty where there is none.
+    /// Name of the last of them; empty if there is none.
     pub operation: String,
 }
 

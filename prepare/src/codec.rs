@@ -33,7 +33,7 @@ pub fn compressed_bytes_max(codec: Codec, raw: u64) -> u64 {
     }
 }
 
-/// Length of a sample before compression, as it is stored; `None` where that is more than a sample
+/// Length of a sample before compression, as it is stored; `None` if that is more than a sample
 /// may have, or not there.
 pub(crate) fn raw_bytes(codec: Codec, stored: &[u8]) -> Option<usize> {
     let length = match codec {

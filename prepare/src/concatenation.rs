@@ -16,7 +16,7 @@ const CHECKSUM_DOMAIN: &[u8] = b"meetpoint datasets";
 pub(crate) struct Concatenation {
     manifest: Manifest,
     sha256: [u8; 32],
-    /// By folder: the label in all of them for each label of its own; `None` where they are equal.
+    /// By folder: the label in all of them for each label of its own; `None` if they are equal.
     labels: Vec<Option<Vec<i32>>>,
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// time.
 pub const UNCOUNTED_BYTES: u64 = 16 << 20;
 
-/// How long one wait lasts before the caller is asked whether to go on.
+/// How long one wait lasts before the caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
 /// Memory for decoding, shared by preparers.

@@ -1,4 +1,4 @@
-//! The index of keys of an open dataset, where it has one.
+//! The index of keys of an open dataset, if it has one.
 
 use crate::Error;
 use meetpoint_diagnose::{Command, Remedy};
@@ -62,7 +62,7 @@ impl Keys {
         }
     }
 
-    /// The samples of the dataset in a folder that may have a key; `None` where there is no index.
+    /// The samples of the dataset in a folder that may have a key; `None` if there is no index.
     pub(crate) fn candidates(&self, key: &str, folder: &Path) -> Result<Option<Vec<u64>>, Error> {
         let unusable = |(problem, remedy)| {
             let path = folder.to_path_buf();

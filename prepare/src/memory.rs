@@ -45,7 +45,7 @@ pub trait BatchMemory: Send {
     }
 
     /// Makes room for a batch of a given number of bytes, whose size was not known before its
-    /// pictures were decoded; what it held is lost. `false` where it cannot.
+    /// pictures were decoded; what it held is lost. `false` if it cannot.
     fn grow(&mut self, _bytes: usize) -> bool {
         false
     }

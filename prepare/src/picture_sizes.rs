@@ -44,7 +44,7 @@ impl Dataset {
         Ok(Arc::clone(self.picture_sizes.get_or_init(|| sizes)))
     }
 
-    /// Height and width of one picture; `None` where the file does not say.
+    /// Height and width of one picture; `None` if the file does not say.
     fn picture_size(&self, sample: u64, buffer: &mut Vec<u8>) -> Result<Option<(u32, u32)>, Error> {
         let location = self.locate(sample)?;
         let first = BEGINNING_BYTES.into_iter().filter(|bytes| *bytes < location.bytes);

@@ -143,7 +143,7 @@ impl Resumer {
     }
 
     /// Most bytes of memory that a sample takes, what is stored of it and the result apart; `None`
-    /// where that is not a sample, which preparing it refuses.
+    /// if that is not a sample, which preparing it refuses.
     pub(crate) fn memory_bytes(
         &self,
         preparer: &SamplePreparer,

@@ -187,7 +187,7 @@ pub(crate) fn verify(
     Ok(work::json(&report))
 }
 
-/// A size as it is typed, in bytes; `None` where it is none.
+/// A size as it is typed, in bytes; `None` if it is none.
 #[guarded]
 #[pyfunction]
 pub(crate) fn parse_bytes(text: &str) -> Option<u64> {

@@ -148,7 +148,7 @@ pub(crate) fn capsule<'py>(
         let managed = Managed { tensor: shown, context, deleter: Some(deleter) };
         (UNVERSIONED, Box::into_raw(Box::new(managed)).cast())
     };
-    // SAFETY: the pointer is not null, the name lives for ever, and the destructor fits both.
+    // SAFETY: the pointer is not null, the name lives forever, and the destructor fits both.
     let capsule = unsafe { ffi::PyCapsule_New(managed, name.as_ptr(), Some(end)) };
     // SAFETY: it is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }

@@ -115,7 +115,7 @@ pub(crate) enum Next {
     },
 }
 
-/// What a slice of waiting came to.
+/// The result of one slice of waiting.
 #[derive(Debug)]
 pub(crate) enum Waited {
     Answer(Answer),
@@ -187,7 +187,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         if self.process != std::process::id() {
-            // In a forked child there is no thread, and a lock may be held by it for ever.
+            // In a forked child there is no thread, and a lock may be held by it forever.
             let (_, nobody) = channel();
             std::mem::forget(std::mem::replace(&mut self.answers, nobody));
             std::mem::forget((self.requests.take(), self.thread.take()));

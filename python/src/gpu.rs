@@ -239,7 +239,7 @@ impl Gpu {
         self.late_batches = 0;
     }
 
-    /// What the epoch took; `None` where the GPU has failed.
+    /// What the epoch took; `None` if the GPU has failed.
     pub(crate) fn end_epoch(&mut self) -> Option<DeliveryUse> {
         let after = self.stage.delivered().ok()?;
         let device = self.settings.device.to_string();

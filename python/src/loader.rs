@@ -495,7 +495,7 @@ impl Loader {
 
 impl Loader {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done by a panic while it is held.
+        // A panic while it is held leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

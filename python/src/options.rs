@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-/// What tells work to stop.
+/// The flag that stops work.
 pub(crate) type Stop = Arc<AtomicBool>;
 
 /// The value of an option with a closed set of values.
@@ -122,7 +122,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// JPEGs stay as they are.
+    /// JPEGs do not change.
     pub(crate) fn options(
         &self,
         py: Python<'_>,

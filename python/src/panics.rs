@@ -59,7 +59,7 @@ fn message_of(payload: &(dyn Any + Send)) -> &str {
 pub(crate) fn guard<T>(body: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let before = panics().count;
     // What the body had borrowed is in Rust's hands alone, and locks are taken whether poisoned or
-    // not, since nothing is left half done while one is held.
+    // not, since the state is consistent whenever one is held.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         let mut places = since(before);
         if places.is_empty() {

@@ -151,7 +151,7 @@ impl RemoteSettings {
     }
 }
 
-/// Ranks that come to the same without asking each other.
+/// Ranks that reach the same result without communication.
 #[derive(Debug)]
 struct Apart;
 

@@ -372,7 +372,7 @@ pub(crate) struct Batch {
     samples: Vec<u64>,
     /// Where numbers of samples and labels lie on a GPU.
     on_gpu: Option<OnGpu>,
-    /// `None` where the dataset has none, or where batches have no column with labels.
+    /// `None` if the dataset has none, or if batches have no column with labels.
     labels: Option<Vec<i32>>,
     /// Where labels are rows of float32.
     soft_labels: Option<TensorLayout>,

@@ -248,7 +248,7 @@ def test_other_threads_run_while_one_waits(dataset: str) -> None:
         is_done.set()
         thread.join()
     assert total == COUNT
-    # With the interpreter's lock held it would count for one slice of 5 ms at the most.
+    # With the interpreter's lock held it would count for at most one slice of 5 ms.
     assert during > 10_000
 
 

@@ -1,4 +1,4 @@
-"""Ranks: disjoint, complete, in equal steps of the same kind, and none is waited for for ever."""
+"""Ranks: disjoint, complete, in equal steps of the same kind, and no wait lasts forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! From what the runtime measured to what a report holds: units, sums and peaks.
+//! Converts the runtime's measurements to the report's data model: units, sums and peaks.
 
 use super::{
     AutoChoice, Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, RunEvent, Source,
@@ -31,7 +31,7 @@ pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch
         samples: stats.samples,
         order_hash: format!("{:08x}", stats.order_crc32c),
         split: stats.schedule.split,
-        // A record knows nothing of batches that were moved.
+        // A record does not contain the batches that were moved.
         record: match stats.displacement {
             None => stats.schedule.record.as_ref().map(ToString::to_string),
             Some(_) => None,
@@ -111,7 +111,7 @@ pub fn totals(epochs: &[EpochStats]) -> Totals {
         samples_per_second: if time > 0.0 { samples / time } else { 0.0 },
         host_batches: sum(|epoch| epoch.schedule.host_batches.into()),
         device_batches: sum(|epoch| epoch.schedule.device_batches.into()),
-        // The checksums that verification asked for are no part of loading.
+        // The checksums for verification are not part of loading.
         host_core_seconds: seconds(sum(|epoch| epoch.host_cpu_ns.saturating_sub(epoch.verify_ns))),
         verify_core_seconds: seconds(sum(|epoch| epoch.verify_ns)),
         host_peak_memory_bytes: epochs
@@ -126,7 +126,7 @@ pub fn totals(epochs: &[EpochStats]) -> Totals {
     }
 }
 
-/// The part of each device, its knobs as they were at the end; empty where no epoch used one.
+/// The part of each device, with the final values of its speed limits; empty if no epoch used one.
 pub fn devices(epochs: &[EpochStats], targets: &[Option<Targets>]) -> Vec<Device> {
     let count = epochs.iter().map(|epoch| epoch.devices.len()).max().unwrap_or(0);
     (0..count).map(|number| device(epochs, number, targets.get(number))).collect()
@@ -161,7 +161,7 @@ fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<Targets>
     }
 }
 
-/// Knobs that were set and measured; one that moved nothing has nothing to show.
+/// Speed limits that were set and measured; without transfers, there is no measurement.
 fn knobs(targets: &Targets, achieved: &stats::DeviceStats) -> Vec<Knob> {
     let knob = |name: &str, unit: &str, target: Option<f64>, achieved: f64| {
         let target = target.filter(|_| achieved > 0.0)?;

@@ -1,17 +1,17 @@
-//! Text in rows and columns, and how it is drawn for a terminal.
+//! Tables of text, and how they are drawn for a terminal.
 
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 
-/// Text in rows and columns.
+/// A table of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     /// Names of the columns.
     pub head: Vec<String>,
     /// Rows as long as the head.
     pub rows: Vec<Vec<String>>,
-    /// Columns from this one on hold numbers and are set to the right.
+    /// First column with numbers, which are right-aligned.
     numbers_from: usize,
-    /// Columns from this one on hold words again.
+    /// First column after them, with text again.
     words_from: usize,
 }
 
@@ -25,7 +25,7 @@ pub enum Style {
 }
 
 impl Grid {
-    /// No rows yet; columns in `numbers` are set to the right.
+    /// An empty table; columns in `numbers` are right-aligned.
     pub fn new(head: &[&str], numbers: std::ops::Range<usize>) -> Self {
         let head = head.iter().map(|&name| name.to_owned()).collect();
         Self { head, rows: Vec::new(), numbers_from: numbers.start, words_from: numbers.end }
@@ -60,7 +60,7 @@ impl Grid {
     }
 }
 
-/// What stands in place of an unknown figure.
+/// The text of an unknown figure.
 pub(crate) fn unknown() -> String {
     "–".to_owned()
 }

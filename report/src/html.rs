@@ -1,4 +1,5 @@
-//! One self-contained page: figures, pictures, checks. It loads nothing and runs no script.
+//! One self-contained HTML page: figures, charts, checks. It has no external resources and no
+//! scripts.
 
 use super::energy::tables;
 use super::grid::Grid;
@@ -73,14 +74,14 @@ pub fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// A heading, a sentence of what is to be seen, and the content, which is HTML already.
+/// A section with a heading, an introductory sentence, and its content in HTML.
 pub fn section(title: &str, lead: &str, content: &str) -> String {
     let title = escape(title);
     let lead = if lead.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(lead)) };
     format!("<section>\n<h2>{title}</h2>\n{lead}{content}</section>\n")
 }
 
-/// A table that scrolls by itself where the page is narrow.
+/// A table that scrolls separately if the page is narrow.
 pub fn grid(grid: &Grid) -> String {
     let mut html = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, name) in grid.head.iter().enumerate() {
@@ -103,7 +104,7 @@ fn alignment(grid: &Grid, column: usize) -> String {
     if grid.is_number(column) { " class=\"number\"".to_owned() } else { String::new() }
 }
 
-/// Cells that say good or bad are coloured as well as worded.
+/// The style class of a cell with a good or bad verdict.
 fn tone(cell: &str) -> Option<&'static str> {
     match cell {
         "verified" => Some(" class=\"good\""),

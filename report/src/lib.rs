@@ -1,10 +1,10 @@
-//! The result of a run: what `report.json` holds, and its table and page.
+//! The result of a run: the content of `report.json`, and its tables and page.
 //!
 //! Field names carry their units; docs/report-schema.md describes every one. Measured and modelled
-//! figures never share a field. In reading order: this file (the data), [`collect`] (from what the
-//! runtime measured), [`predict`] and [`energy`] (from what the models say), [`table`] (terminal),
-//! [`html`] (one self-contained page), [`charts`] (pictures of numbers), [`plots`] (of runs), both
-//! drawn with [`svg`].
+//! figures never share a field. In reading order: this file (the data), [`collect`] (measurements
+//! of the runtime), [`predict`] and [`energy`] (results of models), [`table`] (terminal), [`html`]
+//! (one self-contained page), [`charts`] (generic charts), [`plots`] (charts of runs), both drawn
+//! with [`svg`].
 
 pub mod charts;
 pub mod collect;
@@ -42,10 +42,10 @@ use serde::{Deserialize, Serialize};
 /// Version of the schema; increased when a field is removed or changes its meaning.
 pub const VERSION: u32 = 5;
 
-/// Longest `report.json` that is read.
+/// Maximum size of a `report.json`, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Most that a knob of the emulated device may be off its target, as a share.
+/// Maximum relative deviation of an emulated speed limit from its target.
 pub const KNOB_OFF_MAX: f64 = 0.05;
 
 /// Explains a limit of the emulation that is off its target, with the remedy.
@@ -54,7 +54,7 @@ pub const INVALID: &str = "the device was faster or slower than its settings, so
     host does not use (core, host_cores), and more batches; a latency below that of the machine's \
     own timers and storage cannot be emulated";
 
-/// One invocation of `run` or `demo`: a job, under one strategy or several.
+/// One invocation of `run` or `demo`: a job with one strategy or several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`VERSION`].
@@ -71,16 +71,16 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// Requested runs that failed.
     pub failures: Vec<Failure>,
-    /// Fallbacks and other things worth knowing.
+    /// Fallbacks and other notices.
     pub notices: Vec<Notice>,
 }
 
-/// A strategy that failed, or the verification of those that did not.
+/// A failed strategy, or a failed verification of the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Name of the strategy, or [`VERIFICATION`].
     pub what: String,
-    /// Stable name of what is wrong.
+    /// Stable identifier of the error.
     pub cause: String,
     /// The error and its causes, in the words of the party that reported it.
     pub error: String,
@@ -133,7 +133,7 @@ pub struct Job {
     pub seed: u64,
     /// The sampler with its options, such as `shuffled`; lists are shown by their length.
     pub sampler: String,
-    /// SHA-256 of what the sampler amounts to on the dataset.
+    /// SHA-256 of the sampler's rule for the dataset.
     pub sampler_sha256: String,
     /// Whether a short last batch is left out.
     pub drop_last: bool,
@@ -162,7 +162,7 @@ pub struct Job {
     pub run_ahead: bool,
     /// Whether device batches are reused in the next epoch.
     pub reuse: bool,
-    /// Which batches the devices get.
+    /// Which batches the devices prepare.
     pub choice: Choice,
 }
 
@@ -179,14 +179,14 @@ pub struct Column {
     pub shape: Vec<u32>,
 }
 
-/// The job under one strategy.
+/// The job with one strategy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Name, with its options where it has any.
+    /// Name, with its options if it has any.
     pub strategy: String,
     /// Sums and peaks over the epochs.
     pub totals: Totals,
-    /// One by one.
+    /// The epochs.
     pub epochs: Vec<Epoch>,
     /// Consistency levels C0-C6: claimed and verified.
     pub levels: Vec<Level>,
@@ -194,12 +194,12 @@ pub struct Run {
     pub prediction: Prediction,
     /// The part of each device; empty without one.
     pub devices: Vec<Device>,
-    /// The part of each rank; empty where there is one.
+    /// The part of each rank; empty if there is only one rank.
     pub ranks: Vec<Rank>,
     /// The plan compared with the achieved figures; `None` for a job without one.
     #[serde(default)]
     pub plan: Option<plan::PlanComparison>,
-    /// Measured energy, never modelled; `None` where no epoch began.
+    /// Measured energy, never modelled; `None` if no epoch began.
     #[serde(default)]
     pub measured_energy: Option<MeasuredEnergy>,
     /// Modelled energy, never measured.
@@ -207,7 +207,7 @@ pub struct Run {
     /// Bytes moved and written, wear and cost.
     #[serde(default)]
     pub consumption: Option<Consumption>,
-    /// Faults and what was done about them.
+    /// Faults and how they were handled.
     pub events: Vec<RunEvent>,
     /// Damaged samples that were left out or replaced, epoch by epoch.
     #[serde(default)]
@@ -230,9 +230,9 @@ pub struct RunEvent {
 /// Sums and peaks of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Time of all epochs, verification left out.
+    /// Time of all epochs, without verification.
     pub seconds: f64,
-    /// Samples consumed in a second.
+    /// Samples consumed per second.
     pub samples_per_second: f64,
     /// Batches that the host prepared.
     pub host_batches: u64,
@@ -257,7 +257,7 @@ pub struct Totals {
 /// One epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
-    /// From 0.
+    /// Number of the epoch, from 0.
     pub epoch: u32,
     /// From the first request for a batch to the end of the last step.
     pub seconds: f64,
@@ -265,7 +265,7 @@ pub struct Epoch {
     pub samples: u64,
     /// CRC-32C over the sequence of batch indices consumed, hexadecimal; equal sequences are equal.
     pub order_hash: String,
-    /// The devices' share, where the strategy fixes one.
+    /// Number of batches for the devices, if the strategy fixes one.
     pub split: Option<u32>,
     /// The record that replays this epoch with `--replay`; `None` if the order follows from the
     /// strategy alone, or depends on timing.
@@ -278,7 +278,8 @@ pub struct Epoch {
     pub ahead_batches: u32,
     /// Device batches that were reused from an earlier epoch.
     pub reused_batches: u32,
-    /// How far batches were moved to give devices those that save most; `None` if none was moved.
+    /// How far batches were moved so that devices prepare those that save the most time; `None` if
+    /// none was moved.
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
@@ -286,7 +287,7 @@ pub struct Epoch {
     /// The use of a GPU by the host's preparers; `None` without one.
     #[serde(default)]
     pub gpu: Option<GpuUse>,
-    /// What a tuner did; `None` without one.
+    /// The changes by a tuner; `None` without one.
     #[serde(default)]
     pub tuning: Option<TuningUse>,
     /// Time that the consumer waited for a batch (with no workers: preparation included).
@@ -305,7 +306,7 @@ pub struct Epoch {
     pub batches: Vec<Batch>,
 }
 
-/// Times that the scheduler expects of a batch; `None` where it knows none.
+/// Times of a batch that the scheduler expects; `None` if not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// t_c: one step on a batch that the host prepares.
@@ -330,21 +331,21 @@ pub struct Displacement {
 /// Quantiles of a time, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// How many were recorded.
+    /// Number of recorded times.
     pub count: u64,
     /// Arithmetic mean.
     pub mean_seconds: f64,
     /// Median.
     pub p50_seconds: f64,
-    /// 90 of 100 are no longer.
+    /// 90th percentile.
     pub p90_seconds: f64,
-    /// 99 of 100 are no longer.
+    /// 99th percentile.
     pub p99_seconds: f64,
     /// Longest.
     pub max_seconds: f64,
 }
 
-/// Measured mean times of a batch; `None` where there was none of its kind.
+/// Measured mean times of a batch; `None` if there was no batch of the kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// t_c: one step on a batch that the host prepared; with workers the interval between steps.
@@ -372,17 +373,17 @@ pub struct Batch {
     pub batch: u32,
     /// Who prepared it.
     pub source: Source,
-    /// Number of the device, where one did.
+    /// Number of the device, if one did.
     pub device: Option<u16>,
     /// Rank that consumed it.
     pub rank: u32,
-    /// Kind of memory that it lay in when it was ready.
+    /// Kind of memory in which it was ready.
     pub memory: MemoryKind,
     /// Preparation began.
     pub prepare_start: f64,
     /// Preparation ended (device: its publish was seen).
     pub prepare_end: f64,
-    /// Could be consumed.
+    /// It was ready to be consumed.
     pub ready: f64,
     /// Its step began.
     pub consume: f64,
@@ -407,9 +408,9 @@ pub struct Level {
 pub enum Verdict {
     /// Claimed by the strategy and verified in this run.
     Verified,
-    /// Claimed and not true in this run.
+    /// Claimed by the strategy, but violated in this run.
     Failed,
-    /// Claimed, but this run did not look.
+    /// Claimed by the strategy, but not verified in this run.
     NotChecked,
     /// Not claimed by the strategy.
     NotClaimed,
@@ -418,7 +419,7 @@ pub enum Verdict {
 /// The closed form compared with the measured time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Predicted time of all epochs; `None` where no form applies.
+    /// Predicted time of all epochs; `None` if no form applies.
     pub seconds: Option<f64>,
     /// measured / predicted - 1.
     pub error_ratio: Option<f64>,
@@ -433,13 +434,13 @@ pub struct Device {
     pub device: u16,
     /// Batches consumed that it prepared.
     pub batches: u64,
-    /// Its batches that went back to the host.
+    /// Its batches that were revoked and prepared by the host.
     pub revoked: u64,
-    /// Times that it had work and was silent.
+    /// Number of stalls: it had work, but reported no progress in time.
     pub stalls: u64,
     /// Whether it was excluded from an epoch.
     pub is_lost: bool,
-    /// t_s: mean time of a batch; `None` where it finished none.
+    /// t_s: mean time of a batch; `None` if it finished none.
     pub t_s_seconds: Option<f64>,
     /// Bytes of the dataset that it read.
     pub bytes_read: u64,
@@ -451,7 +452,7 @@ pub struct Device {
     pub busy_seconds: f64,
     /// Highest resident memory of its process.
     pub peak_memory_bytes: u64,
-    /// The emulation's knobs.
+    /// The speed limits of the emulation.
     pub knobs: Vec<Knob>,
 }
 
@@ -472,7 +473,7 @@ pub struct Rank {
     pub padded_samples: u64,
 }
 
-/// One knob of the emulation.
+/// A speed limit of the emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Knob {
     /// `cpu-ratio`, `read-bandwidth`, `write-bandwidth` or `latency`.
@@ -491,7 +492,7 @@ impl Knob {
         self.achieved / self.target - 1.0
     }
 
-    /// Whether it is near enough to its target for the run to count.
+    /// Whether it is close enough to its target for the run to be valid.
     pub fn is_valid(&self) -> bool {
         self.off_ratio().abs() <= KNOB_OFF_MAX
     }
@@ -540,7 +541,7 @@ impl Run {
         })
     }
 
-    /// The settings of the emulation that were missed by too much, a sentence each.
+    /// A sentence for each speed limit of the emulation that deviates too much from its target.
     pub fn invalid(&self) -> Vec<String> {
         let knobs = self
             .devices
@@ -559,7 +560,7 @@ impl Run {
             .collect()
     }
 
-    /// Time of this run as a share of the first `host-only` run's: speed-up over it.
+    /// Speed-up over the first `host-only` run.
     pub fn speed_up(&self, report: &Report) -> Option<f64> {
         let base = report.runs.iter().find(|run| run.strategy == "host-only")?;
         Some(base.totals.seconds / self.totals.seconds)

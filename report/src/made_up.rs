@@ -229,8 +229,8 @@ fn consumption() -> Consumption {
     }
 }
 
-/// Host batches from the front and device batches from the back; `is_device` tells by the place in
-/// the sequence who prepared.
+/// Host batches from the front and device batches from the back; `is_device` decides by the
+/// position in the sequence who prepared.
 fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
     let (mut now, mut front, mut back, mut device_free) = (0.0_f64, 0, count, 0.0_f64);
     let mut batches = Vec::new();

@@ -72,7 +72,7 @@ pub struct Capacity {
 }
 
 impl Used {
-    /// Share of the epoch in which a resource is busy; of storage: in which threads wait for it.
+    /// Share of the epoch in which a resource is busy; for storage, in which threads wait for it.
     pub fn utilisation(&self, resource: Resource, of: &Capacity) -> f64 {
         let share = |busy: f64, units: f64| {
             let all = self.epoch_seconds * units;
@@ -100,19 +100,19 @@ impl Used {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Deviation {
-    /// The host needed another amount of processor time.
+    /// The host needed a different amount of processor time.
     HostTime {
         /// Achieved over predicted.
         ratio: f64,
     },
-    /// The threads of the host had less of a core each than in the profile.
+    /// The threads of the host had a smaller share of their cores than in the profile.
     HostShare {
         /// Cores that they had together, on average.
         cores: f64,
         /// Cores that the prediction needs.
         predicted_cores: f64,
     },
-    /// A device needed another time.
+    /// A device needed a different time.
     DeviceTime {
         /// Achieved over predicted.
         ratio: f64,
@@ -122,12 +122,12 @@ pub enum Deviation {
         /// Achieved over predicted.
         ratio: f64,
     },
-    /// Steps took another time.
+    /// Steps took a different time.
     Steps {
         /// Achieved over predicted.
         ratio: f64,
     },
-    /// The cache held another share of the samples.
+    /// The cache held a different share of the samples.
     CacheHits {
         /// Achieved.
         achieved: f64,
@@ -194,11 +194,11 @@ pub struct PlanComparison {
     pub achieved_bottleneck: Resource,
     /// Achieved over predicted duration, minus 1.
     pub error_ratio: f64,
-    /// Why they differ; empty where they agree.
+    /// Why they differ; empty if they agree.
     pub deviations: Vec<Deviation>,
 }
 
-/// Compares a plan with the epochs of a run; `None` where no epoch is complete. `step_seconds`: a
+/// Compares a plan with the epochs of a run; `None` if no epoch is complete. `step_seconds`: a
 /// step of the accelerator.
 pub fn compare(
     predicted: &Predicted,

@@ -1,4 +1,4 @@
-//! The time that the closed form gives for the measured profile, and how far off it was.
+//! The time by the closed form with the measured profile, and its error.
 
 use super::Prediction;
 use meetpoint_scheduler::AnyStrategy;
@@ -29,7 +29,7 @@ pub enum Form {
         /// `t_c`, `t_g` or `t_s`.
         time: String,
     },
-    /// A step on a device batch takes no less than one on a host batch.
+    /// A step on a device batch does not take less time than one on a host batch.
     NoGainPerBatch,
     /// The device's part is larger than the spool.
     SpoolTooSmall {
@@ -94,7 +94,7 @@ impl From<NotApplicable> for Form {
 /// The predicted time of one epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicted {
-    /// Its duration; `None` where no form applies.
+    /// Its duration; `None` if no form applies.
     pub seconds: Option<f64>,
     /// The form, or why none applies.
     pub form: Form,

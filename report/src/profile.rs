@@ -34,7 +34,7 @@ fn device_time(stats: &EpochStats) -> Option<f64> {
     (batches_per_second > 0.0).then(|| 1.0 / batches_per_second)
 }
 
-/// From a batch being handed over to the next being asked for.
+/// Time from passing a batch to the consumer until it requests the next.
 ///
 /// Not from the end of one step to the end of the next: without workers the host may prepare a
 /// batch and then consume one of the device's that came meanwhile, and the time would count as the
@@ -47,7 +47,7 @@ fn prepare_ns(record: &BatchRecord) -> u64 {
     record.prepare_end_ns.saturating_sub(record.prepare_start_ns)
 }
 
-/// Mean in seconds; `None` of nothing.
+/// Mean in seconds; `None` without values.
 fn mean(times_ns: impl Iterator<Item = u64>) -> Option<f64> {
     let (count, sum) =
         times_ns.fold((0_u64, 0.0), |(count, sum), time| (count + 1, sum + time as f64));

@@ -1,4 +1,4 @@
-//! The setup of a run as values; `Display` gives the words of tables and pages.
+//! The setup of a run as values; `Display` writes them for tables and pages.
 
 use crate::units;
 use meetpoint_host::energy::NoMeters;
@@ -81,20 +81,20 @@ pub enum Accelerator {
     },
 }
 
-/// Which batches the devices get.
+/// Which batches the devices prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// Those at the end of the order.
     Tail,
-    /// Those where most host time is saved for that of the device.
+    /// Those that save the host most time per device time.
     Saving,
 }
 
-/// The meters of energy of a machine.
+/// The energy meters of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnergyMeters {
-    /// Names of those that are read.
+    /// Names of the working meters.
     pub read: Vec<String>,
     /// Why there is none; `None` if there is one.
     pub none_because: Option<NoMeters>,

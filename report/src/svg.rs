@@ -58,7 +58,7 @@ impl Svg {
         Self { width, height, body: String::new() }
     }
 
-    /// The picture, with a title for those who cannot see it.
+    /// The picture, with a title for screen readers.
     pub(super) fn finish(self, title: &str) -> Picture {
         Picture { title: escape(title), drawn: self }
     }

@@ -7,10 +7,10 @@ use meetpoint_diagnose::Surface;
 use meetpoint_host::explain::Explanation;
 use meetpoint_host::stats::{GpuUse, TuningUse};
 
-/// What stands in place of a time or a verdict.
+/// Text in place of a time or a verdict of a failed run.
 const FAILED: &str = "FAILED";
 
-/// Strategies side by side: times and who prepared what.
+/// Strategies side by side: times, and batches by source.
 pub fn comparison(report: &Report) -> Grid {
     let head = [
         "strategy",
@@ -44,7 +44,7 @@ pub fn comparison(report: &Report) -> Grid {
     grid
 }
 
-/// Strategies side by side: what they used.
+/// Strategies side by side: resources that they used.
 pub fn usage(report: &Report) -> Grid {
     let head = [
         "strategy",
@@ -159,7 +159,8 @@ pub fn decisions(report: &Report) -> Grid {
     grid
 }
 
-/// What was decided for an epoch, beside its order: the choice of `auto`, batches ahead and kept.
+/// Decisions for an epoch besides its order: the choice of `auto`, batches prepared ahead and
+/// reused.
 fn decided(epoch: &Epoch) -> String {
     let count = |batches: u32, what: &str| {
         (batches > 0).then(|| format!("{} {what}", units::count(batches.into(), "batch")))
@@ -324,7 +325,7 @@ fn knob_value(knob: &Knob, value: f64) -> String {
     }
 }
 
-/// All that a terminal shows of a report.
+/// The report for a terminal.
 pub fn text(report: &Report, style: Style) -> String {
     let mut text = comparison(report).text(style);
     text.push_str(&usage(report).text(style));
@@ -379,7 +380,7 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
         _ => format!("epoch {}: ", epoch.epoch),
     };
     let decided = Some(decided(epoch)).filter(|decided| !decided.is_empty());
-    // A job that moves batches cannot be replayed: its records are of no use to it.
+    // A job that moves batches cannot be replayed, so records are not useful.
     let moved = run.epochs.iter().any(|epoch| epoch.displacement.is_some());
     let record = epoch.record.as_ref().filter(|_| !moved);
     let record = record.map(|record| format!("replay with --replay {record}"));

@@ -1,4 +1,4 @@
-//! Quantities as people read them: bytes, rates and times, with their units.
+//! Formats quantities with units: bytes, rates and times.
 
 /// `1.4 GiB`, `512 MiB`, `17 B`.
 pub fn bytes(count: u64) -> String {

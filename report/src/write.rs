@@ -1,4 +1,4 @@
-//! Puts the files of a report into a folder, each whole or not at all.
+//! Writes the files of a report to a folder, each completely or not at all.
 
 use crate::Report;
 use crate::render::Renderer;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 /// A report that cannot be written. The command line adds which option names the folder.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Something on the way is not a folder.
+    /// A component of the path is not a folder.
     #[error("{} is not a folder", file.display())]
     NotAFolder {
-        /// What it is.
+        /// The component.
         file: PathBuf,
     },
-    /// The folder that is there does not take files.
+    /// No files can be created in the existing folder.
     #[error("{} is not writable: {source}", folder.display())]
     NotWritable {
         /// Folder.
@@ -25,7 +25,7 @@ pub enum WriteError {
         /// Cause.
         source: std::io::Error,
     },
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error("failed to create folder {}: {source}", folder.display())]
     Folder {
         /// Folder.
@@ -33,8 +33,8 @@ pub enum WriteError {
         /// Cause.
         source: std::io::Error,
     },
-    /// There is not a folder for a file.
-    #[error("failed to write {}: there is not a folder {}", path.display(), folder.display())]
+    /// The folder for a file does not exist.
+    #[error("failed to write {}: folder {} does not exist", path.display(), folder.display())]
     NoFolder {
         /// File.
         path: PathBuf,
@@ -116,8 +116,8 @@ impl Drop for Made {
     }
 }
 
-/// Fails if a report could not be written, before the work that it is about: creates the folder and
-/// a file in it, and removes both again.
+/// Fails if a report cannot be written, before the work starts: creates the folder and a file in
+/// it, and removes both again.
 pub fn check_folder(folder: &Path) -> Result<(), WriteError> {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let there = absolute.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
@@ -126,7 +126,7 @@ pub fn check_folder(folder: &Path) -> Result<(), WriteError> {
         return Err(WriteError::NotAFolder { file: above.to_path_buf() });
     }
     let not_writable = |source| WriteError::NotWritable { folder: above.to_path_buf(), source };
-    // Not every file system that grants access takes files: proc does not.
+    // Some file systems grant access but do not support creating files, such as proc.
     let _made = Made::folder(folder).map_err(not_writable)?;
     tempfile::Builder::new().tempfile_in(folder).map(drop).map_err(not_writable)
 }

@@ -17,7 +17,7 @@ pub struct Inputs {
     pub batches: u32,
     /// Whether host batches are prepared while the accelerator works (w > 0).
     pub background: bool,
-    /// t_c, t_s, t_g in nanoseconds; 0 where not known.
+    /// t_c, t_s, t_g in nanoseconds; 0 if not known.
     pub profile: Profile,
     /// Slots of the spool.
     pub spool_slots: u32,

@@ -2,7 +2,7 @@
 
 use crate::types::Profile;
 
-/// Times of one batch, in nanoseconds; 0 where not known. A prior: measurements within the epoch
+/// Times of one batch, in nanoseconds; 0 if not known. A prior: measurements within the epoch
 /// replace it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Learned {
@@ -27,7 +27,7 @@ pub struct Common {
     pub ready_ns: u64,
     /// t_s of all devices of a rank together.
     pub device_ns: u64,
-    /// Preparation of one host batch; 0 where not known.
+    /// Preparation of one host batch; 0 if not known.
     pub preparation_ns: u64,
     /// Slots of all spools of a rank.
     pub spool_slots: u32,
@@ -97,7 +97,7 @@ impl Learned {
         }
     }
 
-    /// t_s of a device, 0 where not known.
+    /// t_s of a device, 0 if not known.
     pub fn device_ns(&self, device: usize) -> u64 {
         self.device_ns.get(device).copied().unwrap_or(0)
     }

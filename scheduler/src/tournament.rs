@@ -39,7 +39,7 @@ impl Tournament {
         }
     }
 
-    /// The player with the least key, and that key; `None` where every key is [`NONE`].
+    /// The player with the least key, and that key; `None` if every key is [`NONE`].
     pub(crate) fn first(&self) -> Option<(u16, u64)> {
         let winner = self.winners[1];
         let key = self.keys[usize::from(winner)];

@@ -69,7 +69,7 @@ pub enum VoidReason {
     WrongStep,
 }
 
-/// Times of one batch, in nanoseconds; 0 where not known.
+/// Times of one batch, in nanoseconds; 0 if not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Profile {
     /// t_c: one step on a batch that the host prepares (with no background worker: preparation and

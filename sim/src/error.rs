@@ -1,28 +1,29 @@
-//! What cannot be simulated or modelled.
+//! Errors of simulations and models.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 
-/// A simulation or a power file that was refused.
+/// Why a simulation or a power file was refused, or a simulation failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The scheduler refused the configuration.
     #[error("the scheduler refused the configuration: {0}")]
     Scheduler(#[from] meetpoint_scheduler::Error),
-    /// A power file or preset that was refused.
+    /// The power file or preset was refused.
     #[error(transparent)]
     Power(#[from] crate::power::PowerError),
-    /// A scenario that cannot be simulated.
+    /// The scenario cannot be simulated.
     #[error(transparent)]
     Scenario(#[from] crate::scenario::ScenarioError),
-    /// No progress: events occur, and no step ends. A defect of the scheduler or of the simulator.
+    /// No progress: events occur, but no step ends. This is a defect of the scheduler or of the
+    /// simulator.
     #[error("epoch {epoch} makes no progress after step {step}: {events} events without another")]
     NoProgress {
         /// The epoch, from 0.
         epoch: u32,
-        /// Steps that ended.
+        /// Completed steps.
         step: u32,
-        /// Events since.
+        /// Events since then.
         events: u64,
         /// Virtual time.
         at_ns: u64,

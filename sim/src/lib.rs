@@ -1,12 +1,12 @@
 //! The scheduler in virtual time, the closed forms it must meet, and a model of energy.
 //!
-//! No clock, no thread, no file: times, watts and the text of a power file are arguments, and the
-//! same arguments give the same result.
+//! It uses no clock, thread or file: times, watts and the text of a power file are arguments, and
+//! the same arguments give the same result.
 //!
-//! In reading order: [`closed_forms`] (what the strategies come to on paper), [`scenario`] (what is
-//! simulated), [`run`] (what the scheduler that ships does with it, over `engine`), [`Outcome`],
-//! [`Trace`] (a recorded run, replayed), [`studies`] (questions asked of every strategy), [`power`]
-//! (modelled joules).
+//! In reading order: [`closed_forms`] (the times of the strategies by formula), [`scenario`] (what
+//! is simulated), [`run`] (simulates it with the real scheduler, in `engine`), [`Outcome`],
+//! [`Trace`] (replays a recorded run), [`studies`] (experiments with every strategy), [`power`]
+//! (modelled energy, wear and cost).
 
 mod engine;
 mod error;

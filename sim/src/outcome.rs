@@ -1,36 +1,36 @@
-//! What a simulated run came to. Everything in virtual time; nothing here was measured.
+//! The result of a simulated run. All times are virtual; nothing here was measured.
 
 use meetpoint_scheduler::{BatchIndex, Level, Source, Time};
 use serde::Serialize;
 
-/// What to keep beyond the sums.
+/// What to record in addition to the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recording {
-    /// Which batch was consumed from which source, in order, at each rank: memory in proportion to
-    /// batches.
+    /// Which batch was consumed from which source, in order, at each rank. Memory is proportional
+    /// to the number of batches.
     pub sequence: bool,
-    /// Every span of work and waiting of each part: memory in proportion to batches.
+    /// Every span of work. Memory is proportional to the number of batches.
     pub timeline: bool,
 }
 
-/// A run of all its epochs.
+/// The result of all epochs of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// From the beginning of the first epoch to the end of the last, in nanoseconds.
     pub total_ns: u64,
-    /// The epochs, in order. After a rank was lost the last one is not whole.
+    /// The epochs, in order. If a rank was lost, the last one is incomplete.
     pub epochs: Vec<EpochOutcome>,
-    /// The rank that did not come; the run ended with it.
+    /// The rank that was lost, which ended the run.
     pub lost_rank: Option<LostRank>,
     /// Ranks that came late, but in time.
     pub late_ranks: Vec<u32>,
     /// Events that were simulated.
     pub events: u64,
-    /// Open work at the most: events that were waiting at one time.
+    /// Maximum number of pending events at any time.
     pub events_waiting_max: usize,
 }
 
-/// A rank that did not come in time.
+/// A rank that did not arrive in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LostRank {
     /// The rank, from 0.
@@ -39,7 +39,7 @@ pub struct LostRank {
     pub epoch: u32,
     /// Before which step of the epoch, from 1.
     pub step: u32,
-    /// When the others gave it up.
+    /// When the others stopped waiting for it.
     pub at_ns: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct EpochOutcome {
     pub bytes: LegBytes,
 }
 
-/// What an epoch came to at one rank.
+/// The result of an epoch at one rank.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RankOutcome {
     /// From the epoch's beginning to the end of this rank's last step.
@@ -67,45 +67,45 @@ pub struct RankOutcome {
     pub host_batches: u32,
     /// Batches consumed that a device prepared.
     pub device_batches: u32,
-    /// Batches of devices that were there before the epoch began: prepared ahead.
+    /// Device batches that were published before the epoch began.
     pub ahead_batches: u32,
-    /// Batches of devices that were kept from an epoch before.
+    /// Device batches that were retained from an earlier epoch.
     pub reused_batches: u32,
     /// Steps before which the accelerator waited.
     pub waits: u32,
-    /// How long it waited, without the host's own preparation where there are no workers.
+    /// How long it waited; without workers, the consumer's own preparation does not count.
     pub wait_ns: u64,
     /// Core time of the host's preparation.
     pub host_busy_ns: u64,
     /// Batches that the host prepared, consumed or not.
     pub host_prepared: u32,
-    /// Time that the accelerator was in a step.
+    /// Time that the accelerator spent in steps.
     pub accelerator_busy_ns: u64,
-    /// Device claims that were taken back.
+    /// Device claims that were revoked.
     pub revoked: u32,
-    /// Batches that were begun at a device and consumed from the host: work done twice.
+    /// Batches that a device began but that were consumed from the host: work done twice.
     pub redone: u32,
     /// Reports that had no effect.
     pub void_reports: u32,
-    /// Stalls seen.
+    /// Stalls of devices that were detected.
     pub stalls: u32,
-    /// Devices that this rank gave up.
+    /// Devices that this rank considers lost.
     pub devices_lost: u32,
-    /// The record with which the scheduler replays the epoch's order, where there is one.
+    /// The record with which the scheduler replays the epoch's order, if it has one.
     pub record: Option<String>,
-    /// The strategy that `auto` picked, and why.
+    /// The strategy that `auto` selected, and why.
     pub picked: Option<String>,
     /// Consistency levels that the strategy gives.
     pub levels: Vec<Level>,
     /// Share of the devices under `mte`, once fixed.
     pub split: Option<u32>,
-    /// What was consumed, in order, if it was to be kept.
+    /// The consumed batches, in order, if they were recorded.
     pub sequence: Option<Vec<(BatchIndex, Source)>>,
-    /// Spans of work, if they were to be kept.
+    /// Spans of work, if they were recorded.
     pub timeline: Option<Vec<Interval>>,
 }
 
-/// What an epoch came to at one device.
+/// The result of an epoch at one device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct DeviceOutcome {
     /// Time that it worked, including discarded batches.
@@ -114,7 +114,7 @@ pub struct DeviceOutcome {
     pub published: u32,
     /// Batches that it dropped because they were revoked.
     pub dropped: u32,
-    /// Slots of its spool in use at the most.
+    /// Maximum number of slots of its spool in use.
     pub slots_max: u32,
 }
 
@@ -134,9 +134,9 @@ pub struct LegBytes {
 /// A span of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// What went on.
+    /// The kind of work.
     pub what: Doing,
-    /// On which batch.
+    /// The batch.
     pub batch: BatchIndex,
     /// From the run's beginning.
     pub start_ns: Time,
@@ -151,7 +151,7 @@ pub enum Doing {
     Preparing,
     /// A device (numbered over the whole scenario) prepares and writes.
     AtDevice(u32),
-    /// A slot is brought into host memory.
+    /// A slot is copied into host memory.
     Fetching,
     /// A step on a batch of this source.
     Step(Source),

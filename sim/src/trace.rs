@@ -1,5 +1,5 @@
-//! What a run was measured to take, batch by batch: replayed in the simulator, it must come to the
-//! same total.
+//! The measured times of a run, batch by batch. A replay in the simulator must result in the same
+//! total.
 
 use crate::outcome::{Doing, RankOutcome};
 use crate::scenario::{Distribution, Scenario, ScenarioError, Span, Values};
@@ -7,16 +7,16 @@ use crate::scenario::{Distribution, Scenario, ScenarioError, Span, Values};
 /// Times of a run at one rank, in nanoseconds, in the order in which each began.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
-    /// Host preparation of a batch, reads included. Empty: as the scenario says.
+    /// Host preparation of each batch, including reads. Empty: as in the scenario.
     pub host_ns: Vec<u64>,
-    /// Work of each device on a batch, reads and writes included. Empty: as the scenario says.
+    /// Work of each device on each batch, including reads and writes. Empty: as in the scenario.
     pub device_ns: Vec<Vec<u64>>,
-    /// From taking a batch to asking for the next. Empty: as the scenario says.
+    /// From taking each batch to requesting the next. Empty: as in the scenario.
     pub step_ns: Vec<u64>,
 }
 
 impl Trace {
-    /// The times of a simulated rank whose time line was kept.
+    /// The times of a simulated rank whose timeline was recorded.
     pub fn of(rank: &RankOutcome, devices: usize) -> Self {
         let mut trace = Self { device_ns: vec![Vec::new(); devices], ..Self::default() };
         let mut timeline = rank.timeline.clone().unwrap_or_default();
@@ -35,14 +35,14 @@ impl Trace {
 }
 
 impl Scenario {
-    /// The scenario with measured times in their order in place of its distributions. They stand
-    /// for everything that a part does, so what the scenario says of its legs and copies is left
-    /// out. A split or a record that the run found is no part of the trace: set `mte.split` or
-    /// `replay` as well, or the scheduler finds its own.
+    /// The scenario with the measured times, in their order, instead of its distributions. They
+    /// include all work of a part, so the scenario's bandwidths and copies are ignored. The trace
+    /// does not include the split or the record of the run: set `mte.split` or `replay` as well, or
+    /// the scheduler determines its own.
     ///
     /// # Errors
     ///
-    /// Times of another number of devices than the scenario has.
+    /// If the number of devices differs from the scenario's.
     pub fn replaying(&self, trace: &Trace) -> Result<Self, ScenarioError> {
         let count = self.device_count();
         if !trace.device_ns.is_empty() && trace.device_ns.len() != count {

@@ -105,7 +105,7 @@ fn errors_do_not_contain_the_names_of_types() {
         ("batches = 10", "batches = -1", "is -1", "a whole number from 0 to 4294967295"),
         ("batches = 10", "batches = 1e300", "is 1e300", "a whole number from 0 to 4294967295"),
         ("batches = 10", "batches = 10\nstrategy = 5", "is 5", "one of \"host-only\""),
-        ("batches = 10", "batches = 10\nchoice = 5", "is no name", "a name in quotes"),
+        ("batches = 10", "batches = 10\nchoice = 5", "is not a name", "a name in quotes"),
         ("batches = 10", "batches = 10\nlearn = 3", "is 3", "true or false"),
         ("batches = 10", "batches = 10\nstorage = 3", "is 3", "a table"),
         ("\"1s\"\n[acc", "true\n[acc", "is true", "a time such as \"20ms\""),

@@ -1,10 +1,10 @@
-//! One piece of memory on huge pages, of which ranges are taken and given back.
+//! One allocation on huge pages, from which ranges are allocated and freed.
 
 use crate::block::Block;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Memory that buffers are carved from. It lives until the last of them is dropped.
+/// Memory that buffers are allocated from. It lives until the last of them is dropped.
 pub(crate) struct Arena {
     block: Block,
     /// The number of bytes from the start that are registered with the kernel.
@@ -14,7 +14,8 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// `register` is given the memory and says how much of it, from the start, it registered.
+    /// Calls `register` with the memory; it returns the number of bytes, from the start, that it
+    /// registered.
     pub(crate) fn new(bytes: usize, register: impl FnOnce(NonNull<u8>, usize) -> usize) -> Self {
         let block = Block::zeroed(bytes);
         let registered_bytes = register(block.start(), block.capacity());
@@ -22,11 +23,11 @@ impl Arena {
         Self { block, registered_bytes, free }
     }
 
-    /// Takes a free range of `bytes`, whole blocks, and returns its offset; `None` where no free
+    /// Takes a free range of `bytes`, whole blocks, and returns its offset; `None` if no free
     /// range is large enough.
     pub(crate) fn take(&self, bytes: usize) -> Option<usize> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first that fits, for the registered part comes first.
+        // The first range that fits, because the registered part is at the start.
         let index = free.iter().position(|&(_, there)| there >= bytes)?;
         let (offset, there) = free[index];
         if there == bytes {
@@ -37,7 +38,7 @@ impl Arena {
         Some(offset)
     }
 
-    /// Takes back a range.
+    /// Frees a range that [`Arena::take`] returned.
     pub(crate) fn give_back(&self, offset: usize, bytes: usize) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut begin, mut end) = (offset, offset + bytes);
@@ -52,12 +53,12 @@ impl Arena {
         free.insert(place, (begin, end - begin));
     }
 
-    /// Where it begins.
+    /// Address of the first byte.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.block.start()
     }
 
-    /// Whether a range lies in what is registered.
+    /// Whether a range is within the registered part.
     pub(crate) fn is_registered(&self, offset: usize, bytes: usize) -> bool {
         offset + bytes <= self.registered_bytes
     }

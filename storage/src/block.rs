@@ -1,7 +1,7 @@
-//! Memory in whole blocks: small ones from the allocator, large ones on huge pages.
+//! Memory in whole blocks: small allocations from the allocator, large ones on huge pages.
 //!
-//! A direct read into huge pages moves a few long runs of memory instead of one for each 4 KiB,
-//! which makes large reads two to three times faster on a virtual drive.
+//! A direct read into huge pages transfers a few long ranges of memory instead of one for each 4
+//! KiB, which makes large reads two to three times faster on a virtual drive.
 #![expect(unsafe_code, reason = "owns raw allocations")]
 
 use crate::mapping::{HUGE_BYTES, HugeMemory};
@@ -19,20 +19,20 @@ pub(crate) struct Block {
     owner: Owner,
 }
 
-/// What frees the memory of a block.
+/// The owner of a block's memory, which frees it.
 enum Owner {
-    /// It has none.
+    /// An empty block, which has no memory.
     Nothing,
     /// The allocator.
     Allocator,
-    /// A mapping, which frees it itself.
+    /// A mapping, which unmaps the memory when it is dropped.
     Mapping(#[expect(dead_code, reason = "it unmaps the memory when it is dropped")] HugeMemory),
 }
 
 // SAFETY: a block is the only owner of its memory.
 unsafe impl Send for Block {}
 
-// SAFETY: a shared block gives out its address and nothing else.
+// SAFETY: a shared block exposes only its address.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -66,7 +66,7 @@ impl Drop for Block {
     fn drop(&mut self) {
         match self.owner {
             Owner::Nothing | Owner::Mapping(_) => {}
-            // SAFETY: `allocate` got it from the allocator with this very layout.
+            // SAFETY: `allocate` got it from the allocator with the same layout.
             Owner::Allocator => unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) },
         }
     }

@@ -1,4 +1,4 @@
-//! Memory that any engine can use: aligned to a block, a whole number of blocks long.
+//! Memory that any engine can use: aligned to a block, and a whole number of blocks long.
 #![expect(unsafe_code, reason = "shows raw memory, which the kernel also writes to, as slices")]
 
 use crate::arena::Arena;
@@ -8,28 +8,29 @@ use std::sync::Arc;
 
 /// A buffer aligned to [`BLOCK_BYTES`] whose capacity is a multiple of it.
 ///
-/// Its memory stays in place when the buffer moves. From 2 MiB on it is on huge pages where the
-/// kernel has them. Dropping one that an engine lent ([`crate::Engine::buffer`]) gives it back.
+/// Its memory keeps its address when the buffer moves. Buffers of at least 2 MiB are on huge pages
+/// if the kernel supports them. Dropping a buffer that an engine lent ([`crate::Engine::buffer`])
+/// returns it to the engine.
 pub struct AlignedBuffer {
     start: NonNull<u8>,
     capacity: usize,
     backing: Backing,
 }
 
-// SAFETY: the buffer is the only one with access to its memory, and whatever it has to give the
-// memory back to can be sent as well.
+// SAFETY: only the buffer has access to its memory, and the owner to which it returns the memory is
+// `Send` as well.
 unsafe impl Send for AlignedBuffer {}
 
 // SAFETY: a shared reference only allows reading the bytes.
 unsafe impl Sync for AlignedBuffer {}
 
-/// Whom the memory goes back to.
+/// The owner to which the memory returns.
 enum Backing {
-    /// To the system.
+    /// The buffer itself, which frees it.
     Own { _block: Block },
-    /// To the engine that lent it, which knows it by its offset.
+    /// The engine that lent it, which identifies it by its offset.
     Lent { arena: Arc<Arena>, offset: usize },
-    /// To its owner, by dropping it.
+    /// An owner outside of this crate, which is dropped.
     Foreign { _owner: Box<dyn Send> },
 }
 
@@ -48,24 +49,25 @@ impl AlignedBuffer {
     ///
     /// # Safety
     /// The `capacity` bytes from `start` must be initialised, stay readable and writable wherever
-    /// `owner` moves to, and be used by nobody else, until `owner` is dropped.
+    /// `owner` moves to, and not be used by any other code, until `owner` is dropped.
     pub unsafe fn from_owner(start: NonNull<u8>, capacity: usize, owner: Box<dyn Send>) -> Self {
         assert!(start.addr().get().is_multiple_of(BLOCK_BYTES), "a buffer begins at a block");
         assert!(capacity.is_multiple_of(BLOCK_BYTES), "a buffer is a whole number of blocks");
         Self { start, capacity, backing: Backing::Foreign { _owner: owner } }
     }
 
-    /// A buffer of at least `bytes` bytes in an arena; `None` where that has no room.
+    /// A buffer of at least `bytes` bytes in an arena; `None` if the arena has no free range of
+    /// this size.
     pub(crate) fn lend(arena: &Arc<Arena>, bytes: usize) -> Option<Self> {
         let capacity = bytes.next_multiple_of(BLOCK_BYTES);
         let offset = arena.take(capacity)?;
-        // SAFETY: the range lies in the arena's one allocation.
+        // SAFETY: the range is within the arena's allocation.
         let start = unsafe { arena.start().add(offset) };
         let backing = Backing::Lent { arena: Arc::clone(arena), offset };
         Some(Self { start, capacity, backing })
     }
 
-    /// Whether an engine has registered it with the kernel.
+    /// Whether an engine has registered its memory with the kernel.
     pub fn is_registered(&self) -> bool {
         match &self.backing {
             Backing::Lent { arena, offset } => arena.is_registered(*offset, self.capacity),
@@ -83,7 +85,7 @@ impl AlignedBuffer {
         }
     }
 
-    /// Bytes it holds: a multiple of [`BLOCK_BYTES`].
+    /// Capacity in bytes, a multiple of [`BLOCK_BYTES`].
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -96,11 +98,11 @@ impl AlignedBuffer {
 
     /// All of it.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as in `as_slice`, and the exclusive borrow keeps everybody else out.
+        // SAFETY: as in `as_slice`, and the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity) }
     }
 
-    /// Where it begins, for the kernel.
+    /// Address of the first byte, for the kernel.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -143,7 +145,7 @@ mod tests {
         let block = Block::zeroed(BLOCK_BYTES);
         let start = block.start();
         let owner = Box::new((block, Arc::clone(&dropped)));
-        // SAFETY: the owner holds the block, and nobody else can reach it.
+        // SAFETY: the owner holds the block, which no other code can access.
         let mut buffer = unsafe { AlignedBuffer::from_owner(start, BLOCK_BYTES, owner) };
         buffer.as_mut_slice()[17] = 3;
         assert_eq!(buffer.as_slice()[17], 3);

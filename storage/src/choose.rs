@@ -1,16 +1,16 @@
-//! Which engine this machine gets, and why it is not the one that was asked for.
+//! Selects the storage engine, and reports why it differs from the requested one.
 
 use crate::threads::ThreadsEngine;
 use crate::uring::UringEngine;
 use crate::{Engine, Error};
 
-/// Engines that can be asked for by name.
+/// Engines that can be requested by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineKind {
-    /// io_uring where it works, else threads with a reason.
+    /// io_uring if it works, otherwise threads, with the reason.
     #[default]
     Auto,
-    /// io_uring or an error.
+    /// io_uring; an error if it does not work.
     Uring,
     /// Blocking reads on a few threads.
     Threads,
@@ -30,21 +30,21 @@ impl EngineKind {
     }
 }
 
-/// An engine and why it is not io_uring, where it was to be chosen and is not.
+/// An engine and, if [`EngineKind::Auto`] did not select io_uring, the reason.
 pub struct Chosen {
     /// The engine.
     pub engine: Box<dyn Engine>,
-    /// To be printed: what was fallen back from, and the cause.
+    /// A message for the user: the engine that does not work here, and the cause.
     pub note: Option<String>,
 }
 
-/// Makes an engine with room for `depth` requests, at least one and at most
+/// Creates an engine for `depth` requests in flight, at least one and at most
 /// [`crate::DEPTH_MAX`].
 pub fn open_engine(kind: EngineKind, depth: usize) -> Result<Chosen, Error> {
     open_engine_with(kind, depth, |depth| Ok(Box::new(UringEngine::new(depth)?)))
 }
 
-/// [`open_engine`] with another way of getting io_uring, so that its absence can be tried.
+/// [`open_engine`] with another constructor of io_uring, so that tests can simulate its absence.
 pub fn open_engine_with(
     kind: EngineKind,
     depth: usize,

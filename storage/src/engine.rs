@@ -33,7 +33,7 @@ pub enum RequestKind {
 /// must hold `bytes` plus two blocks. Direct writes need aligned offset and length.
 #[derive(Debug)]
 pub struct Request {
-    /// Chosen by the caller, comes back in the completion.
+    /// Chosen by the caller, returned in the completion.
     pub token: u64,
     /// File.
     pub file: FileId,
@@ -41,22 +41,22 @@ pub struct Request {
     pub kind: RequestKind,
     /// First byte in the file.
     pub offset: u64,
-    /// Bytes to move.
+    /// Bytes to transfer.
     pub bytes: usize,
-    /// Memory, given back in the completion.
+    /// Memory, returned in the completion.
     pub buffer: AlignedBuffer,
 }
 
-/// A request that was not taken.
+/// A request that was refused.
 #[derive(Debug)]
 pub struct Refused {
-    /// Given back.
+    /// The request, returned to the caller.
     pub request: Request,
-    /// Why: [`Error::QueueFull`] when [`Limits::depth`] requests are in flight.
+    /// The reason: [`Error::QueueFull`] when [`Limits::depth`] requests are in flight.
     pub error: Error,
 }
 
-/// The end of a request. A short read is an error, never a short success.
+/// The result of a request. A short read is an error, never a success with fewer bytes.
 #[derive(Debug)]
 pub struct Completion {
     /// The request's.
@@ -65,7 +65,7 @@ pub struct Completion {
     pub buffer: AlignedBuffer,
     /// Where in the buffer the range begins.
     pub start: usize,
-    /// Bytes moved (the request's `bytes`), or why not.
+    /// Bytes transferred (the request's `bytes`), or why not.
     pub result: Result<usize, Error>,
 }
 
@@ -75,7 +75,7 @@ pub const DEPTH_MAX: usize = 1024;
 /// Longest time that one call of [`Engine::wait`] waits, whatever its argument.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(3600);
 
-/// The depth that an engine gets when `depth` is asked for.
+/// The depth of an engine for which `depth` is requested.
 pub(crate) fn clamp_depth(depth: usize) -> usize {
     depth.clamp(1, DEPTH_MAX)
 }
@@ -87,14 +87,14 @@ pub struct Limits {
     pub depth: usize,
 }
 
-/// What an engine has done since it was made.
+/// What an engine has done since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Completed reads.
     pub reads: u64,
-    /// Bytes asked for by completed reads.
+    /// Bytes requested by completed reads.
     pub bytes_read: u64,
-    /// Bytes moved by completed reads, the blocks around included.
+    /// Bytes transferred by completed reads, including the rest of partly requested blocks.
     pub bytes_read_device: u64,
     /// Completed writes.
     pub writes: u64,
@@ -106,40 +106,41 @@ pub struct Counters {
     pub resumed: u64,
 }
 
-/// Moves blocks. Belongs to one thread at a time.
+/// Reads and writes blocks. Belongs to one thread at a time.
 pub trait Engine: Send {
     /// Name in reports: `io_uring`, `threads`, `memory`, …
     fn name(&self) -> &'static str;
     /// What it can do.
     fn limits(&self) -> Limits;
-    /// Opens a file, with O_DIRECT where the file system takes it.
+    /// Opens a file, with O_DIRECT if the file system supports it.
     fn open(&mut self, path: &Path, access: Access) -> Result<FileId, Error>;
-    /// Takes over an open file; `name` stands for it in errors.
+    /// Adopts an open file; errors refer to it by `name`.
     fn adopt(&mut self, file: std::fs::File, name: &str) -> Result<FileId, Error>;
-    /// Closes a file. Requests in flight keep it open until they end; its number may be given
-    /// to a file that is opened later.
+    /// Closes a file. Requests in flight keep it open until they complete. Its id may be reused for
+    /// a file that is opened later.
     fn close(&mut self, file: FileId);
     /// Whether a file is read and written directly (O_DIRECT).
     fn is_direct(&self, file: FileId) -> bool;
     /// Length of a file in bytes.
     fn file_bytes(&self, file: FileId) -> Result<u64, Error>;
-    /// Starts a request. While many are in flight, it may start together with the next few, or
-    /// with the next wait.
+    /// Starts a request. While many are in flight, an engine may submit it together with the next
+    /// ones, or at the next [`Engine::wait`].
     fn submit(&mut self, request: Request) -> Result<(), Box<Refused>>;
-    /// Waits for at least one completion or until `timeout`, an hour at most; appends what is there
-    /// to `out` and returns how many. 0 when nothing is in flight.
+    /// Waits for at least one completion, at most for `timeout` and an hour. Appends the
+    /// completions to `out` and returns their number: 0 after the timeout or when nothing is in
+    /// flight.
     fn wait(&mut self, timeout: Duration, out: &mut Vec<Completion>) -> Result<usize, Error>;
     /// Requests in flight.
     fn in_flight(&self) -> usize;
-    /// What was done.
+    /// The counters since the engine was created.
     fn counters(&self) -> Counters;
-    /// A buffer of at least `bytes` that this engine moves bytes to and from most cheaply, on huge
-    /// pages and registered if that is possible; what is in it is arbitrary. Dropping it gives
-    /// it back. Engines keep up to [`crate::ARENA_BYTES_MAX`] for them.
+    /// A buffer of at least `bytes` that is the cheapest for this engine: on huge pages and
+    /// registered if possible. Its content is arbitrary. Dropping it returns it to the engine,
+    /// which reserves up to [`crate::ARENA_BYTES_MAX`] for such buffers.
     fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
         AlignedBuffer::zeroed(bytes)
     }
-    /// What it had to do without, and why; to be printed.
+    /// Messages for the user: features that are not available to the engine, with reasons.
     fn notes(&self) -> &[String] {
         &[]
     }

@@ -1,11 +1,11 @@
-//! What can go wrong with a file.
+//! Errors of files and engines.
 
 use crate::own_limits::open_files_limit;
 use meetpoint_diagnose::{Diagnose, Remedy};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
-/// The remedy for a file that does not open.
+/// The remedy for a file that cannot be opened.
 fn remedy_of_open(source: &std::io::Error) -> Remedy {
     if let Some(limit) = open_files_limit(source) {
         return limit.into();
@@ -20,7 +20,7 @@ fn remedy_of_open(source: &std::io::Error) -> Remedy {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file that does not open.
+    /// A file cannot be opened.
     #[error("failed to open {}: {source}", path.display())]
     Open {
         /// File.
@@ -28,7 +28,7 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// A file whose length cannot be determined.
+    /// The length of a file cannot be determined.
     #[error("failed to find the length of {}: {source}", path.display())]
     Length {
         /// File.
@@ -36,7 +36,7 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// A read, write or sync that failed.
+    /// A read, write or sync failed.
     #[error("failed to {action} {bytes} bytes at offset {offset} of {}: {source}", path.display())]
     Io {
         /// `read`, `write` or `sync`.
@@ -57,21 +57,21 @@ pub enum Error {
         path: PathBuf,
         /// First byte.
         offset: u64,
-        /// Bytes asked for.
+        /// Bytes requested.
         wanted: usize,
-        /// Bytes there.
+        /// Bytes in the file from `offset` on.
         got: usize,
     },
-    /// As many requests are in flight as the engine takes.
+    /// The maximum number of requests is in flight.
     #[error("{depth} requests are in flight, the engine takes no more")]
     QueueFull {
         /// Limit.
         depth: usize,
     },
-    /// A file id of another engine.
+    /// The file id belongs to another engine.
     #[error("no open file with id {0}")]
     NoSuchFile(u32),
-    /// A buffer that cannot hold the range and the blocks around it.
+    /// The buffer is too small for the range and the blocks that contain it.
     #[error("a buffer of {capacity} bytes cannot take {needed}")]
     BufferTooSmall {
         /// Its size.
@@ -79,7 +79,7 @@ pub enum Error {
         /// Needed.
         needed: usize,
     },
-    /// A direct write whose offset or length is not a whole number of blocks.
+    /// The offset or the length of a direct write is not a multiple of the block size.
     #[error("direct write of {bytes} bytes at {offset} is not aligned to {alignment}")]
     Unaligned {
         /// First byte.
@@ -96,13 +96,13 @@ pub enum Error {
         engine: &'static str,
         /// Why.
         reason: String,
-        /// What makes it available, where something does.
+        /// How to make it available, if that is possible.
         remedy: Option<Remedy>,
     },
 }
 
 impl Error {
-    /// The file that it is about.
+    /// The file that the error concerns.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Open { path, .. }
@@ -137,7 +137,7 @@ impl Diagnose for Error {
             }
             Self::ShortRead { .. } => Some("restore the file from its source".into()),
             Self::Unavailable { remedy, .. } => remedy.clone(),
-            // Requests that no caller makes.
+            // Errors of the caller's code, not of a file.
             Self::QueueFull { .. }
             | Self::NoSuchFile(_)
             | Self::BufferTooSmall { .. }

@@ -1,4 +1,4 @@
-//! Makes an engine fail on purpose: short reads, EIO, EAGAIN, ENOSPC and delays, by a given plan.
+//! Injects faults into an engine: short reads, EIO, EAGAIN, ENOSPC and delays, by a given plan.
 
 use crate::engine::{Completion, WAIT_MAX};
 use crate::random::SplitMix64;
@@ -13,17 +13,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What goes wrong with a request.
+/// The fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// A read ends after a given number of bytes, as if the file did: [`Error::ShortRead`].
     ShortRead {
-        /// Bytes that are there; one less than asked for at most.
+        /// Bytes that are read; fewer than requested.
         bytes: usize,
     },
     /// The device fails: EIO. A write leaves the file as it was.
     Broken,
-    /// The kernel has no room just now, and not after retries either: EAGAIN.
+    /// The kernel has no free resources, even after retries: EAGAIN.
     Busy,
     /// A write finds no space: ENOSPC. The file stays as it was.
     NoSpace,
@@ -41,7 +41,8 @@ impl Fault {
     }
 }
 
-/// Which requests fail how. Requests of each kind are counted from zero as they are taken.
+/// Which requests fail, and how. Requests of each kind are counted from zero, in the order of
+/// submission.
 #[derive(Debug, Clone)]
 pub struct FaultPlan(FaultSchedule);
 
@@ -49,26 +50,26 @@ pub struct FaultPlan(FaultSchedule);
 enum FaultSchedule {
     /// By kind and number.
     Listed(BTreeMap<(u8, u64), Fault>),
-    /// Any that fits.
+    /// Random faults that apply to the kind of request.
     Seeded { seed: u64, per_mille: u32 },
 }
 
 impl FaultPlan {
-    /// A plan of nothing, to be added to.
+    /// A plan without faults, to which [`FaultPlan::and`] adds some.
     pub fn none() -> Self {
         Self(FaultSchedule::Listed(BTreeMap::new()))
     }
 
-    /// Lets a given number of of a thousand requests fail, each with any fault that fits; the same
-    /// ones for the same seed.
+    /// Lets `per_mille` of a thousand requests fail, each with a random fault that applies to it.
+    /// The same seed gives the same faults.
     pub fn seeded(seed: u64, per_mille: u32) -> Self {
         Self(FaultSchedule::Seeded { seed, per_mille })
     }
 
-    /// Lets the `nth` request of a kind fail, beside those that the plan already has.
+    /// Also lets the `nth` request of a kind fail.
     ///
     /// # Panics
-    /// If the plan is a seeded one, or requests of that kind cannot fail so.
+    /// If the plan is a seeded one, or the fault does not apply to requests of that kind.
     #[must_use]
     pub fn and(mut self, kind: RequestKind, nth: u64, fault: Fault) -> Self {
         assert!(fault.fits(kind), "a {kind:?} cannot fail with {fault:?}");
@@ -79,7 +80,7 @@ impl FaultPlan {
         self
     }
 
-    /// The fault of the `nth` request of a kind, which asks for `bytes`.
+    /// The fault of the `nth` request of a kind, which transfers `bytes`.
     fn fault(&self, kind: RequestKind, nth: u64, bytes: usize) -> Option<Fault> {
         let (seed, per_mille) = match &self.0 {
             FaultSchedule::Listed(list) => return list.get(&(kind as u8, nth)).copied(),
@@ -98,24 +99,25 @@ impl FaultPlan {
     }
 }
 
-/// Lets requests of another engine fail by a plan. A request that fails never reaches it.
+/// Lets requests to another engine fail according to a plan. A request that fails never reaches
+/// that engine.
 pub struct FaultyEngine {
     inner: Box<dyn Engine>,
     plan: FaultPlan,
-    /// Requests taken, by kind.
+    /// Submitted requests, by kind.
     taken: [u64; 3],
     /// Names of files, for errors.
     paths: HashMap<FileId, PathBuf>,
-    /// Requests that the inner engine has: the caller's token, and when it may be over.
+    /// Requests in the inner engine: the caller's token, and the earliest time of completion.
     inside: Slots<(u64, Option<Instant>)>,
-    /// Completions that are there, and from when on they may be handed out.
+    /// Completions of the inner engine, and the earliest time at which each may be returned.
     held: Vec<(Completion, Option<Instant>)>,
     scratch: Vec<Completion>,
     errors: u64,
 }
 
 impl FaultyEngine {
-    /// Lets `inner` fail by `plan`.
+    /// Lets `inner` fail according to `plan`.
     pub fn new(inner: Box<dyn Engine>, plan: FaultPlan) -> Self {
         Self {
             inner,
@@ -129,7 +131,7 @@ impl FaultyEngine {
         }
     }
 
-    /// Fails a request without letting it through.
+    /// Fails a request without passing it on.
     fn fail(&mut self, mut request: Request, fault: Fault) {
         let path = self.paths[&request.file].clone();
         let (offset, bytes) = (request.offset, request.bytes);
@@ -157,7 +159,7 @@ impl FaultyEngine {
         self.held.push((Completion { token, buffer, start: 0, result: Err(error) }, None));
     }
 
-    /// Lets a request through.
+    /// Passes a request on.
     fn pass(
         &mut self,
         mut request: Request,
@@ -173,7 +175,7 @@ impl FaultyEngine {
         })
     }
 
-    /// Hands out what may be.
+    /// Returns the completions whose time has come.
     fn hand_out(&mut self, out: &mut Vec<Completion>) -> usize {
         let now = Instant::now();
         let free =

@@ -1,4 +1,4 @@
-//! Plain random access to a fixed set of files: footers and tables, not samples.
+//! Random access to a fixed set of files by blocking reads, for metadata.
 
 use crate::Error;
 use crate::open::irregular;
@@ -7,10 +7,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Longest text that a person writes.
+/// Maximum size of a text file that a user writes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// Files opened for reading, by index. Shareable among threads.
+/// Files opened for reading, by index. Threads can share it.
 #[derive(Debug)]
 pub struct FileSet {
     files: Vec<OpenedFile>,
@@ -20,7 +20,7 @@ pub struct FileSet {
 struct OpenedFile {
     path: PathBuf,
     file: File,
-    /// When it was opened.
+    /// Length when it was opened.
     bytes: u64,
 }
 
@@ -30,7 +30,7 @@ impl FileSet {
         Self::open_with(paths, &open_regular)
     }
 
-    /// Opens every file by another function than [`open_regular`].
+    /// Opens every file with the given function instead of [`open_regular`].
     pub fn open_with(
         paths: impl IntoIterator<Item = PathBuf>,
         open: &dyn Fn(&Path) -> io::Result<File>,
@@ -50,7 +50,7 @@ impl FileSet {
         Ok(Self { files })
     }
 
-    /// Adds the files of another set behind these.
+    /// Appends the files of another set.
     pub fn append(&mut self, mut other: Self) {
         self.files.append(&mut other.files);
     }
@@ -60,7 +60,7 @@ impl FileSet {
         self.files.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -75,12 +75,12 @@ impl FileSet {
         self.files[file].bytes
     }
 
-    /// Length of a file in bytes.
+    /// Current length of a file in bytes.
     pub fn file_bytes_now(&self, file: usize) -> io::Result<u64> {
         Ok(self.files[file].file.metadata()?.len())
     }
 
-    /// Fills `into` from `offset`, whole or not at all.
+    /// Fills `into` with the bytes from `offset` on; an error if the file ends before.
     pub fn read_exact_at(&self, file: usize, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let opened = &self.files[file].file;
         match std::os::unix::fs::FileExt::read_exact_at(opened, into, offset) {
@@ -95,9 +95,10 @@ impl FileSet {
     }
 }
 
-/// Opens a regular file for reading; anything else, such as a pipe, could block for ever.
+/// Opens a regular file for reading. Anything else, such as a pipe, is an error, because it could
+/// block forever.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Without waiting, even for the other end of a pipe. Regular files know no such thing.
+    // Opening a pipe does not wait for its other end. The flag has no effect on regular files.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => {
@@ -107,7 +108,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
                 Err(irregular())
             }
         }
-        // Sockets do not open at all.
+        // Opening a socket fails.
         Err(_) if path.metadata().is_ok_and(|metadata| !metadata.is_file()) => Err(irregular()),
         Err(error) => Err(error),
     }
@@ -118,7 +119,7 @@ pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_at_most(open_regular(path)?, bytes_max)
 }
 
-/// Reads what is left of a file, at most `bytes_max` bytes.
+/// Reads a file from its current position to its end; an error above `bytes_max` bytes.
 pub fn read_at_most(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -129,7 +130,8 @@ pub fn read_at_most(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file that a person writes, a job or a recipe: regular, UTF-8, at most 1 MiB.
+/// Reads a text file that a user writes, such as a job or a recipe: a regular file, UTF-8, at most
+/// 1 MiB.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_regular(path, TEXT_BYTES_MAX)?).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();

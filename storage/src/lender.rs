@@ -1,4 +1,4 @@
-//! The buffers that an engine lends: carved from an arena, and memory of their own where that is
+//! The buffers that an engine lends: allocated from an arena, or separately while the arena is
 //! full.
 
 use crate::arena::Arena;
@@ -8,20 +8,21 @@ use crate::mapping::HUGE_BYTES;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Least memory that an engine carves its buffers from.
+/// Minimum size of the arena of an engine, in bytes.
 pub const ARENA_BYTES_MIN: usize = 4 << 20;
 
-/// Most memory that an engine carves its buffers from.
+/// Maximum size of the arena of an engine, in bytes.
 pub const ARENA_BYTES_MAX: usize = 32 << 20;
 
-/// Makes an arena when the first buffer is asked for, and lends from it.
+/// Creates an arena when the first buffer is requested, and lends buffers from it.
 #[derive(Default)]
 pub(crate) struct Lender {
     arena: Option<Arc<Arena>>,
 }
 
 impl Lender {
-    /// A buffer from the arena, else one of its own. `register` is called for a fresh arena.
+    /// A buffer from the arena or, if it is full, a separate one. `register` is called for a new
+    /// arena.
     pub(crate) fn lend(
         &mut self,
         bytes: usize,
@@ -39,7 +40,7 @@ impl Lender {
         AlignedBuffer::lend(arena, bytes).unwrap_or_else(|| AlignedBuffer::zeroed(bytes))
     }
 
-    /// What it lends from.
+    /// The arena, once a buffer was requested.
     pub(crate) fn arena(&self) -> Option<&Arc<Arena>> {
         self.arena.as_ref()
     }

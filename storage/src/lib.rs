@@ -1,13 +1,13 @@
 //! Reads and writes blocks through io_uring, threads or memory.
 //!
 //! An [`Engine`] belongs to one thread. Buffers move into a request and come back in its
-//! completion, so nobody touches memory that the kernel is writing to. In reading order:
+//! completion, so no other code accesses memory that the kernel is writing to. In reading order:
 //! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], the decorators
-//! [`slow`] and [`faulty`], [`choose`] (which engine this machine gets, and why), [`probe`]
-//! (what it offers), [`files`] (plain random access for metadata), [`ReadMapping`],
-//! [`SharedMapping`] and [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this
-//! process may use), [`open_files_limit`] (failures at limits of this process), [`LocalSocket`]
-//! (how processes of one user meet).
+//! [`slow`] and [`faulty`], [`choose`] (selects an engine), [`probe`] (storage features of this
+//! machine), [`files`] (random access for metadata), [`ReadMapping`], [`SharedMapping`] and
+//! [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this process may use),
+//! [`open_files_limit`] (failures at limits of this process), [`LocalSocket`] (Unix sockets for
+//! processes of one user).
 
 mod arena;
 mod block;

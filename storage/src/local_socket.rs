@@ -12,38 +12,38 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a socket's path: `sun_path` without its closing zero (unix(7)).
+/// Most bytes of a socket's path: `sun_path` without its terminating null byte (unix(7)).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// How long another process may hold the folder while it makes its own socket.
+/// Time limit for another process that holds the folder's lock while it creates its socket.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why a socket cannot be made.
+/// Why a socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// The path is longer than the address of a socket.
+    /// The path is longer than a socket address can be.
     #[error("the path has more than {SOCKET_PATH_BYTES_MAX} bytes")]
     PathTooLong,
-    /// Another process listens there.
+    /// Another process listens on this path.
     #[error("another process listens there")]
     InUse,
-    /// Something that is not a socket has this name.
+    /// The path exists and is not a socket.
     #[error("it exists and is not a socket")]
     NotASocket,
-    /// The system refused.
+    /// A system call failed.
     #[error("failed to {action} the socket: {source}")]
     Io {
-        /// What was tried.
+        /// What was attempted.
         action: &'static str,
         /// Cause.
         source: std::io::Error,
     },
 }
 
-/// A listening socket with a name. Dropping it removes the name, if it is still this socket's.
+/// A listening socket with a path. Dropping it removes the path, if it still refers to this socket.
 #[derive(Debug)]
 pub struct LocalSocket {
     listener: UnixListener,
@@ -52,15 +52,15 @@ pub struct LocalSocket {
 }
 
 impl LocalSocket {
-    /// Makes a socket that only its owner can connect to, and that does not block. One that nobody
-    /// listens on any more is replaced; a live one, and anything that is not a socket, is left
-    /// alone.
+    /// Creates a non-blocking socket that only its owner can connect to. A stale socket, on which
+    /// no process listens, is replaced; a socket in use, or anything that is not a socket, is an
+    /// error.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
         if path.as_os_str().as_bytes().len() > SOCKET_PATH_BYTES_MAX {
             return Err(SocketError::PathTooLong);
         }
-        // Without the lock, one of two processes that start at once takes the other's bound socket,
-        // which does not listen yet, for a dead one.
+        // Without the lock, one of two processes that start at the same time mistakes the other's
+        // bound socket, which does not listen yet, for a stale one.
         let lock = lock_folder(path)?;
         clear_stale(path)?;
         let listener = listen(path).map_err(|source| SocketError::Io { action: "make", source })?;
@@ -70,17 +70,17 @@ impl LocalSocket {
         Ok(Self { listener, path: path.to_path_buf(), identity: identity(&metadata) })
     }
 
-    /// The listening end.
+    /// The listener.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
 
-    /// Its name.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the name is still this socket's.
+    /// Whether the path still refers to this socket.
     pub fn has_its_name(&self) -> bool {
         std::fs::symlink_metadata(&self.path)
             .is_ok_and(|metadata| identity(&metadata) == self.identity)
@@ -90,14 +90,14 @@ impl LocalSocket {
 impl Drop for LocalSocket {
     fn drop(&mut self) {
         if self.has_its_name() {
-            // Nothing can be done about a name that cannot be removed; the next socket replaces it.
+            // If the path cannot be removed, the next socket replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// The process at the other end of a connection, if it runs as this user or as root; of a
-/// connection that this process made, the process that listens.
+/// The process id of the peer of a connection, if it runs as this user or as root. For a connection
+/// that this process initiated, the peer is the process that listens.
 pub fn trusted_peer(connection: impl AsFd) -> Option<u32> {
     let other = rustix::net::sockopt::socket_peercred(connection).ok()?;
     if other.uid != rustix::process::geteuid() && !other.uid.is_root() {
@@ -110,7 +110,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Holds the socket's folder; released when dropped, or by the end of the process.
+/// Locks the socket's folder; the lock is released when it is dropped or the process ends.
 fn lock_folder(path: &Path) -> Result<OwnedFd, SocketError> {
     let failed =
         |error: Errno| SocketError::Io { action: "lock the folder of", source: error.into() };
@@ -142,7 +142,7 @@ fn clear_stale(path: &Path) -> Result<(), SocketError> {
         Ok(_) => {}
     }
     match try_connect(path) {
-        // One that does not accept for now is alive as well.
+        // A process that does not accept connections at the moment is alive as well.
         Ok(()) | Err(Errno::AGAIN) => Err(SocketError::InUse),
         Err(Errno::CONNREFUSED) => {
             std::fs::remove_file(path).map_err(|source| failed("replace the dead", source))
@@ -152,7 +152,7 @@ fn clear_stale(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Connects without waiting for room in the other's queue, and hangs up.
+/// Connects without waiting for room in the peer's queue, and disconnects.
 fn try_connect(path: &Path) -> rustix::io::Result<()> {
     rustix::net::connect(&stream_socket()?, &SocketAddrUnix::new(path)?)
 }
@@ -162,7 +162,7 @@ fn stream_socket() -> rustix::io::Result<OwnedFd> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// Connecting is refused until the call of `listen`, and by then only the owner may.
+/// Connections are refused until `listen` is called; by then the mode admits the owner only.
 fn listen(path: &Path) -> std::io::Result<UnixListener> {
     let socket = stream_socket()?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;

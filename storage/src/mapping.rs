@@ -1,8 +1,8 @@
 //! Memory that is mapped into the address space: files for reading, files shared with another
-//! process, and fresh memory on huge pages. No other file of the workspace maps memory.
+//! process, and new memory on huge pages. No other file of the workspace maps memory.
 //!
-//! Addresses are given out as pointers to whole ranges, checked against the mapping. Whether a
-//! range may be read or written is for its user to know.
+//! Functions return pointers to ranges, which are checked to be within the mapping. The caller
+//! ensures that a range may be read or written.
 #![expect(unsafe_code, reason = "maps memory")]
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -10,10 +10,10 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// Size and alignment of a huge page where they are most common; only speed depends on it.
+/// Usual size and alignment of a huge page; on machines with another size, only speed suffers.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
 
-/// Part of the address space that this value owns, unmapped when it is dropped.
+/// A mapped address range, unmapped when it is dropped.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -23,13 +23,13 @@ struct Mapping {
 // SAFETY: it holds an address, which is unmapped once, by its only owner.
 unsafe impl Send for Mapping {}
 
-// SAFETY: as above; a shared mapping gives out its address and nothing else.
+// SAFETY: as above; a shared mapping exposes only its address.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn of_file(file: impl AsFd, bytes: u64, protection: ProtFlags) -> std::io::Result<Self> {
         let bytes = usize::try_from(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        // SAFETY: a new mapping at an address that the kernel selects overlaps no other memory.
         let start =
             unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
         let start = NonNull::new(start.cast()).expect("a mapping is not at address 0");
@@ -39,21 +39,23 @@ impl Mapping {
     fn range(&self, offset: usize, bytes: usize) -> NonNull<[u8]> {
         let end = offset.checked_add(bytes).expect("the end of a range fits");
         assert!(end <= self.bytes, "{offset}..{end} lies within the mapping of {}", self.bytes);
-        // SAFETY: the range lies within the mapping, as was just checked.
+        // SAFETY: the range is within the mapping, as checked above.
         let start = unsafe { self.start.add(offset) };
         NonNull::slice_from_raw_parts(start, bytes)
     }
 
     /// Passes advice to the kernel. If the kernel refuses, only speed is lost.
     fn advise(&self, range: NonNull<[u8]>, advice: Advice) {
-        // SAFETY: `range` is one of this mapping, and no advice of this file changes content.
+        // SAFETY: `range` is part of this mapping, and no advice that this file uses changes its
+        // content.
         let _ = unsafe { madvise(range.as_ptr().cast(), range.len(), advice) };
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped; everything given out is used only while this lives.
+        // SAFETY: exactly the mapped range; returned pointers are used only during the lifetime of
+        // this value.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "a mapping can be unmapped");
     }
@@ -61,7 +63,7 @@ impl Drop for Mapping {
 
 /// A file mapped for reading.
 ///
-/// Map only files that nobody shortens: an access behind the end of a file ends the process with
+/// Map only files that no process truncates: an access past the end of a file ends the process with
 /// SIGBUS.
 #[derive(Debug)]
 pub struct ReadMapping {
@@ -90,7 +92,7 @@ impl ReadMapping {
 
 /// A file mapped for reading and writing, shared with every other process that maps it.
 ///
-/// The file must be sealed against shrinking: an access behind its end is a fatal signal.
+/// The file must be sealed against shrinking: an access past its end is a fatal signal.
 #[derive(Debug)]
 pub struct SharedMapping {
     mapping: Mapping,
@@ -107,20 +109,20 @@ impl SharedMapping {
     ///
     /// # Panics
     ///
-    /// The range is not within the mapping.
+    /// If the range is not within the mapping.
     pub fn range(&self, offset: usize, bytes: usize) -> NonNull<[u8]> {
         self.mapping.range(offset, bytes)
     }
 
-    /// Copies bytes in.
+    /// Copies bytes into the mapping.
     ///
     /// # Panics
     ///
-    /// They do not fit.
+    /// If they do not fit.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         let offset = usize::try_from(offset).expect("an offset in a mapping fits");
         let into = self.mapping.range(offset, bytes.len());
-        // SAFETY: the range lies in the mapping, as was just checked, and the source is not shared,
+        // SAFETY: the range is within the mapping, as checked above, and the source is not shared,
         // so the two do not overlap. No reference to the mapping exists, so a process that reads at
         // the same time sees some bytes, and its checksum detects wrong ones.
         unsafe {
@@ -134,7 +136,7 @@ impl SharedMapping {
 
 /// A file mapped as words that several processes load and store atomically.
 ///
-/// The file must be sealed against shrinking: an access behind its end is a fatal signal.
+/// The file must be sealed against shrinking: an access past its end is a fatal signal.
 #[derive(Debug)]
 pub struct SharedWords {
     mapping: Mapping,
@@ -148,7 +150,7 @@ impl SharedWords {
         Ok(Self { mapping: Mapping::of_file(file, bytes, protection)? })
     }
 
-    /// The words. What another process stores is seen as by another thread.
+    /// The words. Stores by another process are visible as those of another thread are.
     pub fn as_slice(&self) -> &[AtomicU64] {
         let words = self.mapping.bytes / size_of::<AtomicU64>();
         let start = self.mapping.start.as_ptr().cast::<AtomicU64>();
@@ -158,21 +160,21 @@ impl SharedWords {
     }
 }
 
-/// Fresh zeroed memory that begins where a huge page can, and uses huge pages where the kernel has
-/// them. Memory becomes resident when it is used.
+/// Zeroed memory that is aligned to huge pages, and uses them if the kernel supports them. It
+/// becomes resident when it is used.
 #[derive(Debug)]
 pub struct HugeMemory {
     mapping: Mapping,
 }
 
 impl HugeMemory {
-    /// Memory of `bytes` bytes, a multiple of [`BLOCK_BYTES`](crate::BLOCK_BYTES), for which the
-    /// kernel accounts at once.
+    /// Memory of `bytes` bytes, a multiple of [`BLOCK_BYTES`](crate::BLOCK_BYTES), which the kernel
+    /// commits immediately.
     pub fn zeroed(bytes: usize) -> std::io::Result<Self> {
         Self::map(bytes, MapFlags::PRIVATE)
     }
 
-    /// The same without accounting: for memory of which only a part may ever be used.
+    /// Memory that the kernel does not commit, for allocations that may be used only in part.
     pub fn reserved(bytes: usize) -> std::io::Result<Self> {
         Self::map(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)
     }
@@ -180,7 +182,7 @@ impl HugeMemory {
     fn map(bytes: usize, flags: MapFlags) -> std::io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let mapped_bytes = bytes.checked_add(HUGE_BYTES).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        // SAFETY: a new mapping at an address that the kernel selects overlaps no other memory.
         let mapped =
             unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }?;
         let before = mapped.addr().next_multiple_of(HUGE_BYTES) - mapped.addr();
@@ -188,7 +190,7 @@ impl HugeMemory {
         let start = mapped.wrapping_byte_add(before);
         for (end, surplus) in [(mapped, before), (start.wrapping_byte_add(bytes), after)] {
             if surplus > 0 {
-                // SAFETY: the two ends belong to the mapping just made and are not used.
+                // SAFETY: both ends belong to the new mapping and are not used.
                 unsafe { munmap(end, surplus) }.expect("the ends of a mapping can be unmapped");
             }
         }
@@ -202,17 +204,17 @@ impl HugeMemory {
     ///
     /// # Panics
     ///
-    /// The range is not within the memory.
+    /// If the range is not within the memory.
     pub fn range(&self, offset: usize, bytes: usize) -> NonNull<[u8]> {
         self.mapping.range(offset, bytes)
     }
 
-    /// Makes a range resident with one call. An older kernel refuses; the first write to each page
-    /// then does it.
+    /// Makes a range resident with one call. Kernels before 5.14 do not support this; pages then
+    /// become resident at the first write to each.
     ///
     /// # Panics
     ///
-    /// The range is not within the memory.
+    /// If the range is not within the memory.
     pub fn populate(&self, offset: usize, bytes: usize) {
         self.mapping.advise(self.mapping.range(offset, bytes), Advice::LinuxPopulateWrite);
     }

@@ -1,4 +1,5 @@
-//! An engine over memory, to test its callers: any order of completions, direct rules on demand.
+//! An in-memory engine for tests of callers: any order of completions, optionally with the
+//! alignment rules of direct I/O.
 
 use crate::engine::clamp_depth;
 use crate::open::{FileTable, Opened};
@@ -15,26 +16,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Largest file in memory; a write beyond fails as on a file system with such a limit.
+/// Maximum size of a file in memory; a larger write fails as on a file system with this limit.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// The bytes of a file in memory.
 type Bytes = Arc<Mutex<Vec<u8>>>;
 
-/// Files in memory by name; its clones show the same files.
+/// Files in memory by name; clones share the same files.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryFiles {
     files: Arc<Mutex<BTreeMap<PathBuf, Bytes>>>,
 }
 
 impl MemoryFiles {
-    /// Creates a file, or replaces it for those who open it later.
+    /// Creates a file, or replaces it for engines that open it later.
     pub fn put(&self, path: impl Into<PathBuf>, bytes: Vec<u8>) {
         let bytes = Arc::new(Mutex::new(bytes));
         self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.into(), bytes);
     }
 
-    /// What a file holds now.
+    /// The current content of a file.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         let bytes = self.get(path)?;
         Some(lock(&bytes).clone())
@@ -45,16 +46,16 @@ impl MemoryFiles {
     }
 }
 
-/// In which order requests complete.
+/// The order in which requests complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As they were submitted, all at once.
+    /// The order of submission, all together.
     Submission,
-    /// Any, a few at a time, the same for the same seed.
+    /// A random order, a few at a time; the same for the same seed.
     Shuffled(u64),
 }
 
-/// An engine whose files are [`MemoryFiles`]. An adopted file stays a file.
+/// An engine whose files are [`MemoryFiles`]. An adopted file is still read from the file system.
 pub struct MemoryEngine {
     depth: usize,
     direct: bool,
@@ -73,8 +74,8 @@ enum Body {
 }
 
 impl MemoryEngine {
-    /// An engine for `depth` requests in flight over `files`; with `direct`, they follow the rules
-    /// of direct files.
+    /// An engine for `depth` requests in flight over `files`; with `direct`, requests follow the
+    /// alignment rules of direct I/O.
     pub fn new(files: MemoryFiles, depth: usize, direct: bool, order: Order) -> Self {
         let random = match order {
             Order::Submission => None,
@@ -91,7 +92,7 @@ impl MemoryEngine {
         }
     }
 
-    /// Takes the request whose turn it is.
+    /// Removes the request that completes next.
     fn next(&mut self) -> Work<Body> {
         match &mut self.random {
             None => self.waiting.remove(0),
@@ -103,7 +104,7 @@ impl MemoryEngine {
     }
 }
 
-/// Moves everything a request asks for.
+/// Transfers all bytes of a request.
 fn carry_out(work: &mut Work<Body>) -> Result<usize, Error> {
     if work.transfer.is_empty() {
         return Ok(0);

@@ -1,27 +1,29 @@
-//! How much memory this process may use: the machine's, or less where a control group says so.
+//! How much memory this process may use: that of the machine, or less in a control group with a
+//! limit.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The memory that this process may use, and what sets the limit.
+/// The memory that this process may use, and the source of the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryLimit {
     /// Most bytes that it may use.
     pub bytes: u64,
-    /// Bytes that can still be allocated, what the kernel can reclaim from caches included.
+    /// Bytes that can still be allocated, including those that the kernel can reclaim from caches.
     pub available_bytes: u64,
-    /// The file of the control group that sets `bytes`; `None` where the machine's memory does.
+    /// The file of the control group that sets `bytes`; `None` if the machine's memory is the
+    /// limit.
     pub file: Option<PathBuf>,
 }
 
 impl MemoryLimit {
-    /// The limit of this process now. Reads a few small files; others in the group use memory too,
-    /// so [`MemoryLimit::available_bytes`] is out of date as soon as it is known.
+    /// The current limit of this process. Reads a few small files; other processes in the group use
+    /// memory too, so [`MemoryLimit::available_bytes`] is out of date as soon as it is known.
     pub fn of_this_process() -> Self {
         Self::below(Path::new("/"))
     }
 
-    /// The same of the machine whose `proc` and `sys` are in `root`. What does not read or parse
-    /// sets no limit.
+    /// The limit on the machine whose `proc` and `sys` are in `root`. A file that cannot be read or
+    /// parsed sets no limit.
     pub fn below(root: &Path) -> Self {
         let read = |path: &Path| {
             let below = path.strip_prefix("/").unwrap_or(path);
@@ -37,7 +39,7 @@ fn machine_bytes() -> u64 {
     info.totalram.saturating_mul(u64::from(info.mem_unit))
 }
 
-/// The tightest of all limits, from what `read` makes of absolute paths.
+/// The tightest of all limits; `read` returns the content of a file by its absolute path.
 fn find(read: impl Fn(&Path) -> Option<String>, machine_bytes: u64) -> MemoryLimit {
     let (total, available) = read(Path::new("/proc/meminfo"))
         .and_then(|text| machine(&text))
@@ -81,8 +83,8 @@ enum Version {
 }
 
 impl Version {
-    /// Files that limit the memory of a group. A group above `memory.high` is slowed down until it
-    /// stands still, so that is a limit as well.
+    /// Files that limit the memory of a group. The kernel throttles a group above `memory.high`
+    /// until it hardly runs, so this is a limit as well.
     fn limits(self) -> &'static [&'static str] {
         match self {
             Self::V1 => &["memory.limit_in_bytes"],
@@ -108,7 +110,8 @@ impl Hierarchy {
     }
 }
 
-/// The hierarchies that limit memory, by `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// The hierarchies that limit memory, from the content of `/proc/self/cgroup` and
+/// `/proc/self/mountinfo`.
 fn hierarchies(membership: &str, mounts: &str) -> Vec<Hierarchy> {
     let mut found = Vec::new();
     for line in mounts.lines() {
@@ -135,8 +138,8 @@ fn hierarchies(membership: &str, mounts: &str) -> Vec<Hierarchy> {
             is_it.then_some(path)
         });
         let Some(member) = member else { continue };
-        // In a container the mount shows a part of the hierarchy. A group outside of that part is
-        // not visible, but the limit of the container itself is.
+        // In a container, only a part of the hierarchy is mounted. A group outside of it is not
+        // visible, but the limit of the container itself is.
         let group = Path::new(member).strip_prefix(root).unwrap_or(Path::new(""));
         let is_inside = group.components().all(|part| matches!(part, Component::Normal(_)));
         let group = if is_inside { group.to_path_buf() } else { PathBuf::new() };
@@ -150,7 +153,7 @@ fn unescaped(path: &str) -> String {
     path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
-/// Bytes that a group uses and the kernel cannot reclaim: neither page cache nor caches of its own.
+/// Bytes that a group uses and the kernel cannot reclaim: neither page cache nor kernel caches.
 fn used_bytes(read: impl Fn(&Path) -> Option<String>, folder: &Path, hierarchy: &Hierarchy) -> u64 {
     let stat = read(&folder.join("memory.stat")).unwrap_or_default();
     let value = |name: &str| {

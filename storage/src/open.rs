@@ -1,4 +1,5 @@
-//! Opens files for the engines: directly where the file system takes it, with which alignment.
+//! Opens files for the engines: with O_DIRECT if the file system supports it, and with the
+//! alignment that it requires.
 
 use crate::{Access, BLOCK_BYTES, Error, FileId};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
@@ -11,14 +12,14 @@ use std::sync::Arc;
 /// `STATX_DIOALIGN`: see statx(2), since Linux 6.1.
 const STATX_DIOALIGN: StatxFlags = StatxFlags::from_bits_retain(0x2000);
 
-/// A file as an engine holds it; `body` is what the engine moves bytes from and to.
+/// An open file of an engine.
 #[derive(Debug)]
 pub(crate) struct Opened<B> {
     /// Its name in errors.
     pub(crate) path: PathBuf,
-    /// For direct files: what offsets, lengths and memory must be multiples of.
+    /// For direct files: offsets, lengths and addresses must be multiples of it.
     pub(crate) alignment: Option<usize>,
-    /// Where the bytes are.
+    /// The storage that the engine reads and writes.
     pub(crate) body: B,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct Opened<B> {
 #[derive(Debug)]
 pub(crate) struct FileTable<B> {
     files: Vec<Option<Arc<Opened<B>>>>,
-    /// Places of files that were closed.
+    /// Ids of files that were closed.
     free: Vec<FileId>,
 }
 
@@ -52,7 +53,7 @@ impl<B> FileTable<B> {
         place.ok_or(Error::NoSuchFile(file.0))
     }
 
-    /// Closes a file; requests that have it keep it.
+    /// Closes a file; requests in flight keep it open until they complete.
     pub(crate) fn close(&mut self, file: FileId) {
         if self.files.get_mut(file.0 as usize).and_then(Option::take).is_some() {
             self.free.push(file);
@@ -65,15 +66,15 @@ impl<B> FileTable<B> {
 }
 
 impl Opened<File> {
-    /// Opens a file by name, with O_DIRECT where the file system takes it. Anything but a regular
-    /// file or a block device is refused: a pipe could block for ever.
+    /// Opens a file by name, with O_DIRECT if the file system supports it. Anything other than a
+    /// regular file or a block device is an error, because a pipe could block forever.
     pub(crate) fn open(path: &Path, access: Access) -> Result<Self, Error> {
         let mode = match access {
             Access::Read => OFlags::RDONLY,
             Access::ReadWrite => OFlags::RDWR,
         };
         let open = || -> std::io::Result<Self> {
-            // Without waiting, even for the other end of a pipe.
+            // Opening a pipe does not wait for its other end.
             let mode = mode | OFlags::NONBLOCK;
             let (body, alignment) = match open_direct(path, mode)? {
                 Some((body, alignment)) => (body, Some(alignment)),
@@ -85,21 +86,22 @@ impl Opened<File> {
             if !is_seekable(&body) {
                 return Err(irregular());
             }
-            // Reads may wait again, or io_uring would give up.
+            // Reads may block again; otherwise io_uring would fail them with EAGAIN.
             let flags = rustix::fs::fcntl_getfl(&body)?;
             rustix::fs::fcntl_setfl(&body, flags.difference(OFlags::NONBLOCK))?;
             Ok(Self { path: path.to_path_buf(), alignment, body })
         };
         open().map_err(|source| {
-            // Sockets do not open at all.
+            // Opening a socket fails.
             let is_socket = path.metadata().is_ok_and(|found| found.file_type().is_socket());
             let source = if is_socket { irregular() } else { source };
             Error::Open { path: path.to_path_buf(), source }
         })
     }
 
-    /// Takes over an open file. One without O_DIRECT is opened again with it where that works:
-    /// the flag belongs to the open file, which another process may share, so it is not set there.
+    /// Adopts an open file. If it has no O_DIRECT, it is opened again with the flag, if that works.
+    /// The flag is not set on the given file, because another process may share its file
+    /// description.
     pub(crate) fn adopt(file: File, name: &str) -> Result<Self, Error> {
         let path = PathBuf::from(name);
         let flags = rustix::fs::fcntl_getfl(&file)
@@ -132,7 +134,7 @@ fn is_seekable(file: &File) -> bool {
     })
 }
 
-/// Why something that is not a file is not opened.
+/// The error for anything other than a regular file or a block device.
 pub(crate) fn irregular() -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")
 }
@@ -149,7 +151,7 @@ pub(crate) fn file_bytes(file: &File, path: &Path) -> Result<u64, Error> {
     length().map_err(|source| Error::Length { path: path.to_path_buf(), source })
 }
 
-/// Opens with O_DIRECT; `None` where the file system does not take it, or wants more alignment
+/// Opens with O_DIRECT; `None` if the file system does not support it, or requires more alignment
 /// than buffers have.
 fn open_direct(path: &Path, mode: OFlags) -> std::io::Result<Option<(File, usize)>> {
     let flags = mode | OFlags::CLOEXEC | OFlags::DIRECT;
@@ -160,8 +162,9 @@ fn open_direct(path: &Path, mode: OFlags) -> std::io::Result<Option<(File, usize
     }
 }
 
-/// What direct transfers of a file must be aligned to, in memory and in the file; `None` where
-/// they do not work with buffers of ours. [`BLOCK_BYTES`] where the kernel does not say.
+/// The alignment of direct transfers of a file, in memory and in the file; `None` if they do not
+/// work with an [`AlignedBuffer`](crate::AlignedBuffer). [`BLOCK_BYTES`] if the kernel does not
+/// report one.
 fn alignment_of(file: impl AsFd) -> Option<usize> {
     match direct_alignment(file) {
         None => Some(BLOCK_BYTES),
@@ -172,8 +175,8 @@ fn alignment_of(file: impl AsFd) -> Option<usize> {
     }
 }
 
-/// What STATX_DIOALIGN says of a file: alignment in memory and in the file, zero where direct
-/// transfers are not supported. `None` where the kernel or the file system does not tell.
+/// STATX_DIOALIGN of a file: alignment in memory and in the file, zero if direct transfers are not
+/// supported. `None` if the kernel or the file system does not report it.
 pub(crate) fn direct_alignment(file: impl AsFd) -> Option<(u32, u32)> {
     let status = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, STATX_DIOALIGN).ok()?;
     (status.stx_mask & STATX_DIOALIGN.bits() != 0)

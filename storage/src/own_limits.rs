@@ -1,4 +1,4 @@
-//! Failures that come from the limits of this process or machine and say nothing about a file.
+//! Failures that are caused by limits of this process or machine, not by a file.
 
 use meetpoint_diagnose::Remedy;
 use rustix::io::Errno;
@@ -6,15 +6,15 @@ use rustix::process::{Resource, getrlimit};
 use std::error::Error;
 use std::io;
 
-/// A limit of open files that is reached; displays as the remedy.
+/// A limit of open files that was reached; `Display` writes the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenFilesLimit {
-    /// That of this process.
+    /// The limit of this process.
     Process {
-        /// Files that it may have open; `None` for no limit.
+        /// Maximum number of open files; `None` for no limit.
         files: Option<u64>,
     },
-    /// That of all processes together.
+    /// The limit of all processes together.
     Machine,
 }
 
@@ -40,7 +40,7 @@ impl From<OpenFilesLimit> for Remedy {
     }
 }
 
-/// The limit of open files that a failure is about, if it is about one.
+/// The limit of open files that caused an error, if one did.
 pub fn open_files_limit(error: &io::Error) -> Option<OpenFilesLimit> {
     match errno_of(error)? {
         Errno::MFILE => {
@@ -51,14 +51,14 @@ pub fn open_files_limit(error: &io::Error) -> Option<OpenFilesLimit> {
     }
 }
 
-/// Whether another process would see the same failure: it says something about the file, not about
-/// a limit of this process or an interruption.
+/// Whether another process would get the same error, because the file causes it, not a limit of
+/// this process or an interruption.
 pub fn is_of_the_file(error: &io::Error) -> bool {
     let own = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::AGAIN];
     !errno_of(error).is_some_and(|errno| own.contains(&errno))
 }
 
-/// The error number of the system, also where other errors wrap it.
+/// The error number of the system, even if other errors wrap it.
 pub fn os_error(error: &io::Error) -> Option<i32> {
     errno_of(error).map(Errno::raw_os_error)
 }

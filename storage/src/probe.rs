@@ -1,4 +1,4 @@
-//! What this machine offers to storage, for reports; each answer comes with its reason.
+//! Storage features of this machine, for reports, each with the reason if it is missing.
 
 use crate::open::direct_alignment;
 use crate::uring::UringEngine;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 /// What io_uring can do here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UringSupport {
-    /// Features that the kernel names, of those that matter here.
+    /// The relevant features that the kernel reports.
     pub features: Vec<&'static str>,
     /// Whether buffers can be registered, or why not.
     pub registered_buffers: Result<(), String>,
 }
 
-/// Sets up a ring and looks at it.
+/// Sets up a ring and queries its features.
 pub fn probe_uring() -> Result<UringSupport, Error> {
     let mut engine = UringEngine::new(1)?;
     let lent = engine.buffer(1);
@@ -29,7 +29,7 @@ pub fn probe_uring() -> Result<UringSupport, Error> {
 /// Whether files at a path can be read and written directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectSupport {
-    /// They can. Alignments are in bytes; `None` where the kernel does not tell, and
+    /// They can. Alignments are in bytes; `None` if the kernel does not report them, and
     /// [`crate::BLOCK_BYTES`] is used.
     Yes {
         /// Alignment of memory and of offsets in the file, from STATX_DIOALIGN.
@@ -61,12 +61,12 @@ pub fn probe_direct(path: &Path) -> Result<DirectSupport, Error> {
     }
 }
 
-/// How much memory this process may lock, which is what registered buffers count as.
+/// How much memory this process may lock; registered buffers count as locked memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemlockLimit {
-    /// Bytes in force; `None` for no limit.
+    /// Soft limit in bytes; `None` for no limit.
     pub current: Option<u64>,
-    /// Bytes up to which it may be raised; `None` for no limit.
+    /// Hard limit in bytes, to which the soft limit can be raised; `None` for no limit.
     pub maximum: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Seeded random numbers for what is repeatable: fault injection, selections, generated pictures.
-//! They are not for cryptography.
+//! Seeded random numbers for repeatable results: fault injection, random samples, generated
+//! pictures. They are not suitable for cryptography.
 
 /// SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014).
 ///
@@ -22,7 +22,7 @@ pub fn mix(mut bits: u64) -> u64 {
 }
 
 impl SplitMix64 {
-    /// The generator of a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }

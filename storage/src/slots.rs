@@ -1,6 +1,6 @@
-//! Numbered places for requests in flight; a number is used again once its place is free.
+//! A slab of requests in flight: each has a number, which is reused after its removal.
 
-/// A table whose numbers stay put.
+/// A table in which the number of an entry does not change.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     places: Vec<Option<T>>,
@@ -14,7 +14,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Keeps a thing and returns its number.
+    /// Adds an entry and returns its number.
     pub(crate) fn insert(&mut self, thing: T) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
@@ -24,7 +24,7 @@ impl<T> Slots<T> {
         place as u64
     }
 
-    /// The thing with a number that [`Slots::insert`] gave and [`Slots::remove`] has not had.
+    /// The entry with this number, which [`Slots::insert`] returned and was not removed since.
     pub(crate) fn get(&self, number: u64) -> &T {
         self.places[number as usize].as_ref().expect("the place is in use")
     }
@@ -34,14 +34,14 @@ impl<T> Slots<T> {
         self.places[number as usize].as_mut().expect("the place is in use")
     }
 
-    /// Frees the place of a thing.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, number: u64) -> T {
         let thing = self.places[number as usize].take().expect("the place is in use");
         self.free.push(number as usize);
         thing
     }
 
-    /// Things in it.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

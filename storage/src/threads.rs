@@ -23,9 +23,9 @@ pub const THREADS_MAX: usize = 8;
 
 type Ended = (Work<File>, Result<usize, Error>);
 
-/// An engine of blocking calls: works everywhere, costs a thread per transfer.
+/// An engine of blocking calls: works everywhere, but occupies a thread per transfer.
 ///
-/// Dropping it waits for the transfers that its threads are at, and for none that only wait.
+/// Dropping it waits for the transfers in progress, not for those in its queue.
 pub struct ThreadsEngine {
     depth: usize,
     in_flight: usize,
@@ -54,7 +54,7 @@ impl ThreadsEngine {
                 .spawn(move || serve(&to_do, &done, &closing));
             match worker {
                 Ok(worker) => workers.push(worker),
-                // One thread is enough to be correct.
+                // The engine works with a single thread.
                 Err(_) if index > 0 => break,
                 Err(source) => {
                     let reason = format!("no thread could be started: {source}");
@@ -82,7 +82,7 @@ impl ThreadsEngine {
     }
 }
 
-/// What a thread does until there is no more work.
+/// Main loop of a thread, until the work queue closes.
 fn serve(to_do: &Receiver<Work<File>>, done: &Sender<Ended>, closing: &AtomicBool) {
     for mut work in to_do {
         if closing.load(Ordering::Acquire) {
@@ -95,7 +95,7 @@ fn serve(to_do: &Receiver<Work<File>>, done: &Sender<Ended>, closing: &AtomicBoo
     }
 }
 
-/// Moves everything a request asks for, waiting as long as it takes.
+/// Transfers all bytes of a request, blocking as long as it takes.
 fn carry_out(work: &mut Work<File>) -> Result<usize, Error> {
     if work.transfer.is_empty() {
         return Ok(0);
@@ -203,7 +203,7 @@ impl Drop for ThreadsEngine {
         self.closing.store(true, Ordering::Release);
         self.work = None;
         for worker in self.workers.drain(..) {
-            // A worker that panicked has already said so.
+            // The panic of a worker was already reported.
             let _ = worker.join();
         }
     }

@@ -1,19 +1,19 @@
-//! The course of one request, piece by piece: what to move next, and when it is over.
+//! The progress of one request, piece by piece: what to transfer next, and when it is complete.
 //!
-//! It moves nothing itself; engines report what the kernel answered.
+//! It transfers nothing itself; engines report the results of the kernel.
 
 use crate::open::{FileTable, Opened};
 use crate::{AlignedBuffer, Completion, Counters, Error, Refused, Request, RequestKind};
 use std::io;
 use std::sync::Arc;
 
-/// Tries without progress before an interrupted transfer is an error.
+/// Attempts without progress before an interrupted transfer is an error.
 pub(crate) const RETRIES_MAX: u32 = 16;
 
-/// Most bytes moved at once; the kernel takes at most 2 GiB less a page.
+/// Most bytes per system call; the kernel transfers at most 2 GiB less a page.
 const PIECE_BYTES_MAX: usize = 1 << 30;
 
-/// What to move next.
+/// The next piece to transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// First byte in the file.
@@ -24,12 +24,12 @@ pub(crate) struct Piece {
     pub(crate) bytes: usize,
 }
 
-/// Whether there is more to move.
+/// Whether a transfer continues.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// [`Transfer::next`] says what.
+    /// It does; [`Transfer::next`] returns the next piece.
     More,
-    /// It is over.
+    /// It is complete.
     Done(Result<usize, Error>),
 }
 
@@ -48,16 +48,16 @@ pub(crate) struct Transfer {
     begin: u64,
     /// Bytes before the range.
     head: usize,
-    /// Bytes asked for.
+    /// Bytes requested.
     wanted: usize,
-    /// Bytes to move: range and blocks around.
+    /// Bytes to transfer: the range, extended to whole blocks.
     span: usize,
-    /// Bytes of the span that have been moved.
+    /// Bytes of the span that have been transferred.
     done: usize,
     alignment: usize,
-    /// Tries without progress.
+    /// Attempts without progress.
     tries: u32,
-    /// Bytes moved, those moved again included.
+    /// Bytes transferred, including repeated ones.
     moved: u64,
     /// Pieces that had to be continued or repeated.
     resumed: u64,
@@ -111,19 +111,19 @@ impl Transfer {
         Ok(plan)
     }
 
-    /// What to move next. A direct transfer goes on at the last whole block.
+    /// The next piece. A direct transfer resumes at the last whole block.
     pub(crate) fn next(&self) -> Piece {
         let at = self.done - self.done % self.alignment;
         let bytes = (self.span - at).min(PIECE_BYTES_MAX);
         Piece { offset: self.begin + at as u64, at, bytes }
     }
 
-    /// Whether nothing at all has to be moved.
+    /// Whether there is nothing to transfer.
     pub(crate) fn is_empty(&self) -> bool {
         self.kind != RequestKind::Sync && self.wanted == 0
     }
 
-    /// Takes in what the kernel answered to [`Transfer::next`].
+    /// Updates the state with the kernel's result for [`Transfer::next`].
     pub(crate) fn step<B>(&mut self, answer: io::Result<usize>, file: &Opened<B>) -> Step {
         match answer {
             Err(source) if is_passing(&source) && self.tries < RETRIES_MAX => {
@@ -140,7 +140,8 @@ impl Transfer {
     fn moved_on<B>(&mut self, moved: usize, file: &Opened<B>) -> Step {
         let piece = self.next();
         self.moved += moved as u64;
-        // After a short direct transfer the last block is moved again; that alone is no progress.
+        // After a short direct transfer, the last block is transferred again; that alone is not
+        // progress.
         if piece.at + moved <= self.done {
             return Step::Done(Err(self.ended(file)));
         }
@@ -155,7 +156,7 @@ impl Transfer {
         Step::More
     }
 
-    /// The file, or the room for it, ends here.
+    /// The result at the end of the file, or of the free space.
     fn ended<B>(&self, file: &Opened<B>) -> Error {
         match self.kind {
             RequestKind::Read => Error::ShortRead {
@@ -181,7 +182,7 @@ impl Transfer {
     }
 }
 
-/// What a request does, in errors.
+/// The action of a request, for errors.
 pub(crate) fn action(kind: RequestKind) -> &'static str {
     match kind {
         RequestKind::Read => "read",
@@ -190,14 +191,14 @@ pub(crate) fn action(kind: RequestKind) -> &'static str {
     }
 }
 
-/// Whether a failure is worth another try. A request whose thread has ended comes back cancelled.
+/// Whether to retry after a failure. The kernel cancels a request whose thread has ended.
 fn is_passing(error: &io::Error) -> bool {
     [libc::EINTR, libc::EAGAIN, libc::ECANCELED]
         .iter()
         .any(|&code| error.raw_os_error() == Some(code))
 }
 
-/// A request that an engine has taken.
+/// A request that an engine has accepted.
 #[derive(Debug)]
 pub(crate) struct Work<B> {
     pub(crate) token: u64,
@@ -207,7 +208,7 @@ pub(crate) struct Work<B> {
 }
 
 impl<B> Work<B> {
-    /// Takes a request, or gives it back with the reason.
+    /// Accepts a request, or returns it with the reason.
     pub(crate) fn accept(
         request: Request,
         files: &FileTable<B>,
@@ -235,12 +236,12 @@ impl<B> Work<B> {
         self.transfer.kind
     }
 
-    /// Takes in what the kernel answered.
+    /// Updates the transfer with the kernel's result.
     pub(crate) fn step(&mut self, answer: io::Result<usize>) -> Step {
         self.transfer.step(answer, &self.file)
     }
 
-    /// Hands it back to the caller and enters it in the books.
+    /// Turns it into a completion, and counts it.
     pub(crate) fn finish(self, result: Result<usize, Error>, books: &mut Counters) -> Completion {
         let transfer = &self.transfer;
         books.resumed += transfer.resumed;

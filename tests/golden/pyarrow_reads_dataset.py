@@ -85,7 +85,7 @@ def read_manifest(folder):
 
 
 def check_record_batches(name, data, footer_metadata, batches):
-    """The checksums of what is no image, by the byte ranges that the documentation gives."""
+    """The checksums of bytes that are not images, by the ranges that the documentation gives."""
     footer_bytes = int.from_bytes(data[-10:-6], "little")
     tail = len(data) - 10 - footer_bytes - 8
     described = footer_metadata["meetpoint.record_batches"].split(",")

@@ -1,6 +1,6 @@
 //! What needs several crates, and the whole program as a process. One binary, modules inside.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails here")]
 
 mod builds;
 mod citations;

@@ -103,7 +103,7 @@ fn cited<'a>(line: &'a str, folders: &BTreeSet<String>) -> Vec<&'a str> {
         let extension = word.rsplit_once('.').map_or("", |(_, extension)| extension);
         match word.split_once('/') {
             Some((first, _)) if folders.contains(first) => {
-                // In prose, `host/device` is no path.
+                // In prose, `host/device` is not a path.
                 let is_path = CHECKED.contains(&extension)
                     || ["docs", "scripts"].contains(&first)
                     || word.matches('/').count() > 1;

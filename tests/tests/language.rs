@@ -6,7 +6,7 @@ use crate::tidy::sources;
 use std::path::{Path, PathBuf};
 
 /// Phrases, and what to write instead.
-const PHRASES: [(&str, &str); 55] = [
+const PHRASES: [(&str, &str); 72] = [
     ("told", "reported, passed"),
     ("whoever", "the caller, the user"),
     ("anew", "again"),
@@ -62,6 +62,23 @@ const PHRASES: [(&str, &str); 55] = [
     ("comes a second time", "occurs a second time"),
     ("what helps", "the remedy"),
     ("says by what", "returns the evidence that"),
+    ("looked at", "examined, checked"),
+    ("for good", "permanently"),
+    ("for ever", "forever"),
+    ("has no one to go to", "cannot be reported"),
+    ("left half done", "left inconsistent"),
+    ("whether to go on", "whether to continue"),
+    ("cannot go on", "cannot continue"),
+    ("is no part of", "is not part of"),
+    ("is no utf-8", "is not UTF-8"),
+    ("is no failure", "is not a failure"),
+    ("are no characters", "are not characters"),
+    ("nobody to tell", "the message is lost"),
+    ("where nobody says", "by default"),
+    ("of no use", "not useful"),
+    ("of no matter", "irrelevant"),
+    ("at the most", "at most"),
+    ("as people write", "with units, as typed"),
 ];
 
 /// Words that no item's name contains, and what to call it instead.

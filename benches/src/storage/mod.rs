@@ -15,8 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Looked at in each block read: its first word, and the first word of a given number of last
-/// bytes.
+/// The first word of each block, and the first word of its last `TAIL_BYTES` bytes, are checked.
 const TAIL_BYTES: usize = BLOCK_BYTES;
 
 /// How the file is read.
@@ -82,7 +81,7 @@ pub fn run(options: &Options) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Why this machine cannot run the bench, which is no failure of a tiny run.
+/// Why this machine cannot run the bench, which is not a failure of a tiny run.
 fn not_here(path: &Path) -> Option<String> {
     match UringEngine::new(1) {
         Err(error) => Some(error.to_string()),

@@ -1,5 +1,4 @@
-//! A place to measure in: datasets that are made, jobs that are written and run, all of it gone
-//! afterwards.
+//! A temporary folder for measurements: generated datasets and job files, removed afterwards.
 
 use crate::commands::demo::calibrate;
 use crate::commands::demo::workplace::Workplace;
@@ -26,7 +25,7 @@ use std::sync::Arc;
 /// Side of the small pictures, as of CIFAR-10.
 const SMALL_SIDE: u32 = 32;
 
-/// The place.
+/// The folder, and what measurements in it share.
 pub(super) struct EmulatedBench {
     folder: Workplace,
     stop: Stop,
@@ -34,7 +33,7 @@ pub(super) struct EmulatedBench {
 }
 
 impl EmulatedBench {
-    /// A folder that goes with this value, on errors and signals too.
+    /// Creates the folder. It is removed when this value is dropped, on errors and signals too.
     pub(super) fn new() -> anyhow::Result<Self> {
         let stop = Stop::install()?;
         let (folder, cleared) = Workplace::new(&std::env::temp_dir())?;
@@ -54,7 +53,7 @@ impl EmulatedBench {
         Ok(Self { folder, stop, cores })
     }
 
-    /// A dataset under a recipe, with the time that this host takes for a batch of it.
+    /// A dataset with a recipe, and the time that this host takes for a batch of it.
     fn measured(&self, name: &str, batch_size: u32, recipe: &str) -> anyhow::Result<Material> {
         let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
         let cut = Cut { batch_size, drop_last: true, seed: 0 };
@@ -121,7 +120,7 @@ impl Bench for EmulatedBench {
         self.stop.check()?;
         let path = self.write(material, knobs)?;
         let job = JobFile::load(&path)?;
-        // Nothing but the report is wanted of it.
+        // Only the report is needed.
         let plan = RunPlan::of(strategies);
         runner::run(&job, &plan, &PowerModel::bundled(), &self.stop, Output::new(true))
     }
@@ -131,8 +130,8 @@ impl Bench for EmulatedBench {
     }
 }
 
-/// Where there are several cores the device has the last for itself, as a drive has its own: host
-/// and device would else take turns on it, and neither time would be its own.
+/// On a machine with several cores, the last one is reserved for the device, because a drive has
+/// its own processor. If host and device shared it, neither time would be accurate.
 fn job_text(material: &Material, knobs: Knobs, cores: &[usize]) -> String {
     let host_cores = match cores.split_last() {
         Some((_, [])) | None => String::new(),

@@ -1,4 +1,5 @@
-//! `meetpoint device`: the storage-side process, asking one what it is, and its certificates.
+//! `meetpoint device`: runs the storage-side process, queries a running one, and makes
+//! certificates.
 
 use super::keys;
 use crate::surface::failure;
@@ -152,7 +153,7 @@ impl Probe {
     }
 }
 
-/// Takes the names of storage engines.
+/// Parses the name of a storage engine.
 fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
     let names = EngineKind::ALL.map(EngineKind::as_str);
     PossibleValuesParser::new(names).map(|name| {
@@ -172,7 +173,7 @@ pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
     }
 }
 
-/// For whom a device works.
+/// The hosts that a device serves.
 fn state(info: &DeviceInfo) -> String {
     match (&info.hosts[..], &info.remote_hosts[..]) {
         ([], []) => "free".to_owned(),
@@ -201,7 +202,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
                 (Some(ca), Some(cert), Some(key)) => {
                     Some(TlsFiles { ca, cert, key, crl: arguments.crl })
                 }
-                // The parser takes all of them or none.
+                // The parser accepts all of them or none.
                 _ => None,
             };
             Listen::Tcp { address, tls }

@@ -1,4 +1,4 @@
-//! `meetpoint index`: a source becomes a dataset where it lies; keys are found without a scan.
+//! `meetpoint index`: makes a dataset of a source without copying its content; creates key indices.
 
 use super::pack::{Packing, as_signal, entry_points, head, tail};
 use crate::surface::progress::Progress;

@@ -1,4 +1,4 @@
-//! `meetpoint inspect`: what is in a dataset.
+//! `meetpoint inspect`: a summary of a dataset.
 
 use crate::surface::{Output, units};
 use meetpoint_datasets::Inspection;
@@ -89,7 +89,7 @@ fn text(inspection: &Inspection) -> String {
     text
 }
 
-/// What samples are, in the plural where there is one.
+/// What the samples are called, in the plural if it exists.
 fn content(inspection: &Inspection) -> &'static str {
     match inspection.content.kind {
         _ if inspection.content.prepared.is_some() => "prepared samples",
@@ -99,7 +99,7 @@ fn content(inspection: &Inspection) -> &'static str {
     }
 }
 
-/// The further columns, one a line.
+/// The further columns, one per line.
 fn columns(inspection: &Inspection) -> String {
     if inspection.columns.is_empty() {
         return String::new();
@@ -166,7 +166,7 @@ fn form(samples: u64, stored: &Stored) -> String {
     )
 }
 
-/// What the headers of the pictures say.
+/// Statistics from the headers of the pictures.
 fn images(inspection: &Inspection) -> String {
     let images = &inspection.images;
     let share = if images.is_complete { "all" } else { "of those checked" };

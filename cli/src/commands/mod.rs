@@ -1,4 +1,4 @@
-//! The commands, one file each: arguments, help and a call of the crate that does it.
+//! The commands, one file each: arguments, help and the call of the library.
 
 mod bench;
 mod completions;
@@ -42,7 +42,7 @@ reader closes standard output early, as head does. With --json a failure is a do
 {\"error\": {\"cause\", \"message\", \"because\", \"remedy\", \"steps\", \"exit_code\"}}.
 NO_COLOR=1 turns colours off.";
 
-/// What was typed.
+/// The command line.
 #[derive(Debug, Parser)]
 #[command(name = "meetpoint", version, about = ABOUT, long_about = LONG_ABOUT)]
 #[command(after_help = AFTER_HELP, propagate_version = true, max_term_width = 100)]
@@ -85,7 +85,7 @@ enum Command {
     Completions(completions::Arguments),
 }
 
-/// Runs the command that was typed.
+/// Runs the command.
 pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
     let output = Output::new(arguments.json);
     match arguments.command {

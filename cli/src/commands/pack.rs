@@ -108,7 +108,7 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    /// As the crate of datasets takes it, JPEGs as they are.
+    /// The options of the library; JPEGs are not changed.
     pub(super) fn options(&self, stop: &Stop) -> PackOptions {
         PackOptions {
             force: self.force,
@@ -171,7 +171,7 @@ pub(crate) fn pack_with_bar(
     packed.map_err(as_signal)
 }
 
-/// Reports a signal, and an option that cannot be, as such.
+/// Reports a signal as an interruption, and an invalid option as wrong usage.
 pub(super) fn as_signal(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
@@ -213,7 +213,7 @@ fn conversion(summary: &PackSummary) -> String {
     text
 }
 
-/// What decoding can start from in the middle.
+/// Describes the entry points.
 pub(super) fn entry_points(summary: &PackSummary) -> String {
     let entry_points = &summary.stored.entry_points;
     if entry_points.spacing.is_none() {
@@ -232,7 +232,7 @@ fn text(summary: &PackSummary) -> String {
     format!("{}{}{}", head(summary), conversion(summary), tail(summary))
 }
 
-/// What there is now.
+/// Describes the dataset that was written.
 pub(super) fn head(summary: &PackSummary) -> String {
     let mut text = format!(
         "{}: {} samples, {} in {} {}",
@@ -261,7 +261,7 @@ pub(super) fn head(summary: &PackSummary) -> String {
     text
 }
 
-/// What is missing, and what happened to what was there before.
+/// Describes what was left out, and what happened to files that existed before.
 pub(super) fn tail(summary: &PackSummary) -> String {
     let mut text = String::new();
     if summary.parts_resumed > 0 {

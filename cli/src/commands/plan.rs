@@ -116,7 +116,7 @@ pub(crate) struct Arguments {
     temporary: Option<PathBuf>,
 }
 
-/// An aim as it is typed.
+/// The name of an aim on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum AimName {
     /// Seconds until the last epoch ends.
@@ -134,7 +134,7 @@ impl From<AimName> for Aim {
     }
 }
 
-/// A device as it is typed, and as a job has it.
+/// A device as text, and as a job describes it.
 #[derive(Debug, Clone, PartialEq)]
 struct Device {
     model: DeviceModel,
@@ -197,12 +197,12 @@ fn step(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("\"{text}\" is not a time with a unit, such as 20ms"))
 }
 
-/// What is printed under `--json`.
+/// The output with `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    /// The plan, as it is written.
+    /// The text of the plan.
     plan: &'a str,
-    /// Where it was written; `None` where it was only explained.
+    /// File of the plan; `None` if it was only explained.
     file: Option<&'a Path>,
     /// The choice and the alternatives.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `meetpoint prepare`: a dataset of what the first operations of a recipe give.
+//! `meetpoint prepare`: a dataset of the results of the first operations of a recipe.
 
 use crate::surface::choice::choice;
 use crate::surface::failure::{Fault, Interrupted};
@@ -11,7 +11,7 @@ use meetpoint_prepare::Dataset;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Quality of pictures that are encoded as JPEG again, where none is given.
+/// Default quality of pictures that are encoded as JPEG again.
 const QUALITY: &str = "95";
 
 /// Execute the first operations of a recipe once, and store the results for all epochs.

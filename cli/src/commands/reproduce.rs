@@ -1,4 +1,4 @@
-//! `meetpoint reproduce`: our figures beside those of the paper, as far as they are public.
+//! `meetpoint reproduce`: compares our figures with the published figures of the paper.
 
 use super::bench::EmulatedBench;
 use crate::surface::Output;
@@ -13,7 +13,7 @@ use meetpoint_lab::reproduce::{energy, experiments, measured};
 use meetpoint_report::write::place;
 use std::path::{Path, PathBuf};
 
-/// The option that measures.
+/// The option that enables measurements.
 const WHAT_MEASURES: &str = "--measure";
 
 /// Compare our figures with the published figures of DDLP.
@@ -80,7 +80,7 @@ fn measure(arguments: &Arguments, output: Output) -> anyhow::Result<measured::Ou
     measured::run(&bench, &photographs, size, &mut |done, total| bar.set(done, total))
 }
 
-/// What is not measured, and why.
+/// Describes what is not measured, and why.
 fn left_out(quick: bool) -> Vec<String> {
     let all = "all but the ImageNet-like recipe with w = 0 and the exact host path: --quick";
     let of_quick = quick.then(|| all.to_owned());

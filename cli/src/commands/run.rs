@@ -1,4 +1,4 @@
-//! `meetpoint run`: a job from a file, under one strategy or all.
+//! `meetpoint run`: a job from a file, with one strategy or all.
 
 use crate::runner::replay::Recorded;
 use crate::runner::{self, RunPlan};
@@ -118,7 +118,7 @@ pub(crate) struct Arguments {
     report: ReportFiles,
 }
 
-/// What `--strategy` takes.
+/// A value of `--strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     All,
@@ -199,7 +199,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         return Err(Fault::new("no_device", message, remedy).into());
     }
     let mut report = runner::run(&job, &plan, &power, &stop, output)?;
-    // A replay that differs is reported after the report, which shows how.
+    // A replay that differs is an error after the report, which shows the difference.
     let compared = recorded.map_or(Ok(None), |recorded| recorded.compare(&report));
     if let Ok(Some(notice)) = &compared {
         report.notices.push(notice.clone());
@@ -209,7 +209,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     compared.map(|_| ())
 }
 
-/// The job, or the plan, which is one.
+/// The job, or the plan, which is a job as well.
 fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
     let path = arguments.plan.as_ref().or(arguments.job.as_ref()).context("the parser asks")?;
     let mut job = JobFile::load(path)?;
@@ -225,7 +225,8 @@ fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
     Ok(job)
 }
 
-/// Puts `--gpu-decode` and `--gpu-share` into the job; each alone keeps the job's other one.
+/// Applies `--gpu-decode` and `--gpu-share` to the job; if only one is given, the job's value of
+/// the other remains.
 fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
     let given = (arguments.gpu_decode, arguments.gpu_share);
     let gpu_decode = match (given, job.gpu_decode) {
@@ -245,7 +246,7 @@ fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A size that may be nothing at all.
+/// Parses a size that may be 0.
 fn cache(text: &str) -> Result<u64, String> {
     if text.trim() == "0" { Ok(0) } else { units::parse_bytes(text) }
 }
@@ -265,7 +266,7 @@ fn sampler(name: &str) -> anyhow::Result<Sampler> {
     })
 }
 
-/// What the job is to be run under.
+/// The strategies to run.
 fn plan(job: &JobFile, asked: &[Choice]) -> RunPlan {
     if asked.contains(&Choice::All) {
         return RunPlan::all();
@@ -280,7 +281,7 @@ fn plan(job: &JobFile, asked: &[Choice]) -> RunPlan {
     }
 }
 
-/// Puts the records of `--replay` into the job, and as many epochs as a report has.
+/// Sets the job's records from `--replay`, and its number of epochs from a report.
 fn set_replay(job: &mut JobFile, replay: &str, arguments: &Arguments) -> anyhow::Result<Recorded> {
     let wanted = match arguments.strategy[..] {
         [] => None,

@@ -221,7 +221,7 @@ fn folder_and_name(path: &Path) -> anyhow::Result<(&Path, &str)> {
     Ok((folder, name))
 }
 
-/// A whole number is an index, everything else a key.
+/// Finds a sample: a whole number is an index, any other text a key.
 fn find(dataset: &Dataset, wanted: &str) -> anyhow::Result<u64> {
     let samples = dataset.len();
     if let Ok(index) = wanted.parse::<u64>() {
@@ -255,7 +255,7 @@ fn decoded(encoded: &[u8]) -> Result<Tensor, meetpoint_kernels::Error> {
     Ok(Tensor { spec, data: picture.pixels })
 }
 
-/// The columns of a recipe that are shown: the view of a name, or all.
+/// The columns of a recipe that are shown: the view with this name, or all.
 fn shown(recipe: &Recipe, view: Option<&str>) -> anyhow::Result<Vec<usize>> {
     let Some(name) = view else { return Ok((0..recipe.images().len()).collect()) };
     let views: Vec<&str> = recipe.views().iter().map(|it| it.column.as_str()).collect();
@@ -272,8 +272,8 @@ fn shown(recipe: &Recipe, view: Option<&str>) -> anyhow::Result<Vec<usize>> {
     }
 }
 
-/// The axes of a column for one sample: those of its picture, behind their number where there are
-/// several; `None` where their shapes differ.
+/// The axes of a column for one sample: those of its picture, preceded by the number of pictures if
+/// there are several; `None` if their shapes differ.
 fn shape_of(pictures: &[Tensor]) -> Option<Vec<u32>> {
     let axes = pictures.first()?.spec.axes();
     let are_equal = pictures.iter().all(|picture| picture.spec == pictures[0].spec);
@@ -300,7 +300,7 @@ fn array(
     Ok(npy::encode(shape, pictures[0].spec.dtype, &data))
 }
 
-/// A PNG of tensors of integers in either layout; several are side by side, in eight bits.
+/// A PNG of tensors of integers in either layout; several are placed side by side, in eight bits.
 fn png(tensors: &[&Tensor]) -> anyhow::Result<Vec<u8>> {
     let pictures = tensors.iter().map(|tensor| picture(tensor)).collect::<Result<Vec<_>, _>>()?;
     let picture = match &pictures[..] {
@@ -360,7 +360,7 @@ fn picture(tensor: &Tensor) -> anyhow::Result<DynamicImage> {
     picture.context("the tensor has another size than its shape")
 }
 
-/// Planes to pixels.
+/// Converts planes to interleaved pixels.
 fn interleave(planes: &[u8], spec: &TensorSpec) -> Vec<u8> {
     let (element, channels) = (spec.dtype.bytes(), spec.channels as usize);
     let plane = planes.len() / channels;

@@ -1,4 +1,4 @@
-//! `meetpoint simulate`: an epoch in virtual time, decided by the scheduler that ships.
+//! `meetpoint simulate`: an epoch in virtual time, with the scheduler that `run` uses.
 
 use crate::surface::chart_files::{ChartFormat, check_file, file, kind};
 use crate::surface::fault::Fault;
@@ -16,10 +16,11 @@ use meetpoint_sim::scenario::Sweep;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What a scenario's options do not go with. `requires` alone would let them pass unheeded, since
-/// clap asks for nothing that conflicts with what is there.
+/// Arguments that exclude the options of a scenario. `requires` is not enough, because clap does
+/// not require an argument that conflicts with a given one, so the options would be ignored
+/// silently.
 const OTHERS: [&str; 4] = ["t_c", "table", "study", "trace"];
-/// What the options of given constants do not go with.
+/// Arguments that exclude the options of constants.
 const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
 
 /// Simulate epochs in virtual time, with the scheduler of `run` and a machine that you describe.
@@ -96,7 +97,7 @@ pub(crate) struct Arguments {
     trace: Option<PathBuf>,
 }
 
-/// Takes the names of studies.
+/// Parses the name of a study.
 fn study_parser() -> impl TypedValueParser<Value = Study> {
     let values = Study::ALL.map(|study| PossibleValue::new(study.name()).help(study.describe()));
     PossibleValuesParser::new(values).map(|name| {
@@ -105,7 +106,7 @@ fn study_parser() -> impl TypedValueParser<Value = Study> {
     })
 }
 
-/// `0.375` in units, or a time with its unit.
+/// Parses a time: `0.375` is in seconds, other times have a unit.
 fn parse_time(text: &str) -> Result<f64, String> {
     let units = match text.trim().parse::<f64>() {
         Ok(number) => number,
@@ -151,7 +152,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     output.result(&document, || quick::text(&document, table_style()))
 }
 
-/// A scenario file: its results on standard output and in the files that were asked for.
+/// Simulates a scenario file; prints the results and writes the requested files.
 fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let plot = arguments.plot.as_deref();
     let plot = plot.map(|path| kind(path).map(|kind| (path, kind))).transpose()?;
@@ -181,7 +182,7 @@ fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Resul
     output.result(&document, || scenario::text(&document, &loaded, &results, table_style()))
 }
 
-/// What can be done in place of a picture.
+/// Adds the remedy of a chart that cannot be drawn.
 fn with_options(error: Error) -> anyhow::Error {
     match error {
         Error::NotDrawn(reason) => {

@@ -1,4 +1,4 @@
-//! What is said about a source on the command line.
+//! Options that describe a source.
 
 use crate::surface::choice::choice;
 use crate::surface::{Stop, units};
@@ -56,7 +56,7 @@ pub(super) struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// In the words of the library.
+    /// The options of the library.
     pub(super) fn options(&self, stop: &Stop) -> SourceOptions {
         let columns = self.columns.clone().map(|mut names| {
             names.retain(|name| !name.is_empty());
@@ -87,7 +87,7 @@ impl SourceArguments {
     }
 }
 
-/// The names of all kinds of sources, with what they are.
+/// The names of all kinds of sources, with descriptions.
 fn kinds() -> clap::builder::PossibleValuesParser {
     let values =
         KINDS.iter().map(|kind| clap::builder::PossibleValue::new(kind.name).help(kind.words));

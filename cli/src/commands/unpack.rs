@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     sink: SinkArguments,
 }
 
-/// What to write, for every command that writes it.
+/// The format and its options, for every command that writes one.
 #[derive(Debug, clap::Args)]
 pub(super) struct SinkArguments {
     /// Format to write.
@@ -63,7 +63,7 @@ pub(super) struct SinkArguments {
 }
 
 impl SinkArguments {
-    /// As options of the library.
+    /// The options of the library.
     pub(super) fn options(&self, stop: &Stop) -> UnpackOptions {
         UnpackOptions {
             sink: self.to,
@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     output.result(&summary, || text(&summary))
 }
 
-/// A failure, as the program tells it.
+/// The error that the program reports.
 pub(super) fn failure(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => anyhow::Error::from(Interrupted),
@@ -115,7 +115,7 @@ fn text(summary: &UnpackSummary) -> String {
     text
 }
 
-/// What was written: samples, files and bytes.
+/// Describes what was written: samples, files and bytes.
 pub(super) fn written(to: &Path, sink: SinkKind, counts: (u64, u64, u64)) -> String {
     let (samples, files, bytes) = counts;
     let to = to.display();
@@ -131,7 +131,7 @@ pub(super) fn written(to: &Path, sink: SinkKind, counts: (u64, u64, u64)) -> Str
     }
 }
 
-/// What is not there, or in another way.
+/// Describes what was left out or changed.
 pub(super) fn left_out(without: &[String], notes: &[String], damaged: &[LeftOut]) -> String {
     let mut text = String::new();
     if !without.is_empty() {
@@ -147,7 +147,7 @@ pub(super) fn left_out(without: &[String], notes: &[String], damaged: &[LeftOut]
     text
 }
 
-/// What processes that were killed had left.
+/// Describes the removed files of killed processes.
 pub(super) fn removed(cleaned: &[PathBuf]) -> String {
     let line =
         |path: &PathBuf| format!("removed {}, left by a process that was killed\n", path.display());

@@ -1,4 +1,4 @@
-//! `meetpoint verify`: whether every bit of a dataset is as it was packed.
+//! `meetpoint verify`: checks that no bit of a dataset has changed since it was packed.
 
 use crate::surface::failure::{Interrupted, Reported};
 use crate::surface::progress::Progress;
@@ -58,7 +58,7 @@ fn look_deeper(
     looked.map_err(as_signal)
 }
 
-/// Reports a signal as such.
+/// Reports a signal as an interruption.
 fn as_signal(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),

@@ -4,14 +4,14 @@ use super::{Finding, System};
 use crate::surface::units;
 use std::path::PathBuf;
 
-/// What was asked of CUDA.
+/// What CUDA reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(
     not(any(feature = "cuda", test)),
     expect(dead_code, reason = "made only by what asks CUDA")
 )]
 pub(crate) enum Cuda {
-    /// There is no driver, or none that works.
+    /// There is no working driver.
     Unusable(Problem),
     /// The driver works.
     Driver {
@@ -36,7 +36,7 @@ pub(crate) struct Problem {
 /// A GPU that was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gpu {
-    /// Its number.
+    /// Its index.
     pub index: u32,
     /// Its name.
     pub name: String,
@@ -52,9 +52,9 @@ pub(crate) struct Gpu {
     pub pci_bus: String,
     /// The compiler's path and version.
     pub compiler: Result<(PathBuf, String), Problem>,
-    /// Whether a kernel compiled, ran and gave the right results; not tried without a compiler.
+    /// Whether a kernel compiled, ran and returned correct results; not tested without a compiler.
     pub kernel: Option<Result<(), Problem>>,
-    /// Page-locked memory that was tried, and why it could not be allocated.
+    /// Bytes of page-locked memory that were requested, and why they could not be allocated.
     pub pinned: (u64, Result<(), Problem>),
 }
 

@@ -1,4 +1,4 @@
-//! Asks CUDA: opens every GPU, compiles and runs a test kernel, locks some memory.
+//! Tests CUDA: opens every GPU, compiles and runs a test kernel, locks memory.
 
 use super::cuda::{Cuda, Gpu, Problem};
 use meetpoint_diagnose::{Diagnose as _, Surface};
@@ -6,7 +6,7 @@ use meetpoint_gpu::Error;
 use meetpoint_gpu::cuda::{self, Driver, Options};
 use std::path::Path;
 
-/// Page-locked memory that is tried: the buffers of a few batches.
+/// Bytes of page-locked memory to request: the buffers of a few batches.
 const PINNED_BYTES: u64 = 64 << 20;
 
 impl Problem {
@@ -17,7 +17,7 @@ impl Problem {
 }
 
 impl Cuda {
-    /// Asks the driver.
+    /// Queries the driver.
     pub(super) fn take() -> Self {
         let driver = match Driver::load() {
             Ok(driver) => driver,
@@ -62,7 +62,7 @@ fn describe(gpu: &std::sync::Arc<cuda::Gpu>) -> Result<Gpu, Error> {
     })
 }
 
-/// Whether files can be made in a folder, which is made if it is not there.
+/// Whether files can be created in a folder, which is created if it does not exist.
 fn try_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     tempfile::tempfile_in(folder).map(drop)

@@ -1,4 +1,5 @@
-//! Huge pages and locked memory, which the ring of batches and registered buffers want.
+//! Memory limit, huge pages and locked memory, which the ring of batches and registered buffers
+//! use.
 
 use super::{Finding, Probes, System};
 use crate::surface::units;
@@ -7,7 +8,7 @@ use meetpoint_storage::MemoryLimit;
 /// Memory below which the defaults of a loader with a device, and decoding, hardly fit.
 const MEMORY_WANTED: u64 = 1 << 30;
 
-/// Memory that this process may use: the machine's, or what its control group allows.
+/// Memory that this process may use: the machine's, or the limit of its control group.
 pub(super) fn limit(system: &System) -> Finding {
     let MemoryLimit { bytes, available_bytes, file } = MemoryLimit::below(&system.path(""));
     let topic = "memory limit";
@@ -52,7 +53,7 @@ pub(super) fn huge_pages(system: &System) -> Finding {
 /// The bit of CAP_IPC_LOCK, which lifts the limit of locked memory (capabilities(7)).
 const CAP_IPC_LOCK: u32 = 14;
 
-/// Whether this process may lock as much memory as it likes.
+/// Whether this process may lock any amount of memory.
 fn is_exempt(system: &System) -> bool {
     let status = system.read("proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

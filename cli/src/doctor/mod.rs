@@ -1,8 +1,8 @@
 //! What this machine has, what Meetpoint uses of it, and the remedy for what is missing.
 //!
-//! Files are read below a root that tests replace; what only a system call can tell is gathered
-//! once in [`Probes`]. In reading order: [`system`], [`probes`], then one file per topic; what is
-//! asked of CUDA is in `cuda_probe`.
+//! Files are read below a root that tests replace; results of system calls are collected once in
+//! [`Probes`]. In reading order: [`system`], [`probes`], then one file per topic; `cuda_probe`
+//! tests CUDA.
 
 mod cuda;
 #[cfg(feature = "cuda")]
@@ -20,30 +20,30 @@ pub(crate) use system::System;
 
 use serde::Serialize;
 
-/// How well something serves.
+/// Availability of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
-    /// Fully there.
+    /// Fully available.
     Ready,
-    /// There with a limit, or a slower way is used.
+    /// Available with a limit, or a slower alternative is used.
     Limited,
-    /// Not there. Everything works without it, slower or with less to report.
+    /// Not available. Everything works without it, but slower or with fewer figures in reports.
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub topic: &'static str,
-    /// How well it serves.
+    /// Its availability.
     pub state: State,
-    /// What is there.
+    /// What was found.
     pub found: String,
-    /// What Meetpoint does with it.
+    /// How Meetpoint uses it.
     pub used: String,
-    /// How to have more of it.
+    /// How to improve it.
     pub remedy: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
     let mut findings = vec![
         processor::cores(system, probes),

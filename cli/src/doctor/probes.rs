@@ -1,4 +1,4 @@
-//! What only a system call can tell.
+//! Results of system calls.
 
 use super::cuda::Cuda;
 use meetpoint_diagnose::{Diagnose, Remedy};
@@ -8,14 +8,14 @@ use meetpoint_storage::probe::{
 };
 use std::path::{Path, PathBuf};
 
-/// What was asked of the kernel.
+/// What the kernel reports.
 #[derive(Debug, Clone)]
 pub(crate) struct Probes {
-    /// What io_uring can do, or why a ring cannot be made.
+    /// Features of io_uring, or why a ring cannot be set up.
     pub io_uring: Result<UringSupport, NoRing>,
-    /// The folder in which direct access was tried.
+    /// The folder in which direct access was tested.
     pub direct_path: PathBuf,
-    /// Direct reads and writes there, or why nothing could be tried.
+    /// Direct reads and writes there, or why they could not be tested.
     pub direct: Result<DirectSupport, String>,
     /// Limit of locked memory in bytes; `None`: no limit.
     pub memlock_bytes: Option<u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Probes {
     pub cores_allowed: usize,
 }
 
-/// Why there is no io_uring.
+/// Why io_uring is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoRing {
     /// What is wrong.
@@ -41,7 +41,7 @@ impl NoRing {
 }
 
 impl Probes {
-    /// Asks the kernel; `path` is the folder in which direct access is tried.
+    /// Queries the kernel; `path` is the folder in which direct access is tested.
     pub(crate) fn take(path: &Path) -> Self {
         Self {
             io_uring: probe_uring().map_err(|error| NoRing::of(&error)),
@@ -64,7 +64,7 @@ fn cuda() -> Option<Cuda> {
     None
 }
 
-/// The folder that stands for `path`: itself, or the nearest one above that exists.
+/// The folder to test for `path`: itself, or its nearest existing ancestor.
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     absolute

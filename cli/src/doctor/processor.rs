@@ -45,14 +45,14 @@ fn count_list(list: &str) -> Option<usize> {
     Some(count)
 }
 
-/// Which kernels run.
+/// The instruction set that the kernels use.
 pub(super) fn instruction_set() -> Finding {
     let name = meetpoint_kernels::Cpu::detect().name();
     let used = format!("the {name} kernels; all instruction sets give the same bytes");
     Finding::ready("instruction set", name, used)
 }
 
-/// CPU quota of the control group: v2's `cpu.max`, else v1's `cpu.cfs_quota_us`.
+/// CPU quota of the control group: `cpu.max` of v2, otherwise `cpu.cfs_quota_us` of v1.
 pub(super) fn cgroup(system: &System) -> Finding {
     let membership = system.read("proc/self/cgroup").unwrap_or_default();
     let quota = quota_v2(system, &membership).or_else(|| quota_v1(system, &membership));
@@ -84,7 +84,7 @@ fn quota_v2(system: &System, membership: &str) -> Option<f64> {
     }
 }
 
-/// `max 100000` is no quota; `150000 100000` is one and a half cores.
+/// `max 100000` is not a quota; `150000 100000` is one and a half cores.
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -97,7 +97,7 @@ fn quota_v1(system: &System, membership: &str) -> Option<f64> {
         let (controllers, path) = rest.split_once(':')?;
         controllers.split(',').any(|name| name == "cpu").then_some(path)
     })?;
-    // Inside a container the group's own path is usually not mounted, its root is.
+    // Inside a container, usually only the root of the hierarchy is mounted, not the group's path.
     [group.trim_end_matches('/'), ""].into_iter().find_map(|group| {
         let read = |name: &str| -> Option<f64> {
             system.read(&format!("sys/fs/cgroup/cpu{group}/{name}")).ok()?.parse().ok()

@@ -1,14 +1,14 @@
-//! Meters of energy and graphics processors.
+//! Energy meters and graphics processors.
 
 use super::{Finding, System};
 use crate::surface::units;
 use meetpoint_host::energy::{About, Listed, Meters};
 use std::time::Duration;
 
-/// How long a meter may show 0: counters of the kernel begin there.
+/// How long a meter may show 0, where the kernel's counters begin.
 pub(super) const METERS_WARM_UP: Duration = Duration::from_millis(50);
 
-/// Every meter of energy: what it covers, how fine it is, and why it does not work here.
+/// Every energy meter: what it covers, its resolution, and why it does not work here.
 pub(super) fn energy(mut meters: Meters, warm_up: Duration) -> Vec<Finding> {
     let at_zero = meters.at_zero(warm_up);
     meters.listed().iter().map(|listed| meter(listed, &at_zero)).collect()
@@ -38,7 +38,7 @@ fn meter(listed: &Listed, at_zero: &[String]) -> Finding {
     }
 }
 
-/// Its resolution in joules and seconds.
+/// The resolution of a meter in joules and seconds.
 fn fineness(about: &About) -> String {
     let step = about
         .resolution_joules
@@ -68,7 +68,8 @@ pub(super) fn gpu(system: &System) -> Finding {
     }
 }
 
-/// Whether the loader knows libcuda: named in its cache, or in a usual folder. Nothing is loaded.
+/// Whether the dynamic linker finds libcuda in its cache, or a usual folder contains it. Nothing is
+/// loaded.
 fn has_libcuda(system: &System) -> bool {
     const NAME: &[u8] = b"libcuda.so.1";
     let cache = std::fs::read(system.path("etc/ld.so.cache")).unwrap_or_default();

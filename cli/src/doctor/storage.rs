@@ -1,10 +1,10 @@
-//! How blocks can be read here: io_uring, O_DIRECT, NVMe drives, SPDK.
+//! Ways to read blocks on this machine: io_uring, O_DIRECT, NVMe drives, SPDK.
 
 use super::{Finding, NoRing, Probes, System};
 use meetpoint_diagnose::Surface;
 use meetpoint_storage::probe::{DirectSupport, UringSupport};
 
-/// io_uring, by making a ring.
+/// Tests io_uring by setting up a ring.
 pub(super) fn io_uring(system: &System, probes: &Probes) -> Finding {
     let topic = "io_uring";
     let reason = match &probes.io_uring {
@@ -39,7 +39,7 @@ fn ring(topic: &'static str, support: &UringSupport) -> Finding {
     }
 }
 
-/// O_DIRECT in the folder that was named.
+/// O_DIRECT in the named folder.
 pub(super) fn direct(probes: &Probes) -> Finding {
     let topic = "O_DIRECT";
     let path = probes.direct_path.display();
@@ -82,7 +82,7 @@ pub(super) fn nvme(system: &System) -> Finding {
     )
 }
 
-/// SPDK is no part of this program.
+/// SPDK is not part of this program.
 pub(super) fn spdk() -> Finding {
     Finding::missing("SPDK", "not built in", "the kernel's NVMe driver, through io_uring")
 }

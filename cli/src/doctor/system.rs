@@ -15,17 +15,17 @@ impl System {
         Self::at(Path::new("/"))
     }
 
-    /// The machine whose files lie below `root`.
+    /// The machine whose files are below `root`.
     pub(crate) fn at(root: &Path) -> Self {
         Self { root: root.to_path_buf() }
     }
 
-    /// Its meters of energy.
+    /// Its energy meters.
     pub(super) fn meters(&self) -> Meters {
         Meters::find(Machine { root: self.root.clone(), ..Machine::this() })
     }
 
-    /// Where a file lies; `path` has no leading slash.
+    /// The full path of a file; `path` has no leading slash.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
@@ -35,12 +35,12 @@ impl System {
         std::fs::read_to_string(self.path(path)).map(|text| text.trim().to_owned())
     }
 
-    /// Whether something is there.
+    /// Whether a path exists.
     pub(super) fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// Names in a folder, sorted; none where there is not a folder.
+    /// Names in a folder, sorted; empty if the folder does not exist.
     pub(super) fn names(&self, folder: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Vec::new() };
         let mut names: Vec<String> =

@@ -1,8 +1,8 @@
-//! Makes photo-like JPEGs for the demo: the same pictures for the same seed on every machine.
+//! Generates photo-like JPEGs for the demo: the same pictures for the same seed on every machine.
 //!
-//! What matters for a loader is the work they cost: sizes, orientations, chroma sampling and bits
-//! per pixel lie where those of ImageNet files do. In reading order: [`noise`], [`scene`] (what is
-//! on a picture), this file (encoding, and many of them).
+//! For a loader, only the work that they cost matters: sizes, orientations, chroma sampling and
+//! bits per pixel are similar to those of ImageNet files. In reading order: [`noise`], [`scene`]
+//! (the content of a picture), this file (encoding, and writing many of them).
 
 mod noise;
 mod scene;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Class folders, one palette each.
 pub(crate) const CLASSES: [&str; 4] = ["coast", "desert", "forest", "street"];
 
-/// What was made, measured on the files.
+/// Statistics of the generated files.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Generated {
     /// Files.
@@ -80,7 +80,7 @@ pub(crate) fn generate(
             })
             .collect();
         drop(report);
-        // Ends when the last worker drops its end.
+        // Ends when the last worker drops its sender.
         written.iter().zip(1..).for_each(|((), done)| progress(done));
         let mut total = Generated::default();
         for worker in workers {
@@ -117,7 +117,7 @@ fn write_some(
             pixels: u64::from(encoded.width) * u64::from(encoded.height),
             subsampled: u32::from(encoded.subsampled),
         });
-        // The receiver is there until every worker has ended.
+        // The receiver exists until every worker has ended.
         let _ = report.send(());
     }
     Ok(total)
@@ -145,12 +145,12 @@ fn picture(seed: u64, index: u32) -> anyhow::Result<Encoded> {
     Ok(Encoded { jpeg, width, height, subsampled })
 }
 
-/// Width and height, 320 to 640 pixels each, in the formats that cameras have.
+/// Width and height, 320 to 640 pixels each, with the aspect ratios of cameras.
 fn dimensions(chance: &mut Chance) -> (u16, u16) {
     const SHAPES: [(u32, u32); 6] =
         [(500, 375), (500, 333), (640, 480), (640, 426), (448, 448), (400, 320)];
     let (long, short) = SHAPES[chance.below(SHAPES.len() as u32) as usize];
-    // A few pixels more or less: sizes that are not whole blocks are the usual case.
+    // A few pixels more: most sizes are not multiples of a block.
     let long = (long + chance.below(9)).min(640) as u16;
     let short = (short + chance.below(9)).min(640) as u16;
     if chance.uniform() < 0.3 { (short, long) } else { (long, short) }

@@ -1,4 +1,5 @@
-//! Seeded chance and value noise in octaves, the texture of everything in a drawn picture.
+//! Seeded random numbers and value noise in octaves, the texture of everything in a generated
+//! picture.
 
 use meetpoint_storage::random::{SplitMix64, mix};
 
@@ -29,7 +30,7 @@ impl Chance {
         low + (high - low) * self.uniform()
     }
 
-    /// Uniform in 0..limit; the bias of the multiplication is of no matter here.
+    /// Uniform in 0..limit; the bias of the multiplication does not matter here.
     pub(super) fn below(&mut self, limit: u32) -> u32 {
         ((u64::from(limit) * (self.next() >> 32)) >> 32) as u32
     }

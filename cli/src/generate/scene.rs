@@ -1,4 +1,4 @@
-//! What is on a picture: a sky, ridges of land, lit objects with edges, a lens and a sensor.
+//! The content of a picture: a sky, ridges of land, lit objects with edges, a lens and a sensor.
 
 use super::noise::{Chance, Field};
 

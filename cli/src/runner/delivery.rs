@@ -48,7 +48,7 @@ mod cuda {
     };
     use std::sync::{Mutex, PoisonError};
 
-    /// Stages that no rank has yet, and what those of the ranks did.
+    /// Stages that are not assigned to a rank yet, and the totals of the others.
     #[derive(Debug)]
     pub(super) struct Opened {
         device: GpuIndex,
@@ -67,7 +67,7 @@ mod cuda {
             Ok(Self { opened: Some(Opened { device, stages: Mutex::new(stages), outcomes }) })
         }
 
-        /// The accelerator of a rank, whose batches are on the GPU first.
+        /// Wraps the accelerator of a rank so that each batch is brought to the GPU first.
         pub(in super::super) fn around(
             &self,
             step: Box<dyn Accelerator>,

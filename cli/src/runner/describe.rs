@@ -1,4 +1,4 @@
-//! A job in words and numbers, every default filled in.
+//! Describes a job for the report, with every default filled in.
 
 use meetpoint_format::column::Column;
 use meetpoint_host::job::Choice;
@@ -8,7 +8,7 @@ use meetpoint_link::Fault;
 use meetpoint_prepare::Job;
 use meetpoint_report as report;
 
-/// The job as a report holds it.
+/// The job in the report's data model.
 pub(super) fn job(
     file: &JobFile,
     epoch: Option<&EpochStats>,

@@ -7,22 +7,22 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// How this program is started again, where the file of the running process does not do it.
+/// How to start this program again, if not by the executable of the running process.
 static OWN_COMMAND: OnceLock<OwnCommand> = OnceLock::new();
 
-/// A command line that starts this program, but for the arguments of a command.
+/// The beginning of a command line that starts this program, without the arguments of a command.
 #[derive(Debug, Clone)]
 pub struct OwnCommand {
-    /// File that is started.
+    /// File to execute.
     pub program: PathBuf,
-    /// What stands before the arguments of a command.
+    /// Arguments before those of a command.
     pub arguments: Vec<OsString>,
 }
 
 impl OwnCommand {
-    /// Uses it for the rest of the process, unless another one is used already.
+    /// Uses it for the rest of the process, unless one is already set.
     pub(crate) fn keep(self) {
-        // A process is started in one way, so a second one is the same.
+        // This program has one such command line, so a second one would be equal.
         let _ = OWN_COMMAND.set(self);
     }
 

@@ -1,4 +1,5 @@
-//! What a report says of a run: sums, the closed form beside the clock, levels, energy.
+//! Derives the figures of a run for the report: sums, the closed form compared with the measured
+//! time, guarantees, energy.
 
 use super::{Measured, ranks};
 use meetpoint_format::column::BatchLayout;
@@ -16,7 +17,7 @@ use meetpoint_scheduler::{AnyStrategy, Profile};
 use meetpoint_sim::closed_forms::Inputs;
 use meetpoint_sim::power::PowerModel;
 
-/// A run as a report holds it, without its energy.
+/// The run in the report's data model, without its energy.
 pub(super) fn judge(
     job: &JobFile,
     measured: &Measured,
@@ -54,7 +55,7 @@ pub(super) fn judge(
     }
 }
 
-/// The plan that the job is beside what was achieved.
+/// The job's plan compared with the achieved times.
 fn planned(job: &JobFile, measured: &Measured) -> Option<report::plan::PlanComparison> {
     let step = match job.accelerator {
         AcceleratorJob::Null => 0.0,
@@ -71,7 +72,7 @@ fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
     explain(measured.ranks[0].epochs.last()?, &around)
 }
 
-/// The strategy that decided in an epoch: what `auto` picked, else the run's own.
+/// The strategy that decided in an epoch: the one that `auto` selected, otherwise the run's own.
 fn decided(measured: &Measured, stats: &EpochStats) -> AnyStrategy {
     stats.schedule.selection.map_or(measured.strategy, |selection| selection.strategy)
 }
@@ -92,7 +93,7 @@ fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<Form> {
 }
 
 fn inputs(job: &JobFile, measured: &Measured, epoch: &report::Epoch, stats: &EpochStats) -> Inputs {
-    // Zero is the closed forms' word for "not known".
+    // In the closed forms, zero means "not known".
     let nanoseconds = |time: Option<f64>| time.map_or(0, |time| (time * 1e9).round() as u64);
     Inputs {
         batches: stats.batches,
@@ -133,7 +134,7 @@ fn level(judged: LevelVerdict) -> Level {
     Level { level: format!("{:?}", judged.level), verdict, findings }
 }
 
-/// Adds what the model makes of a run: energy, memory traffic, wear, cost.
+/// Adds the modelled figures of a run: energy, memory traffic, wear, cost.
 pub(super) fn with_energy(
     job: &JobFile,
     measured: &Measured,
@@ -145,7 +146,7 @@ pub(super) fn with_energy(
         AcceleratorJob::Null => 0.0,
         AcceleratorJob::Emulated { step } => step.as_secs_f64(),
     };
-    // Values of variable length aside.
+    // Without values of variable length.
     let columns = measured.ranks[0].job.batch_columns().ok();
     let layout = columns.and_then(|columns| BatchLayout::new(&columns, job.batch_size, |_| 0));
     let setting = energy::model::Setting {

@@ -1,4 +1,4 @@
-//! What a report says of the machine.
+//! Describes the machine for the report.
 
 use crate::doctor::{self, System};
 use meetpoint_host::energy::Meters;

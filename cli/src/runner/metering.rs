@@ -1,4 +1,4 @@
-//! The meters of energy over the epochs of one strategy.
+//! Energy meters over the epochs of one strategy.
 
 use meetpoint_host::energy::{Measurement, Meters, Recorder};
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,8 @@ impl Metering {
         Self(Mutex::new(State::Waiting(meters)))
     }
 
-    /// Begins, unless it has: opening the dataset and starting devices are no part of the epochs.
+    /// Begins, unless it has begun. Opening the dataset and starting devices are not part of the
+    /// epochs.
     pub(super) fn begin(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *state = match std::mem::replace(&mut *state, State::Ended) {
@@ -28,7 +29,8 @@ impl Metering {
         };
     }
 
-    /// Ends: what was measured, `None` where no epoch began, and the meters for the next strategy.
+    /// Ends: returns the measurement, `None` if no epoch began, and the meters for the next
+    /// strategy.
     pub(super) fn end(self) -> (Option<Measurement>, Meters) {
         match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
             State::Waiting(meters) => (None, meters),

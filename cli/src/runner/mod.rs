@@ -1,10 +1,11 @@
-//! A job under one strategy after another, each on a device process of its own, into a report.
+//! Runs a job with one strategy after another, each with its own device process, and writes a
+//! report.
 //!
-//! In reading order: this file (the sequence), [`check`] (what is refused), [`strategy`] (which
-//! ones), [`replay`] (recorded epochs), [`device`] (how the job's devices are started), [`judge`]
-//! (what a report says of a run), [`ranks`] (several of them as one), [`metering`] (their energy),
-//! [`delivery`] (batches brought to a GPU), [`describe`] (the job in words), [`trace`] (the epochs
-//! as a picture in time).
+//! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
+//! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
+//! started), [`judge`] (figures for the report), [`ranks`] (several ranks combined), [`metering`]
+//! (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the report),
+//! [`trace`] (a timeline of the epochs).
 
 mod delivery;
 mod describe;
@@ -47,10 +48,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a strategy waits for a device before that is reported.
+/// How long a strategy waits for a device before the wait is reported.
 const WAIT_REPORTED_AFTER: Duration = Duration::from_secs(5);
 
-/// What ran under one strategy, before it is judged.
+/// What was measured with one strategy.
 struct Measured {
     name: StrategyName,
     strategy: AnyStrategy,
@@ -58,11 +59,11 @@ struct Measured {
     ranks: Vec<RankOutcome>,
     /// The epochs of all ranks together.
     epochs: Vec<EpochStats>,
-    /// What the meters showed meanwhile.
+    /// What the energy meters measured.
     energy: Option<Measurement>,
 }
 
-/// What goes into the report beside measurements.
+/// Notices and failures for the report.
 #[derive(Default)]
 struct Messages {
     notices: Vec<Notice>,
@@ -70,7 +71,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// Prints a notice once and keeps it.
+    /// Prints a notice once and retains it for the report.
     fn notice(&mut self, notice: Notice) {
         if !self.notices.contains(&notice) {
             output::notice(&notice.in_full(Surface::CommandLine));
@@ -85,7 +86,7 @@ impl Messages {
         self.failures.push(Failure { what, cause, error, remedy });
     }
 
-    /// All failures in one sentence; what fails every strategy is said once.
+    /// All failures in one sentence; a failure of every strategy appears once.
     fn every_failure(&self) -> String {
         match &self.failures[..] {
             [first, rest @ ..] if rest.iter().all(|other| other.error == first.error) => {
@@ -100,7 +101,7 @@ impl Messages {
     }
 }
 
-/// Runs the job under every strategy of the plan and judges the result.
+/// Runs the job with every strategy of the plan, and returns the report.
 pub(crate) fn run(
     job: &JobFile,
     plan: &RunPlan,
@@ -171,7 +172,8 @@ pub(crate) fn run(
     })
 }
 
-/// Runs one strategy after another. One that fails costs no other; an interruption ends all.
+/// Runs one strategy after another. If one fails, the next ones still run; an interruption ends
+/// all.
 fn measure(
     job: &JobFile,
     plan: &RunPlan,
@@ -221,7 +223,8 @@ fn as_interrupted(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// (strategy, seconds, t_s, t_g, batches) of what has run, for the decision what else to run.
+/// (strategy, seconds, t_s, t_g, batches) of the strategies that have run, to decide which others
+/// to run.
 fn measured_times(measured: &[Measured]) -> Vec<strategy::Times> {
     let times = |run: &Measured| {
         let last = run.epochs.last()?;
@@ -235,7 +238,7 @@ fn measured_times(measured: &[Measured]) -> Vec<strategy::Times> {
     measured.iter().filter_map(times).collect()
 }
 
-/// All epochs under one strategy, each rank on a loader of its own.
+/// All epochs with one strategy, each rank with its own loader.
 fn run_strategy(
     job: &JobFile,
     name: StrategyName,
@@ -246,7 +249,7 @@ fn run_strategy(
     output: Output,
 ) -> anyhow::Result<Measured> {
     let sources = device::sources(&job.devices, job.engine)?;
-    // A GPU that fails stops this strategy alone.
+    // A failing GPU stops only this strategy.
     let mut config = job.loader_config(name, sources, switch.child());
     config.costs = Some(costs);
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
@@ -268,7 +271,7 @@ fn run_strategy(
     Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy })
 }
 
-/// Says on standard error, once a strategy, that it waits for a device.
+/// Reports on standard error, once per strategy, that it waits for a device.
 fn report_wait_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
     let (bar, was_reported) = (Arc::clone(bar), AtomicBool::new(false));
     Notify::new(WAIT_REPORTED_AFTER, move |event| {
@@ -279,7 +282,7 @@ fn report_wait_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
     })
 }
 
-/// What the ranks of a strategy are given and how far they are.
+/// What the ranks of a strategy share, and their progress.
 struct Stage<'j> {
     job: &'j JobFile,
     name: StrategyName,
@@ -305,7 +308,7 @@ impl Conductor for Stage<'_> {
     }
 
     fn consumed(&self, progress: group::Progress) {
-        // The others are no step further: one stands for all.
+        // All ranks are at the same step, so one is enough.
         if progress.rank == 0 {
             let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
             bar.set(progress.consumed.into(), progress.batches.into());
@@ -313,13 +316,13 @@ impl Conductor for Stage<'_> {
     }
 }
 
-/// Prepares every sample again on the host alone, with the portable kernels, which are the meaning
-/// of every instruction set.
+/// Prepares every sample again on the host alone, with the portable kernels, which define the
+/// results for every instruction set.
 fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Result<Reference> {
     let mut bar = Progress::new("verifying", "epochs", u64::from(job.epochs));
     bar.set(0, u64::from(job.epochs));
     let epochs = 0..job.epochs;
-    // In batches of one rank, none left out: those of several ranks differ.
+    // In the batches of a single rank, without gaps; those of several ranks differ.
     let prepared = &run.ranks[0].job;
     let own = &prepared.batching;
     let (cut, sampling) = (Cut { drop_last: false, ..*own.cut() }, Arc::clone(own.sampling()));
@@ -331,10 +334,10 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
         .context("failed to prepare the samples again for verification")
 }
 
-/// Writes the report where asked, prints it, and fails when anything in it did.
+/// Writes the requested files, prints the report, and fails if anything in it failed.
 ///
-/// Neither waits for the other: a reader of standard output that left does not cost the files, a
-/// full disk does not cost the table.
+/// The two are independent: the files are written even if standard output was closed, and the table
+/// is printed even if the disk is full.
 pub(crate) fn finish(report: &Report, files: &ReportFiles, output: Output) -> anyhow::Result<()> {
     let written = files.write(report);
     let printed = output.result(report, || {

@@ -1,12 +1,12 @@
-//! Several ranks as one: their epochs together, and each one's row in the report.
+//! Combines several ranks: the sums of their epochs, and the row of each in the report.
 
 use super::Measured;
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::{DAMAGE_RECORDS_MAX, DeviceStats, EpochStats, Event};
 use meetpoint_report::Rank;
 
-/// The epochs of all ranks together. What cannot be added up (times of single batches, the order)
-/// is rank 0's.
+/// The epochs of all ranks together. Values that cannot be added (times of single batches, the
+/// order) are those of rank 0.
 pub(super) fn together(ranks: &[RankOutcome]) -> Vec<EpochStats> {
     let Some((first, others)) = ranks.split_first() else { return Vec::new() };
     let mut epochs = first.epochs.clone();
@@ -22,7 +22,7 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
     epoch.is_complete &= more.is_complete;
     epoch.samples += more.samples;
     epoch.duration_ns = epoch.duration_ns.max(more.duration_ns);
-    // Of the process, and so of all ranks: each measured it over its own epoch.
+    // CPU time of the process, thus of all ranks; each measured it over its own epoch.
     epoch.host_cpu_ns = epoch.host_cpu_ns.max(more.host_cpu_ns);
     epoch.host_peak_resident_bytes =
         epoch.host_peak_resident_bytes.max(more.host_peak_resident_bytes);
@@ -32,7 +32,7 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
     epoch.ahead_batches += more.ahead_batches;
     epoch.reused_batches += more.reused_batches;
     if let (Some(cache), Some(more)) = (&mut epoch.cache, &more.cache) {
-        // The rest is of the cache, which they share.
+        // The other values describe the cache, which they share.
         cache.hits += more.hits;
         cache.misses += more.misses;
     }
@@ -40,7 +40,7 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
         gpu.add(more);
     }
     if let (Some(tuning), Some(more)) = (&mut epoch.tuning, &more.tuning) {
-        // Each rank tunes its own workers; the efforts are those of the first.
+        // Each rank tunes its own workers; the efforts are those of rank 0.
         tuning.tried += more.tried;
         tuning.kept += more.kept;
         tuning.rolled_back += more.rolled_back;
@@ -70,7 +70,7 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
     epoch.events.extend(more.events.iter().map(of_rank));
 }
 
-/// Each rank's link to a device has meters of its own for what was done for that rank.
+/// Each rank's link to a device counts only the work for that rank.
 fn add_device(device: &mut DeviceStats, more: &DeviceStats) {
     device.cpu_ns += more.cpu_ns;
     device.busy_ns += more.busy_ns;
@@ -80,7 +80,7 @@ fn add_device(device: &mut DeviceStats, more: &DeviceStats) {
     device.peak_resident_bytes = device.peak_resident_bytes.max(more.peak_resident_bytes);
 }
 
-/// A row for each rank; none where there is one.
+/// A row for each rank; none if there is only one rank.
 pub(super) fn rows(measured: &Measured) -> Vec<Rank> {
     if measured.ranks.len() < 2 {
         return Vec::new();

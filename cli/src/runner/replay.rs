@@ -1,4 +1,4 @@
-//! What `--replay` names: one record, or a report whose epochs are replayed one by one.
+//! The argument of `--replay`: one record, or a report whose epochs are replayed one by one.
 
 use crate::surface::fault::Fault;
 use anyhow::Context;
@@ -9,17 +9,17 @@ use meetpoint_scheduler::{Record, RecordKind};
 use meetpoint_storage::files::read_regular;
 use std::path::Path;
 
-/// What is to be replayed.
+/// The records to replay.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recorded {
     /// One for each epoch, or one for all.
     pub(crate) records: Vec<Record>,
-    /// The job that was recorded and the order hashes of its epochs, where a report tells them.
+    /// The recorded job and the order hashes of its epochs, if they come from a report.
     run: Option<(report::Job, Vec<String>)>,
 }
 
 impl Recorded {
-    /// Refuses a job whose epochs would have other batches than those that were recorded.
+    /// Refuses a job whose epochs would have batches other than the recorded ones.
     pub(crate) fn check(&self, job: &JobFile) -> anyhow::Result<()> {
         let Some((recorded, _)) = &self.run else { return Ok(()) };
         let pairs = [
@@ -40,8 +40,8 @@ impl Recorded {
         }
     }
 
-    /// Holds the order of every replayed epoch against the recorded one. Returns a sentence where
-    /// they are equal.
+    /// Compares the order of every replayed epoch with the recorded one. Returns a notice if they
+    /// are equal.
     pub(crate) fn compare(&self, replayed: &Report) -> anyhow::Result<Option<Notice>> {
         let (Some((_, hashes)), Some(run)) = (&self.run, replayed.runs.first()) else {
             return Ok(None);
@@ -61,9 +61,9 @@ impl Recorded {
     }
 }
 
-/// The records behind `text`: a record itself (`mte:812`), or those of a report's file.
+/// Parses a record (`mte:812`), or reads the records of a report file.
 ///
-/// `wanted` picks among the strategies of a report that has more than one with a record.
+/// `wanted` selects a strategy if the report has several with records.
 pub(crate) fn records(text: &str, wanted: Option<StrategyName>) -> anyhow::Result<Recorded> {
     let as_record = text.parse::<Record>();
     let path = Path::new(text);

@@ -1,32 +1,31 @@
-//! Which strategies are run, and which one is left out for taking absurdly long.
+//! Selects the strategies to run, and skips one that would take absurdly long.
 
 use meetpoint_host::GpuIndex;
 use meetpoint_host::{JobFile, Notice, StrategyName};
 use std::path::PathBuf;
 
-/// `all` leaves out `device-only` when it would take more than this many times as long as
-/// `host-only`.
+/// `all` skips `device-only` if it would take more than this many times as long as `host-only`.
 const ABSURD: f64 = 6.0;
 
-/// What is to be run, in this order.
+/// The strategies to run, in this order, and options of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunPlan {
     /// The strategies.
     pub(super) strategies: Vec<StrategyName>,
-    /// Whether one may be left out.
+    /// Whether one may be skipped.
     may_skip: bool,
-    /// File for a trace of everything that is run.
+    /// File for a trace of all strategies.
     pub(super) trace: Option<PathBuf>,
     /// GPU that batches are brought to.
     pub(super) device_out: Option<GpuIndex>,
 }
 
-/// What a strategy that has run took.
+/// The times of a strategy that has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) name: StrategyName,
     pub(super) epoch_ns: u64,
-    /// Time of the devices together for a batch; 0 where not known.
+    /// Time of all devices together for a batch; 0 if not known.
     pub(super) t_s_ns: u64,
     pub(super) batches: u32,
 }
@@ -48,7 +47,7 @@ impl RunPlan {
         Self::of(&[job.strategy])
     }
 
-    /// Every strategy; `device-only` last, because what the others measured tells how long it
+    /// Every strategy; `device-only` is last, because the times of the others predict how long it
     /// would take.
     pub(crate) fn all() -> Self {
         use StrategyName::DeviceOnly;
@@ -57,7 +56,7 @@ impl RunPlan {
         Self { strategies, may_skip: true, trace: None, device_out: None }
     }
 
-    /// The same, with a trace of what is run in a file.
+    /// The same, with a trace in a file.
     #[must_use]
     pub(crate) fn traced(self, trace: Option<PathBuf>) -> Self {
         Self { trace, ..self }
@@ -74,7 +73,7 @@ impl RunPlan {
         self.strategies.iter().any(|name| name.needs_device())
     }
 
-    /// Why a strategy is left out after what was measured; `None`: it is run.
+    /// Why a strategy is skipped, given the times so far; `None` if it is run.
     pub(super) fn reason_to_skip(&self, name: StrategyName, measured: &[Times]) -> Option<Notice> {
         if !self.may_skip || name != StrategyName::DeviceOnly {
             return None;

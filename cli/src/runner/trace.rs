@@ -1,4 +1,4 @@
-//! `--trace-events FILE`: everything that was run, for ui.perfetto.dev or Chrome.
+//! `--trace-events FILE`: a trace of all epochs, for ui.perfetto.dev or Chrome.
 
 use super::Measured;
 use crate::surface::fault::Fault;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Makes the file, so that one that cannot be written fails before anything runs.
+/// Creates the file, so that an error occurs before anything runs.
 pub(super) fn check(path: &Path) -> anyhow::Result<()> {
     File::create(path).map(drop).with_context(|| failed(path))
 }

@@ -1,11 +1,11 @@
-//! Files of charts that the command line writes: one SVG, or a page that holds everything.
+//! Chart files that commands write: one SVG, or an HTML page with tables and charts.
 
 use super::fault::Fault;
 use anyhow::Context;
 use meetpoint_report::write::place;
 use std::path::Path;
 
-/// What a file name asks for.
+/// The format that a file name selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChartFormat {
     /// One chart.
@@ -14,7 +14,7 @@ pub(crate) enum ChartFormat {
     Html,
 }
 
-/// The kind that a file name asks for.
+/// The format that a file name selects.
 pub(crate) fn kind(path: &Path) -> anyhow::Result<ChartFormat> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg") => Ok(ChartFormat::Svg),
@@ -26,7 +26,7 @@ pub(crate) fn kind(path: &Path) -> anyhow::Result<ChartFormat> {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file completely or not at all.
 pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.with_context(|| format!("{} is not the name of a file", path.display()))?;
@@ -35,7 +35,7 @@ pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails where a file could not be written, before the work whose result it shows.
+/// Fails if the file cannot be written, before the work starts.
 pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         let message = format!("{} is a folder", path.display());

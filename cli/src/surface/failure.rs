@@ -1,6 +1,7 @@
-//! Errors as people and programs read them, and the exit codes: 0 done, 1 failed, 2 wrong usage.
+//! Prints errors as text and JSON, and determines the exit code: 0 done, 1 failed, 2 wrong usage.
 //!
-//! A reader of standard output that leaves early, as `head` does, is no failure: exit code 0.
+//! If the reader of standard output exits early, as `head` does, this is not a failure: exit code
+//! 0.
 
 pub(crate) use super::fault::{FAILED, Fault};
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 use std::error::Error as StdError;
 use std::io::Write;
 
-/// Exit code of a command that was done.
+/// Exit code of a successful command.
 const DONE: u8 = 0;
 
 /// Stopped by a signal.
@@ -20,12 +21,12 @@ const DONE: u8 = 0;
 #[error("interrupted")]
 pub(crate) struct Interrupted;
 
-/// Something was found wrong that has been reported already: exit code 1 without another line.
+/// A failure that was already reported: exit code 1 without another message.
 #[derive(Debug, thiserror::Error)]
 #[error("found wrong")]
 pub(crate) struct Reported;
 
-/// What standard output gets under `--json` in place of a result.
+/// The document on standard output with `--json`, instead of a result.
 #[derive(Debug, Serialize)]
 struct Document {
     error: Failure,
@@ -33,19 +34,19 @@ struct Document {
 
 #[derive(Debug, Serialize)]
 struct Failure {
-    /// Stable name of what is wrong; `failed` where it has none.
+    /// Stable identifier of the error; `failed` if it has none.
     cause: &'static str,
     message: String,
-    /// Causes that say more than the message.
+    /// Causes that the message does not contain.
     because: Vec<String>,
-    /// The steps of the remedy as one instruction; `None` where nothing is known to help.
+    /// The steps of the remedy as one instruction; `None` if no remedy is known.
     remedy: Option<String>,
-    /// The same as values, the best first.
+    /// The steps as values, the best first.
     steps: Vec<Step>,
     exit_code: u8,
 }
 
-/// Prints what failed, and says which exit code that is.
+/// Prints the error, and returns the exit code.
 pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
     let Err(error) = outcome else { return DONE };
     if error.downcast_ref::<Closed>().is_some() {
@@ -62,7 +63,7 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
             _ if error.is::<Interrupted>() => format!("{}\n", error.root_cause()),
             _ => describe(error, output::colour_on_stderr()),
         };
-        // A closed standard error leaves nobody to tell.
+        // If standard error is closed, the message is lost.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
     code_of(error)
@@ -73,9 +74,9 @@ fn code_of(error: &anyhow::Error) -> u8 {
     error.downcast_ref::<Fault>().map_or(FAILED, |fault| fault.exit_code())
 }
 
-/// Prints what was typed wrong, or the help that was asked for, and says which exit code that is.
+/// Prints an error of usage, or the requested help, and returns the exit code.
 pub(crate) fn usage(error: &clap::Error, json: bool) -> u8 {
-    // Closed streams leave nobody to tell.
+    // If the stream is closed, the message is lost.
     let _ = error.print();
     if !error.use_stderr() {
         return DONE;
@@ -118,7 +119,7 @@ fn document(error: &anyhow::Error) -> Document {
     Document { error: Failure::of(cause, message, because, remedy, code_of(error)) }
 }
 
-/// An error of ours behind the trait that has its cause and remedy; `None` for those of others.
+/// The [`Diagnose`] implementation of an error; `None` for errors of other libraries.
 fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose> {
     macro_rules! first_of {
         ($($kind:ty),* $(,)?) => {
@@ -154,21 +155,20 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
     )
 }
 
-/// An error in the words of the command line.
+/// An error as the command line reports it.
 #[derive(Debug)]
 pub(crate) struct Description {
-    /// Stable name of what is wrong.
+    /// Stable identifier of the error.
     pub(crate) cause: &'static str,
     /// What failed.
     pub(crate) message: String,
-    /// The causes that say something more.
+    /// Causes that the message does not contain.
     pub(crate) because: Vec<String>,
     /// The remedy.
     pub(crate) remedy: Option<Remedy>,
 }
 
-/// What failed, the causes that say something more, and the remedy. An error of ours quotes its own
-/// causes, so the chain ends with it.
+/// Describes an error. A [`Diagnose`] error quotes its own causes, so the chain ends with it.
 pub(crate) fn explain(error: &anyhow::Error) -> Description {
     let fault = error.downcast_ref::<Fault>();
     let mut known: Option<&dyn Diagnose> = fault.map(|fault| fault as &dyn Diagnose);
@@ -187,7 +187,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Description {
     Description { cause: known.map_or("failed", Diagnose::cause), message, because: lines, remedy }
 }
 
-/// `error: …`, each further cause on an indented line of its own, and the remedy.
+/// `error: …`, each further cause on a separate indented line, and the remedy.
 pub(crate) fn describe(error: &anyhow::Error, colour: bool) -> String {
     let title = if colour { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
     let Description { message, because, remedy, .. } = explain(error);
@@ -201,7 +201,7 @@ pub(crate) fn describe(error: &anyhow::Error, colour: bool) -> String {
     text
 }
 
-/// Makes a panic one readable report instead of a backtrace.
+/// Prints a panic as a short message instead of a backtrace.
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         if meetpoint_kernels::note_contained(info) {
@@ -219,7 +219,7 @@ pub(crate) fn install_panic_hook() {
             "error: a defect of Meetpoint\n  because: {message} (meetpoint {version}{place})\n  \
              remedy: report it with the command that you typed\n"
         );
-        // A closed standard error leaves nobody to tell.
+        // If standard error is closed, the message is lost.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }));
 }

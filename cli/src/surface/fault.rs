@@ -4,10 +4,10 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 
 /// Exit code of a command that failed.
 pub(crate) const FAILED: u8 = 1;
-/// Exit code of a command that was typed wrong.
+/// Exit code of wrong usage.
 pub(crate) const WRONG_USAGE: u8 = 2;
 
-/// Something that the command line itself refuses or cannot do.
+/// An error of the command line itself.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Fault {
@@ -27,12 +27,12 @@ impl Fault {
         Self { cause, message: message.into(), remedy: remedy.into(), exit_code: FAILED }
     }
 
-    /// The exit code of a command that ends with it.
+    /// The exit code of a command that fails with it.
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit_code
     }
 
-    /// An error of a library about something that was typed.
+    /// An error of a library that an argument causes.
     pub(crate) fn usage_of<E: Diagnose>(error: &E) -> Self {
         let help = || "list what is permitted with `--help`".into();
         let fault =
@@ -40,7 +40,7 @@ impl Fault {
         Self { exit_code: WRONG_USAGE, ..fault }
     }
 
-    /// Something that was typed is wrong, as is known only after it was parsed: exit code 2.
+    /// Wrong usage that is detected after parsing: exit code 2.
     pub(crate) fn usage(message: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
         Self { exit_code: WRONG_USAGE, ..Self::new("usage", message, remedy) }
     }

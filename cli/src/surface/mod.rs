@@ -1,9 +1,9 @@
-//! How the program meets its user: what it prints, how it fails, how it is stopped.
+//! The interface with the user: output, errors, signals.
 //!
 //! In reading order: [`output`] (standard output), [`failure`] (errors and exit codes),
 //! [`remote`] (options of running devices), [`stop`] (signals), [`limits`] (of the system),
-//! [`progress`] (bars on a terminal), [`units`] (quantities as people write them), [`choice`]
-//! (values by name).
+//! [`progress`] (bars on a terminal), [`units`] (quantities with units), [`choice`] (values by
+//! name).
 
 pub(crate) mod chart_files;
 pub(crate) mod choice;
@@ -21,12 +21,12 @@ pub(crate) mod units;
 pub(crate) use output::Output;
 pub(crate) use stop::Stop;
 
-/// How many cores this process may run on; 1 where the kernel does not tell.
+/// Number of cores that this process may run on; 1 if the kernel does not report it.
 pub(crate) fn cores_allowed() -> usize {
     cores().len().max(1)
 }
 
-/// The cores that this process may run on, ascending; none where the kernel does not tell.
+/// The cores that this process may run on, ascending; empty if the kernel does not report them.
 pub(crate) fn cores() -> Vec<usize> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()

@@ -1,4 +1,4 @@
-//! Standard output: text for people or one JSON document, and a reader that may leave early.
+//! Standard output: text or one JSON document, and a reader that may exit early.
 
 use super::fault::Fault;
 use meetpoint_diagnose::Remedy;
@@ -7,10 +7,10 @@ use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a document was printed: there is one on standard output at most.
+/// Whether a document was printed: standard output has at most one.
 static DOCUMENT_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Where a command's result goes.
+/// Prints the result of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -22,7 +22,7 @@ impl Output {
         Self { json }
     }
 
-    /// Prints the command's result: `document` under `--json`, else `text`.
+    /// Prints the command's result: `document` with `--json`, otherwise `text`.
     pub(crate) fn result(
         self,
         document: &impl Serialize,
@@ -36,7 +36,8 @@ impl Output {
         write_all(&text)
     }
 
-    /// Prints one of many results: under `--json` a document on a line of its own, else a line.
+    /// Prints one of many results: with `--json` a document on a separate line, otherwise a line of
+    /// text.
     pub(crate) fn stream(
         self,
         document: &impl Serialize,
@@ -47,9 +48,9 @@ impl Output {
         write_all(&format!("{text}\n"))
     }
 
-    /// Prints a line while the work goes on; nothing under `--json`.
+    /// Prints a line during the work; nothing with `--json`.
     ///
-    /// A reader that left, or a full disk, never ends the work: printing the result reports it.
+    /// A closed pipe or a full disk does not end the work: printing the result reports it.
     pub(crate) fn line(self, text: &str) {
         if !self.json {
             let _ = write_all(&format!("{text}\n"));
@@ -68,9 +69,9 @@ pub(crate) fn failure_document(document: &impl Serialize) {
     }
 }
 
-/// Tells the user something beside the result, on standard error.
+/// Prints a note on standard error.
 pub(crate) fn notice(text: &str) {
-    // A closed standard error leaves nobody to tell.
+    // If standard error is closed, the note is lost.
     let _ = writeln!(std::io::stderr().lock(), "note: {text}");
 }
 
@@ -96,7 +97,7 @@ fn colour_is_welcome() -> bool {
     !refused && !dumb
 }
 
-/// Standard output was closed by its reader, as `head` does. Ends the program quietly.
+/// Standard output was closed by its reader, as `head` does. The program ends without a message.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output was closed")]
 pub(crate) struct Closed;

@@ -1,4 +1,4 @@
-//! Progress bars: on standard error, only on a terminal, only for what takes over a second.
+//! Progress bars: on standard error, only on a terminal, only for work of more than a second.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
 
-/// A bar that stays unseen while the work is short.
+/// A bar that is hidden if the work is short.
 pub(crate) struct Progress {
     bar: ProgressBar,
     unit: &'static str,
@@ -15,8 +15,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for `total` things (0: not known yet) called `unit`, as in "12/300 pictures", with
-    /// their rate and the time that is left.
+    /// A bar for `total` items (0: not known yet) called `unit`, as in "12/300 pictures", with
+    /// their rate and the remaining time.
     pub(crate) fn new(title: &'static str, unit: &'static str, total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let template = match unit {
@@ -28,7 +28,7 @@ impl Progress {
         Self { bar, unit, begun: Instant::now(), shown: false }
     }
 
-    /// Says how far the work is where nobody knows how much there is.
+    /// Sets the progress of work whose total is not known.
     pub(crate) fn set_open(&mut self, done: u64) {
         if self.bar.length().is_some() {
             self.bar.unset_length();
@@ -38,14 +38,14 @@ impl Progress {
         self.show();
     }
 
-    /// Says how far the work is.
+    /// Sets the progress.
     pub(crate) fn set(&mut self, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);
         self.show();
     }
 
-    /// Lets something else be written to standard error, whole.
+    /// Hides the bar while `write` writes to standard error.
     pub(crate) fn suspend(&self, write: impl FnOnce()) {
         self.bar.suspend(write);
     }

@@ -31,7 +31,7 @@ impl std::fmt::Debug for Format {
     }
 }
 
-/// Takes the names of formats.
+/// Parses the name of a format.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     let known = |it: &dyn Renderer| {
         let help = format!("{} ({})", it.describe(), it.file_name());
@@ -51,7 +51,7 @@ pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
 }
 
 impl ReportFiles {
-    /// Fails if the report could not be written, before the work that it is about.
+    /// Fails if the report cannot be written, before the work starts.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         check_folder(&self.report)
     }

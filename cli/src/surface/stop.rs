@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP become a flag and a call of the waiting thread.
+//! Turns SIGINT, SIGTERM and SIGHUP into a flag, and wakes the waiting thread.
 
 use super::failure::Interrupted;
 use anyhow::Context;
@@ -16,8 +16,8 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Takes over the signals from here on. Called once, by commands that clean up after
-    /// themselves; the others die of a signal as any program does.
+    /// Installs the signal handlers. Called once, by commands that clean up; a signal ends the
+    /// others.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let stop = Self { flag: Arc::default(), wakers: Arc::default() };
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
@@ -30,14 +30,14 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Asks to stop, as a signal does.
+    /// Requests a stop, as a signal does.
     fn ask(&self) {
         self.flag.store(true, Ordering::SeqCst);
         let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
         wakers.iter().for_each(|wake| wake());
     }
 
-    /// Calls `wake` when a signal comes; at once if it came already.
+    /// Calls `wake` when a signal arrives, or immediately if one has arrived.
     pub(crate) fn on_signal(&self, wake: impl Fn() + Send + 'static) {
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_asked() {
@@ -46,7 +46,7 @@ impl Stop {
         wakers.push(Box::new(wake));
     }
 
-    /// Whether a signal came.
+    /// Whether a signal has arrived.
     pub(crate) fn is_asked(&self) -> bool {
         self.flag.load(Ordering::SeqCst)
     }
@@ -56,7 +56,7 @@ impl Stop {
         Arc::clone(&self.flag)
     }
 
-    /// An error once a signal came.
+    /// An error once a signal has arrived.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         if self.is_asked() { Err(Interrupted.into()) } else { Ok(()) }
     }

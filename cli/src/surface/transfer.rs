@@ -1,4 +1,4 @@
-//! Says how much of a source elsewhere was fetched, until its first sample is there.
+//! Shows how much of a remote source was downloaded, until its first sample is available.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use meetpoint_datasets::source::is_url;
@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks, and until the first.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(250);
-/// Looks before anything is shown: what takes less than a second needs no word.
+/// Polls before anything is shown, so that nothing appears for less than a second.
 const LOOKS_UNSEEN: u32 = 4;
 
-/// A line on standard error that goes when this is dropped.
+/// A line on standard error that is cleared when this value is dropped.
 pub(crate) struct Transfer {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Transfer {
-    /// Begins to watch, where the source is elsewhere and somebody is looking.
+    /// Begins to poll, if the source is remote and standard error is a terminal.
     pub(crate) fn of(source: &Path, watch: &Watch) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let is_seen = is_url(source) && std::io::stderr().is_terminal();
@@ -33,12 +33,12 @@ impl Transfer {
         Self { is_over, thread }
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     pub(crate) fn end(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A line that could not be drawn is no failure.
+            // It is not a failure if the line cannot be drawn.
             let _ = thread.join();
         }
     }

@@ -1,10 +1,10 @@
-//! Quantities as people write them on the command line, and as they read them.
+//! Parses and formats quantities with units.
 
 use meetpoint_format::units;
 pub(crate) use meetpoint_report::units::{bytes, count, nanoseconds, rate, seconds, significant};
 use std::time::Duration;
 
-/// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes in a second, at least 1.
+/// Reads `500MB/s`, `1.5GiB/s`, `2000000B/s`: bytes per second, at least 1.
 pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
     let wrong = || format!("\"{text}\" is not a rate; write for example 500MB/s or 1.5GiB/s");
     units::parse_bandwidth(text).filter(|rate| *rate > 0).ok_or_else(wrong)
@@ -13,7 +13,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
 /// Reads `512MiB`, `2GB`, `4096B`: bytes, at least 1.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let problem = if is_bare && !text.is_empty() { "has no unit" } else { "is no size" };
+    let problem = if is_bare && !text.is_empty() { "has no unit" } else { "is not a size" };
     let wrong = || format!("\"{text}\" {problem}; write for example 512MiB, 2GB or 4096B");
     units::parse_bytes(text).filter(|bytes| *bytes > 0).ok_or_else(wrong)
 }
@@ -46,7 +46,7 @@ mod tests {
             assert!(error.contains("512MiB"), "{error}");
         }
         assert!(parse_bytes("500").unwrap_err().starts_with("\"500\" has no unit; write"));
-        assert!(parse_bytes("0B").unwrap_err().starts_with("\"0B\" is no size; write"));
+        assert!(parse_bytes("0B").unwrap_err().starts_with("\"0B\" is not a size; write"));
         for text in ["500MB", "500/s", "0MB/s"] {
             assert!(parse_rate(text).unwrap_err().contains("500MB/s"));
         }

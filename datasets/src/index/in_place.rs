@@ -20,7 +20,7 @@ pub(crate) struct InPlace {
     /// Absolute, links resolved.
     root: PathBuf,
     schema: SourceSchema,
-    /// The file that was looked at last: samples of an archive follow one another.
+    /// The file that was checked last: samples of an archive follow one another.
     last: Option<(PathBuf, ContentFile)>,
 }
 

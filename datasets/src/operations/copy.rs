@@ -136,7 +136,7 @@ impl Deed<'_> {
         }
     }
 
-    /// What is there where the same operation, resumed, has come to its end before.
+    /// The existing result, if the same operation was completed before and is now resumed.
     fn written_before(
         &self,
         to: &Path,
@@ -269,7 +269,7 @@ struct Tally {
     image_bytes: u64,
     /// Samples in a coefficient form.
     converted: u64,
-    /// Pictures that are no JPEG.
+    /// Pictures that are not JPEG.
     not_jpeg: u64,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Input {
     pub(super) dataset: Dataset,
     /// What precedes each key.
     pub(super) prefix: String,
-    /// The label of the result for each label of the dataset; `None` where they are the same.
+    /// The label of the result for each label of the dataset; `None` if they are the same.
     pub(super) labels: Option<Vec<i32>>,
     /// The columns of its rows as they are carried over.
     pub(super) columns: Columns,
@@ -55,7 +55,7 @@ pub(crate) fn is_place(field: &Field) -> bool {
 }
 
 impl Input {
-    /// A dataset whose rows stay as they are.
+    /// A dataset whose rows do not change.
     pub(super) fn plain(dataset: Dataset) -> Self {
         let manifest = dataset.manifest();
         let file_bytes: u64 = manifest.parts.iter().map(|part| part.bytes).sum();

@@ -146,7 +146,7 @@ fn check_forms(inputs: &[Input]) -> Result<(), OperationError> {
     }
 }
 
-/// The first column in which two datasets differ, in words; `None` where they have the same.
+/// The first column in which two datasets differ, in words; `None` if they have the same.
 pub(super) fn difference(left: &Columns, right: &Columns) -> Option<String> {
     if left.kind != right.kind {
         return Some(format!("content is {} and {}", left.kind.name(), right.kind.name()));

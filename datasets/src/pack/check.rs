@@ -96,7 +96,7 @@ fn read(content: Content) -> Result<Vec<u8>, Verdict> {
 
 /// What a failure to read says.
 fn failed(path: &StorePath, error: std::io::Error) -> Verdict {
-    // An object that could not be fetched is no unreadable sample.
+    // An object that could not be fetched is not an unreadable sample.
     let is_fetched = RemoteError::of_file(&error).is_none();
     match is_fetched && is_of_the_file(&error) {
         true => Verdict::Unreadable(error.to_string()),

@@ -141,7 +141,7 @@ pub struct PackSummary {
     pub parts: u64,
     /// Those of them that another pack had left.
     pub parts_resumed: u64,
-    /// Label names; empty where there are no labels.
+    /// Label names; empty if there are no labels.
     pub labels: Vec<String>,
     /// Columns that are called a label and did not become the class label.
     pub unused_labels: Vec<UnusedLabel>,
@@ -192,7 +192,7 @@ pub fn pack(
     let writer_options = WriterOptions {
         force: options.force,
         part_bytes_target: options.part_bytes_target,
-        // A pattern is no path; what it names is never replaced, since it is not a dataset.
+        // A pattern is not a path; what it names is never replaced, since it is not a dataset.
         sources: from.exists().then(|| from.to_path_buf()).into_iter().collect(),
         recipe: Recipe::default(),
         resume: options.resume,

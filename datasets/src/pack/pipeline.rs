@@ -28,7 +28,7 @@ pub(super) enum Arrived {
     Passed(Box<Item>),
     /// A sample that the source cannot give.
     Unreadable(LeftOut),
-    /// Something that is no sample.
+    /// A file or member that is not a sample.
     NotASample(LeftOut),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Passage<'a> {
     pub(super) threads: usize,
     /// Number of samples at the beginning that are skipped.
     pub(super) passed: u64,
-    /// Set from elsewhere to stop, also inside a sample.
+    /// Set by another thread to stop, also inside a sample.
     pub(super) stop: &'a Arc<AtomicBool>,
 }
 
@@ -100,7 +100,7 @@ impl Shared {
     }
 }
 
-/// Wakes everybody when its thread panics, so that nobody waits for ever.
+/// Wakes everybody when its thread panics, so that nobody waits forever.
 struct Alarm<'a>(&'a Shared);
 
 impl Drop for Alarm<'_> {

@@ -17,12 +17,12 @@ use std::sync::atomic::Ordering;
 /// Labels that may be numbers without names, a given number of from 0 on.
 pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 
-/// Where a pack is when a part ends, for one that goes on behind it.
+/// The position of a pack at the end of a part, from which another run resumes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     /// Samples of the source that are packed or left out.
     samples: u64,
-    /// Key of the last of them; empty where there is none.
+    /// Key of the last of them; empty if there is none.
     last_key: String,
     /// How they were converted.
     stored: Stored,
@@ -39,7 +39,7 @@ pub(super) struct PackState<'a> {
     pub(super) left_out: Vec<LeftOut>,
     /// Samples that cannot be read or are invalid.
     pub(super) found: Vec<LeftOut>,
-    /// What is no sample.
+    /// Files that are not samples.
     pub(super) not_samples: Vec<LeftOut>,
     /// Where the pack began; samples before it are packed.
     pub(super) passed: u64,
@@ -118,7 +118,7 @@ impl<'a> PackState<'a> {
                 self.look_at(&item)?;
                 match verdict {
                     Verdict::Sound(converted, source_bytes) => {
-                        // After a sample that cannot be read, the others are only looked at.
+                        // After a sample that cannot be read, the others are only checked.
                         if self.options.on_error == OnError::Skip || self.is_sound() {
                             self.push(&item, converted, source_bytes)?;
                         }

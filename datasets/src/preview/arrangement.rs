@@ -25,7 +25,7 @@ pub(super) struct Arrangement {
 
 impl Arrangement {
     /// Blocks from left to right, each as many rows high as fit beside the tallest picture of all.
-    /// `None` where 32 bits cannot hold the sides.
+    /// `None` if 32 bits cannot hold the sides.
     pub(super) fn of(blocks: &[Block]) -> Option<Self> {
         let tallest = blocks.iter().map(|block| block.size.1).max()?;
         let mut places = Vec::new();

@@ -43,7 +43,7 @@ pub(super) fn split(key: &str) -> Option<(&str, String)> {
     is_short.then(|| (&key[..key.len() - extension.len() - 1], extension.to_ascii_lowercase()))
 }
 
-/// The extension that the first bytes tell.
+/// The extension for the format that the first bytes identify.
 pub(super) fn by_content(file: &[u8]) -> Option<&'static str> {
     if let Some(format) = ImageFormat::of(file) {
         return match format {

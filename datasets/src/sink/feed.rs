@@ -1,4 +1,4 @@
-//! Many samples are read at once; their results arrive in order and the memory is bounded.
+//! Reads many samples in parallel; the results arrive in order, and the memory is bounded.
 
 use crate::Error;
 use crate::threads::start_thread;
@@ -56,7 +56,7 @@ impl<R> Shared<R> {
     }
 }
 
-/// Wakes the others when its thread panics, so that they do not wait for ever.
+/// Wakes the others when its thread panics, so that they do not wait forever.
 struct Alarm<'a, R>(&'a Shared<R>);
 
 impl<R> Drop for Alarm<'_, R> {

@@ -34,7 +34,7 @@ pub(super) struct Folder {
     has_columns: bool,
     /// The table, with labels as numbers.
     pending: Output,
-    /// Which folder the samples of each label lie in; `None` where not in one of that label alone.
+    /// Which folder the samples of each label lie in; `None` if not in one of that label alone.
     folders: BTreeMap<Option<i32>, Option<String>>,
     /// Files whose names are not the keys.
     renamed: u64,
@@ -74,8 +74,8 @@ impl Folder {
         })
     }
 
-    /// Whether the folders tell each label: all samples of a class lie in the folder of its name,
-    /// and the classes come in the order in which folders are numbered.
+    /// Whether the folders determine each label: all samples of a class lie in the folder of its
+    /// name, and the classes come in the order in which folders are numbered.
     fn folders_name_every_label(&self, labels: &[String]) -> bool {
         let mut sorted = labels.to_vec();
         sorted.sort_by(|left, right| natural_order(left, right));

@@ -231,7 +231,7 @@ fn extra(
     Ok(())
 }
 
-/// Appends numbers in their own width; `None` where one is null.
+/// Appends numbers in their own width; `None` if one is null.
 fn numbers(data_type: &DataType, value: &Value, to: &mut Vec<u8>) -> Option<()> {
     // The casts undo the widening of a cell.
     match (data_type, value) {

@@ -45,7 +45,7 @@ pub(crate) const KEY: &str = "key";
 pub(crate) const LABEL: &str = "label";
 
 impl SinkKind {
-    /// Whether a file of such a name is one that this sink writes; `None` where files have the
+    /// Whether a file of such a name is one that this sink writes; `None` if files have the
     /// names of the keys.
     pub(crate) fn is_own_file(self, name: &str) -> Option<bool> {
         let numbered = |prefix: &str, suffix: &str| {
@@ -176,8 +176,8 @@ pub trait Sink {
     /// out whether it would be refused.
     fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal>;
 
-    /// Writes what is left, with the names of the labels by index (empty where there are none),
-    /// and brings everything to the drive.
+    /// Writes the remaining rows, with the names of the labels by index (empty where there are
+    /// none), and brings everything to the drive.
     fn finish(self: Box<Self>, labels: &[String]) -> Result<Closed, Error>;
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn create(
 }
 
 /// Name of the content, for formats with columns: the one it has in the source, else that of its
-/// kind; empty where samples have none.
+/// kind; empty if samples have none.
 fn content_name(schema: &SourceSchema) -> &str {
     match (schema.name.as_str(), schema.kind) {
         (_, ContentKind::None) => "",

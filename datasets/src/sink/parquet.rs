@@ -1,7 +1,7 @@
 //! Parquet files with pictures as Hugging Face has them: a struct of `bytes` and `path`.
 //!
-//! The path is the key. Contents are stored plain, so that the bytes of a picture lie in the file
-//! as they are. The names of the labels go into the metadata of each file, and are known only at
+//! The path is the key. Contents are stored plain, so that the bytes of a picture are in the file
+//! unchanged. The names of the labels go into the metadata of each file, and are known only at
 //! the end; until then, footers wait.
 
 use super::files::Output;
@@ -188,7 +188,7 @@ impl Parquet {
         }
     }
 
-    /// The metadata for Hugging Face's library; `None` where it knows no feature for a column.
+    /// The metadata for Hugging Face's library; `None` if it knows no feature for a column.
     fn features(&self, labels: &[String]) -> Option<String> {
         let mut all = serde_json::Map::new();
         for field in self.schema.fields() {

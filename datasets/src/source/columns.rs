@@ -25,7 +25,7 @@ const BATCH_SAMPLES: usize = 256;
 /// Bytes after which a record batch is closed.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// The type of a column, as far as its values tell.
+/// The type of a column, inferred from its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
     /// No value so far.
@@ -483,7 +483,7 @@ impl Gather {
         Ok(())
     }
 
-    /// Adds what is no sample.
+    /// Adds what is not a sample.
     pub(super) fn note(&mut self, entry: Entry) {
         self.ready.push_back(entry);
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// What a folder is called where it is named in an error.
 const WORDS: &str = "a folder of files";
-/// Entries of a folder that are looked at to tell whether it holds images.
+/// Entries of a folder that are examined to determine whether it holds images.
 const RECOGNISE_MAX: usize = 10_000;
 
 /// Extensions of files that call themselves images; those that no decoder here reads among them,
@@ -131,7 +131,7 @@ struct Scan {
     files: Vec<FoundFile>,
     /// In natural order; empty for a flat folder.
     labels: Vec<String>,
-    /// Files that are no samples, in natural order.
+    /// Files that are not samples, in natural order.
     others: Vec<LeftOut>,
     /// Samples whose names cannot be keys, in natural order.
     unreadable: Vec<LeftOut>,
@@ -219,7 +219,7 @@ pub(super) struct Listed {
     pub(super) samples: Vec<String>,
     /// Those that would be unreadable samples.
     pub(super) unreadable: Vec<LeftOut>,
-    /// What is no sample.
+    /// What is not a sample.
     pub(super) others: Vec<LeftOut>,
     /// Hidden and side files.
     pub(super) ignored: u64,
@@ -294,7 +294,7 @@ fn look_through(
         };
         let key = key_of(&entry.path, from);
         if entry.kind == FileKind::Folder {
-            // A folder whose name is no UTF-8 is named by each file in it.
+            // A folder whose name is not UTF-8 is named by each file in it.
             if let (1, Ok(key)) = (entry.depth, key) {
                 folders.insert(key);
             }
@@ -423,7 +423,7 @@ fn is_ignored(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".") || SIDE_FILES.iter().any(|side| name == *side)
 }
 
-/// The key of a file or folder; where its name is no UTF-8, the name with the bytes at fault
+/// The key of a file or folder; where its name is not UTF-8, the name with the bytes at fault
 /// written as `\xNN`.
 fn key_of(path: &Path, from: &StorePath) -> Result<String, String> {
     let relative = path.strip_prefix(from.path()).expect("the walk stays below its root");

@@ -24,7 +24,7 @@ use serde_json::Value;
 const WORDS: &str = "IDX files";
 /// Pixels of a picture.
 const PIXELS_MAX: u64 = 1 << 24;
-/// Files of a folder that are looked at.
+/// Files of a folder that are examined.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 
 /// A file of values.

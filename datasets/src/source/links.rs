@@ -13,9 +13,9 @@ const DEPTH_MAX: usize = 4;
 /// Which links below a folder are followed.
 #[derive(Debug)]
 pub(super) struct Links {
-    /// The folder, with its own links resolved; `None` where all links are followed.
+    /// The folder, with its own links resolved; `None` if all links are followed.
     root: Option<PathBuf>,
-    /// The folder that was looked at last, and where it leads if that is outside.
+    /// The folder that was checked last, and where it leads if that is outside.
     folder: Option<(PathBuf, Option<PathBuf>)>,
 }
 

@@ -42,7 +42,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 }
 
 /// Opens a dataset with the samples that are selected. To choose a number of them, keys and labels
-/// of all are looked at once; it takes 8 bytes for each of those that pass.
+/// of all are examined once; it takes 8 bytes for each of those that pass.
 pub fn open_selection(path: &StorePath, pick: &Selection) -> Result<Box<dyn Source>, Error> {
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
     path.reserve().map_err(failed)?;

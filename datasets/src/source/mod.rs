@@ -153,7 +153,7 @@ pub enum Entry {
     Sample(Box<Item>),
     /// A sample that cannot be read; the source can continue after it.
     Unreadable(LeftOut),
-    /// Something that is no sample, named.
+    /// Something that is not a sample, named.
     NotASample(LeftOut),
     /// A hidden or side file, which is only counted.
     Ignored,

@@ -36,7 +36,7 @@ pub(super) fn is_ignored(path: &str) -> bool {
     path.split('/').any(|name| name.starts_with('.') || SIDE_FILES.contains(&name))
 }
 
-/// A name as it is shown: what is no UTF-8 is written as `\xNN`.
+/// A name as it is shown: what is not UTF-8 is written as `\xNN`.
 pub(super) fn shown(name: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in name.utf8_chunks() {

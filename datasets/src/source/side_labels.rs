@@ -55,7 +55,7 @@ impl Source for Named {
     }
 }
 
-/// The names in the side file of a folder; none where there is no such file.
+/// The names in the side file of a folder; none if there is no such file.
 fn of_folder(folder: &StorePath) -> Result<Vec<String>, Error> {
     let path = folder.join(LABELS_NAME);
     let failed = |source| Error::Source { path: path.to_path_buf(), source };

@@ -16,7 +16,7 @@ pub struct UnusedLabel {
     /// Its type, as Arrow calls it in lower case; `null` where it has no value at all.
     #[serde(rename = "type")]
     pub data_type: String,
-    /// The column, member or field that is the class label instead; `None` where there is none.
+    /// The column, member or field that is the class label instead; `None` if there is none.
     pub class_label: Option<String>,
 }
 

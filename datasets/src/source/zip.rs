@@ -304,7 +304,7 @@ fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<S
 }
 
 /// The length of the outer folders with one more, if all members are two folders below them and
-/// share the first: then that is no class.
+/// share the first: then that is not a class.
 fn shared_folder(members: &[Member], outer: usize) -> Option<usize> {
     let first = &members.first()?.key[outer..];
     let folder = &first[..=first.find('/')?];

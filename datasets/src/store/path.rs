@@ -53,7 +53,7 @@ impl StorePath {
         self.path.display()
     }
 
-    /// The path for sorting and for a text, with a mark for what is no UTF-8.
+    /// The path for sorting and for a text, with a mark for what is not UTF-8.
     pub fn shown(&self) -> Cow<'_, str> {
         self.path.to_string_lossy()
     }

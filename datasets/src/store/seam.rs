@@ -114,7 +114,7 @@ pub trait Store: Debug + Send + Sync {
     fn walk(&self, root: &Path, options: WalkOptions) -> Box<dyn Walk + '_>;
 
     /// Opens a regular file, which stays readable for as long as it is open, whatever becomes of
-    /// its name. What is no regular file is refused without waiting for it.
+    /// its name. What is not a regular file is refused without waiting for it.
     fn open(&self, path: &Path) -> io::Result<File>;
 
     /// Makes room for all files below a folder at once, for a reader that keeps them all open.

@@ -49,7 +49,7 @@ pub struct ConvertSummary {
     pub without: Vec<String>,
     /// Samples that were left out by [`OnError::Skip`].
     pub damaged: Vec<LeftOut>,
-    /// What is in the source and is no sample.
+    /// Files in the source that are not samples.
     pub not_samples: Vec<LeftOut>,
     /// Hidden and side files in the source.
     pub ignored: u64,

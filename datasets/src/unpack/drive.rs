@@ -28,7 +28,7 @@ pub(super) struct Fed {
     pub(super) is_converted: bool,
 }
 
-/// What reading came to.
+/// The result of reading a sample.
 pub(super) enum Outcome {
     /// A sample.
     Sample(Fed),
@@ -57,7 +57,7 @@ struct Done {
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) samples: u64,
-    /// Looked at, those left out among them.
+    /// Samples that were processed, including those left out.
     pub(super) checked: u64,
     /// Files and bytes below a [`Sink::root`].
     pub(super) files: u64,
@@ -115,7 +115,7 @@ impl Written {
 
 /// Puts all samples that `next` and `read` give into the sink.
 ///
-/// After a sample that does not go, the others are only looked at, unless they are to be skipped.
+/// After a sample that does not go, the others are only checked, unless they are to be skipped.
 pub(super) fn drive<J: Send>(
     sink: &mut dyn Sink,
     kind: ContentKind,
@@ -181,7 +181,7 @@ fn write_file(
     done
 }
 
-/// Puts a sample, or notes why not; tells whether one was left out.
+/// Writes a sample, or records why it cannot; returns whether one was left out.
 fn put(
     sink: &mut dyn Sink,
     root: Option<&Root>,

@@ -153,7 +153,7 @@ fn look_at_prepared(dataset: &Dataset, stored: &[u8], sample: &Sample) -> Result
     Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
-/// Looks at one sample that is no image: a text is UTF-8, of others nothing is known.
+/// Looks at one sample that is not an image: a text is UTF-8, of others nothing is known.
 fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Found, String> {
     if sample.entry_points.is_some() {
         return Err(format!("it has entry points, though it is {}; pack again", kind.name()));

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes that are read at once.
+/// Bytes that are read at a time.
 const READ_BYTES: usize = 1 << 20;
 
 /// The progress.
@@ -52,7 +52,7 @@ pub struct VerifyProgress {
 pub struct VerifyOptions {
     /// Threads that read content that stays elsewhere; 0 for as many as the machine has.
     pub threads: usize,
-    /// Set from elsewhere to stop, with [`Error::Interrupted`].
+    /// Set by another thread to stop, with [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
 
@@ -79,7 +79,7 @@ pub struct DeepReport {
     pub decoded: u64,
     /// Those of them that come back from the coefficient form.
     pub converted: u64,
-    /// Those of them that are no JPEG.
+    /// Those of them that are not JPEG.
     pub not_jpeg: u64,
     /// Those of them whose entry points are those of their file.
     pub entry_points: u64,
@@ -266,7 +266,7 @@ fn sha256_of(
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// One part's file, opened for each access: what is looked at may be failing.
+/// One part's file, opened for each access: what is examined may be failing.
 pub(crate) struct PartFile {
     pub(crate) path: PathBuf,
 }

@@ -166,7 +166,7 @@ fn again(path: &Path, problem: &str) -> String {
     format!("{}: {problem}; that part and all later ones were written again", path.display())
 }
 
-/// Whether the journal in `folder` is of the same recipe, or the first difference; `None` where
+/// Whether the journal in `folder` is of the same recipe, or the first difference; `None` if
 /// nothing was written that could be resumed.
 pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), Difference>> {
     let unreadable = |problem: String| Some(Err(Difference::Journal { problem }));
@@ -200,7 +200,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|error| std::io::Error::other(error.utf8_error()))
 }
 
-/// What is wrong with a part that was written; `None` where it is there as it was.
+/// What is wrong with a part that was written; `None` if it is there as it was.
 fn why_not_whole(folder: &Path, part: &PartEntry) -> Option<&'static str> {
     let mut names = Path::new(&part.file).components();
     let is_plain =

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
-/// Bytes that are written at once; from 2 MiB on buffers are on huge pages.
+/// Bytes that are written at a time; from 2 MiB on buffers are on huge pages.
 pub(super) const PIECE_BYTES: usize = 2 << 20;
 /// Pieces that are on their way to the drive at once.
 const IN_FLIGHT_MAX: usize = 4;

@@ -138,7 +138,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Notes the part that was ended, for a writer that goes on behind it.
+    /// Records the completed part, after which another writer resumes.
     pub(super) fn keep(&mut self) {
         // What failed is not noted, and so written again.
         let _ = self.settle();

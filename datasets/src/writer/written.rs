@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 
-/// Bytes of a part that are read at once.
+/// Bytes of a part that are read at a time.
 const READ_BUFFER_BYTES: usize = 1 << 20;
 
 /// What was written.

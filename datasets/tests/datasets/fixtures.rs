@@ -1,4 +1,4 @@
-//! Datasets that earlier versions of the program wrote, which must open, verify and read for ever.
+//! Datasets that earlier versions of the program wrote, which must open, verify and read forever.
 //!
 //! All were packed from the pictures beside them, which `pictures.py` made. `UPDATE_GOLDEN=1`
 //! writes that of the current version again; earlier ones never change.

@@ -82,7 +82,7 @@ fn packs_into_the_folder_of_the_environment() {
     pack(&folder.join("in"), &folder.join("out"), &options(), &mut |_| ()).unwrap();
 }
 
-/// Lets a process pack until it has written so much, and kills it; tells whether it was done.
+/// Lets a process pack until it has written so much, and kills it; returns whether it was done.
 fn pack_until(folder: &Path, bytes: u64) -> bool {
     let mut process = start(folder);
     loop {

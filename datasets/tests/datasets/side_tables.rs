@@ -186,7 +186,7 @@ fn two_tables_of_metadata_are_an_error_that_names_both() {
 #[test]
 fn files_that_a_table_does_not_name_are_reported() {
     let bench = images_and("metadata.csv", b"file_name,label\na.jpg,1\n");
-    bench.put("deeper/c.jpg", b"not looked at");
+    bench.put("deeper/c.jpg", b"not examined");
     for name in ["stray.arrow", "notes.txt", ".hidden"] {
         bench.put(name, b"something else");
     }

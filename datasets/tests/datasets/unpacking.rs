@@ -121,7 +121,7 @@ fn hostile_keys_are_named_and_write_nothing_outside() {
     let summary = bench.unpack_with(&skip()).unwrap();
     assert_eq!((summary.samples, summary.damaged.len()), (1, 6));
     assert_eq!(bench.names(), ["back", "in", "out"]);
-    // The table says that `good` is no label.
+    // The table says that `good` is not a label.
     let written = files(&bench.back());
     assert_eq!(written.keys().collect::<Vec<_>>(), ["good/one", "metadata.jsonl"]);
 }

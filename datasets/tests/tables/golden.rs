@@ -53,7 +53,7 @@ fn decoded(png: &[u8]) -> String {
     pixels.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where bytes lie in a file as they are, they are said as a range of it.
+/// Where bytes are in a file unchanged, they are said as a range of it.
 #[test]
 fn uncompressed_bytes_are_ranges() {
     let ranges = [

@@ -245,7 +245,7 @@ fn a_device_for_one_host_ends_with_it_and_leaves_nothing() {
     let device = Device::start(|options| options.once = true);
     let (socket, spool) = (device.socket().to_path_buf(), Spool::new(SpoolKind::Memory, 1, BATCH));
     talk(async {
-        // A probe is no host.
+        // A probe is not a host.
         let mut host = Host::connect(device.socket()).await;
         host.load(&device, &spool, |_| ()).await.unwrap();
         let mut link = host.run().await.unwrap();

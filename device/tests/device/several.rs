@@ -69,7 +69,7 @@ fn two_ranks_get_each_their_own_batches_from_one_device() {
     assert_eq!((summary.jobs, summary.batches), (2, 4));
 }
 
-/// A probe blocks, and the conversation must go on meanwhile.
+/// A probe blocks, and the conversation must continue meanwhile.
 async fn probe_of(device: &Device) -> meetpoint_link::DeviceInfo {
     let socket = device.socket().to_path_buf();
     tokio::task::spawn_blocking(move || probe(&socket)).await.unwrap().unwrap()

@@ -32,7 +32,7 @@ struct Measured {
     allowed_cores: String,
 }
 
-/// A file that the kernel keeps about the worker, the youngest thread of its name; empty where
+/// A file that the kernel keeps about the worker, the youngest thread of its name; empty if
 /// there is none.
 fn about_worker(file: &str) -> String {
     let mut workers = Vec::new();

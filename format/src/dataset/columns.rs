@@ -60,7 +60,7 @@ pub struct Columns {
     /// [`KIND_KEY`], names of its integers under [`LABELS_KEY`] (a JSON list of strings). Metadata
     /// of the schema as a whole is not kept.
     pub extra: SchemaRef,
-    /// Which operations of a recipe were executed before samples were stored; `None` where the
+    /// Which operations of a recipe were executed before samples were stored; `None` if the
     /// content is unchanged.
     pub prepared: Option<Prepared>,
 }
@@ -145,7 +145,7 @@ impl Columns {
     }
 }
 
-/// Names of a column's integers by index, from its field's metadata; `None` where it has none.
+/// Names of a column's integers by index, from its field's metadata; `None` if it has none.
 pub fn labels_of(field: &Field) -> Result<Option<Vec<String>>, String> {
     let Some(text) = field.metadata().get(LABELS_KEY) else { return Ok(None) };
     serde_json::from_str(text)

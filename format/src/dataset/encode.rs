@@ -106,7 +106,7 @@ impl<W: Write> PartEncoder<W> {
         Ok(())
     }
 
-    /// Writes what is left and the footer, and gives the sink back.
+    /// Writes the remaining rows and the footer, and returns the sink.
     pub fn finish(mut self) -> Result<FinishedPart<W>, DatasetError> {
         if !self.pending.is_empty() {
             self.write_record_batch()?;
@@ -316,7 +316,7 @@ impl CoreBuffers {
     }
 }
 
-/// The validity bitmap of a column, empty where every row has a value, and how many have none.
+/// The validity bitmap of a column, empty if every row has a value, and how many have none.
 fn validity(rows: &[Row], is_there: impl Fn(&Row) -> bool) -> (Vec<u8>, usize) {
     let mut bitmap = vec![0_u8; rows.len().div_ceil(8)];
     let mut nulls = 0;

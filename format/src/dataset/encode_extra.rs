@@ -83,8 +83,8 @@ fn gather(columns: &Columns, rows: &[Row]) -> Result<RecordBatch, arrow_schema::
     RecordBatch::try_new_with_options(schema, gathered.columns().to_vec(), &options)
 }
 
-/// Holds the further columns of a row against those of the dataset; a record batch that was
-/// looked at last is not looked at again.
+/// Compares the further columns of a row with those of the dataset; a record batch that was checked
+/// last is not checked again.
 #[derive(Debug, Default)]
 pub(super) struct ExtraCheck {
     known: Weak<RecordBatch>,

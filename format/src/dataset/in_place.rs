@@ -79,7 +79,7 @@ impl Columns {
         Self { extra: Arc::new(Schema::new(fields)), ..self.clone() }
     }
 
-    /// The folder below which the content stays; `None` where it is in the parts.
+    /// The folder below which the content stays; `None` if it is in the parts.
     pub fn root(&self) -> Option<&str> {
         let last = self.extra.fields().last()?;
         let is_place = last.name() == PLACE_COLUMN

@@ -301,7 +301,7 @@ pub(super) fn footer(
     builder.finished_data().to_vec()
 }
 
-/// The place in the part of a buffer in a body; `None` where it is not in it.
+/// The place in the part of a buffer in a body; `None` if it is not in it.
 pub(super) fn range_in(body: &Range<u64>, offset: i64, length: i64) -> Option<Range<u64>> {
     let start = body.start.checked_add(u64::try_from(offset).ok()?)?;
     let end = start.checked_add(u64::try_from(length).ok()?)?;

@@ -285,7 +285,7 @@ impl Manifest {
     }
 }
 
-/// Splits off the last member; `None` where the text does not end with it exactly.
+/// Splits off the last member; `None` if the text does not end with it exactly.
 fn split_self_sha256(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_suffix("\"\n}\n")?;
     let (body, stated) = rest.split_at_checked(rest.len().checked_sub(64)?)?;

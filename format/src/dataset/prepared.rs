@@ -65,7 +65,7 @@ pub enum PreparedError {
         position: usize,
         /// The operation that was executed, with its keys.
         stored: String,
-        /// That of the recipe; `None` where it has fewer.
+        /// That of the recipe; `None` if it has fewer.
         given: Option<String>,
     },
     /// The recipe begins with these operations, but what they give depends on the rest.

@@ -46,7 +46,7 @@ fn write_table(path: &str, operation: &Described, text: &mut String) {
     }
 }
 
-/// Writes the keys whose values are no tables.
+/// Writes the keys whose values are not tables.
 fn write_keys(described: &Described, text: &mut String) {
     let is_table = |value: &Value| matches!(value, Value::Operations(_));
     for (key, value) in described.keys.iter().filter(|(_, value)| !is_table(value)) {

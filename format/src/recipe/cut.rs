@@ -66,7 +66,7 @@ impl fmt::Display for CutRefusal {
 
 impl Recipe {
     /// Why it cannot be cut after its first `count` operations, so that what they give is the same
-    /// in every epoch and the rest can be applied to it; `None` where it can.
+    /// in every epoch and the rest can be applied to it; `None` if it can.
     ///
     /// All facts come from the declarations of the operations.
     ///
@@ -110,7 +110,7 @@ impl Recipe {
     }
 
     /// The position, counted from 1, of the first operation in which it differs from one that
-    /// begins as `beginning`; `None` where it begins as that.
+    /// begins as `beginning`; `None` if it begins as that.
     pub fn differs_from(&self, beginning: &Self) -> Option<usize> {
         let own = self.operations();
         let differs = |(index, operation): (usize, &Operation)| own.get(index) != Some(operation);

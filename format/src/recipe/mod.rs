@@ -178,7 +178,7 @@ impl Recipe {
         &self.operations
     }
 
-    /// The views; none where the recipe gives one column.
+    /// The views; none if the recipe gives one column.
     pub fn views(&self) -> &[View] {
         &self.views
     }

@@ -72,7 +72,7 @@ pub(super) fn from_toml<T>(
     })
 }
 
-/// Where the value of a key of the operation at a path begins; `None` where there is no such
+/// Where the value of a key of the operation at a path begins; `None` if there is no such
 /// operation.
 fn offset_of(tables: &[Keys<'_>], path: &[usize], key: &str) -> Option<usize> {
     let (first, rest) = path.split_first()?;

@@ -18,7 +18,7 @@ const CHANNELS: u32 = 3;
 pub struct TensorSpec {
     /// Rows; of sound and signals 1, of a spectrogram the frequencies.
     pub height: u32,
-    /// Columns; the steps in time, where there are any.
+    /// Columns; the steps in time, if there are any.
     pub width: u32,
     /// Channels; of a picture 1, 3 or 4.
     pub channels: u32,
@@ -61,7 +61,7 @@ impl TensorSpec {
 pub struct SampleType {
     /// Kind of value.
     pub kind: ValueKind,
-    /// Height and width in pixels; `None` where they depend on the picture. Of sound, spectrograms
+    /// Height and width in pixels; `None` if they depend on the picture. Of sound, spectrograms
     /// and signals the rows of a channel and the steps in time.
     pub size: Option<(u32, u32)>,
     /// Channels; of a picture 1, 3 or 4.
@@ -87,7 +87,7 @@ pub struct Series {
     pub sample_rate: Option<u32>,
     /// Rows of a channel: the frequencies of a spectrogram, otherwise 1.
     pub rows: u32,
-    /// Steps in time; `None` where they depend on the file.
+    /// Steps in time; `None` if they depend on the file.
     pub length: Option<u32>,
 }
 

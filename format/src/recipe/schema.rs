@@ -19,7 +19,7 @@ pub struct Schema {
 /// A header and rows of text.
 pub type TextTable = (Vec<&'static str>, Vec<Vec<String>>);
 
-/// The schema of all operations and kinds of targets, or of one of them; `None` where there is none
+/// The schema of all operations and kinds of targets, or of one of them; `None` if there is none
 /// of this name.
 pub fn schema(name: Option<&str>) -> Option<Schema> {
     let is_asked = |it: &str| name.is_none_or(|name| it == name);

@@ -173,7 +173,7 @@ pub enum Encoding {
     Latin1,
 }
 
-/// What happens with bytes that are no characters.
+/// What happens with bytes that are not characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DecodingErrors {
     /// The text does not decode.

@@ -19,13 +19,13 @@ pub trait SampleColumns {
     /// Names and types of the columns, those that samplers cannot use included.
     fn columns(&self) -> Vec<(String, ColumnType)>;
 
-    /// Values of a column of whole numbers; `None` where a sample has none.
+    /// Values of a column of whole numbers; `None` if a sample has none.
     fn whole_numbers(&self, column: &str) -> Result<Vec<Option<i64>>, Self::Error>;
 
-    /// Values of a column of numbers, whole or not; `None` where a sample has none.
+    /// Values of a column of numbers, whole or not; `None` if a sample has none.
     fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, Self::Error>;
 
-    /// Height and width of the picture of each sample, as they lie in its file; `None` where the
+    /// Height and width of the picture of each sample, as they lie in its file; `None` if the
     /// file does not say.
     fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, Self::Error>;
 

@@ -33,7 +33,7 @@ impl Values {
         }
     }
 
-    /// The value of an option; `None` where it was left out.
+    /// The value of an option; `None` if it was left out.
     pub(super) fn value(&self, option: &str) -> Option<&Value> {
         self.0.iter().find(|(name, _)| *name == option).map(|(_, value)| value)
     }

@@ -1,7 +1,7 @@
 //! Compiled kernels on disk, so that a GPU's kernels are compiled once per machine.
 //!
-//! Nothing depends on the cache: what cannot be read is compiled, what cannot be written is not
-//! stored.
+//! Errors of the cache are ignored: modules that cannot be read are compiled, and modules that
+//! cannot be written are not stored.
 
 use super::driver::Version;
 use super::nvrtc::Target;
@@ -17,7 +17,7 @@ const MAGIC: &[u8] = b"meetpoint cubin 1\n";
 pub(super) struct CacheFile(PathBuf);
 
 impl CacheFile {
-    /// Its name follows from everything that the result of the compiler depends on.
+    /// Its name is derived from all inputs of the compiler.
     pub(super) fn of(folder: &Path, text: &str, target: Target, compiler: Version) -> Self {
         let mut hash = Sha256::new();
         for part in [text, &target.options().join(" "), &compiler.to_string()] {
@@ -28,14 +28,14 @@ impl CacheFile {
         Self(folder.join(format!("{name}.cubin")))
     }
 
-    /// The stored kernels; `None` where there are none, or the file is damaged.
+    /// The stored kernels; `None` if there are none, or the file is damaged.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let file = std::fs::read(&self.0).ok()?;
         let (sum, content) = file.strip_prefix(MAGIC)?.split_first_chunk::<32>()?;
         (Sha256::digest(content).as_slice() == sum).then(|| content.to_vec())
     }
 
-    /// Stores kernels: other processes see the whole file or none.
+    /// Stores kernels: other processes see the complete file or none.
     pub(super) fn write(&self, content: &[u8]) -> std::io::Result<()> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         std::fs::create_dir_all(self.0.parent().expect("it is in a folder"))?;

@@ -18,7 +18,7 @@ const ARGUMENTS_MAX: usize = 64;
 /// How long dropping a pending copy waits for it. After that, its target is leaked.
 const DROP_LIMIT: Duration = Duration::from_secs(2);
 
-/// Work of a GPU, in a stream of its own that waits for no other.
+/// Work of a GPU in a separate, non-blocking stream.
 #[derive(Debug)]
 pub struct CudaCompute {
     gpu: Arc<Gpu>,
@@ -36,7 +36,7 @@ pub struct Download {
 }
 
 impl Gpu {
-    /// A stream for work, with its own order.
+    /// Creates a stream.
     pub fn compute(self: &Arc<Self>) -> Result<CudaCompute, Error> {
         let finished = self.event()?;
         let _entered = self.context.enter()?;
@@ -56,25 +56,25 @@ impl CudaCompute {
         &self.gpu
     }
 
-    /// Its stream, as DLPack and other libraries name it.
+    /// The handle of its stream, for DLPack and other libraries.
     pub fn stream_handle(&self) -> u64 {
         self.stream.0.addr() as u64
     }
 
-    /// Records an event behind the work so far.
+    /// Records an event after the work so far.
     pub fn record(&mut self, event: &Event) -> Result<(), Error> {
         // SAFETY: the stream is this one's.
         unsafe { event.record(self.stream.0) }
     }
 
-    /// Work from here on starts after an event, which another stream has recorded.
+    /// Makes later work wait for an event, which another stream has recorded.
     pub fn wait_for_event(&mut self, event: &Event) -> Result<(), Error> {
         self.stream_waits(self.stream.0, event)
     }
 
-    /// Work that another library gives to its stream from here on starts after an event. Streams
-    /// are numbered as in DLPack: 1 is the legacy default stream, 2 the default stream of the
-    /// thread, anything above a handle.
+    /// Makes later work in the stream of another library wait for an event. Streams are numbered as
+    /// in DLPack: 1 is the legacy default stream, 2 the per-thread default stream, and any larger
+    /// number a handle.
     ///
     /// # Safety
     ///
@@ -83,8 +83,8 @@ impl CudaCompute {
         self.stream_waits(raw(raw_stream), event)
     }
 
-    /// Work from here on starts after what another library has given to its stream so far, which
-    /// is numbered as for [`Self::wait_on`].
+    /// Makes later work wait for the work so far in the stream of another library, which is
+    /// numbered as for [`Self::wait_on`].
     ///
     /// # Safety
     ///
@@ -95,8 +95,8 @@ impl CudaCompute {
         self.stream_waits(self.stream.0, &self.finished)
     }
 
-    /// Starts a copy to the host of as many bytes as the memory has. It starts after everything
-    /// before it; [`Download::into_memory`] returns the memory.
+    /// Starts a copy to the host that fills `to`, after all earlier work; [`Download::into_memory`]
+    /// returns the memory.
     pub fn download_async(
         &mut self,
         from: &DeviceMemory,
@@ -287,12 +287,12 @@ impl Download {
         self.event.query()
     }
 
-    /// Waits for the copy, at most for a time: then it is [`Error::Hung`].
+    /// Waits for the copy; [`Error::Hung`] after `limit`.
     pub fn wait(&self, limit: Duration) -> Result<(), Error> {
         self.event.wait(limit)
     }
 
-    /// Waits as [`Self::wait`] does and returns the memory with what was copied.
+    /// Waits as [`Self::wait`] does and returns the memory with the copied bytes.
     pub fn into_memory(mut self, limit: Duration) -> Result<HostMemory, Error> {
         self.wait(limit)?;
         Ok(self.memory.take().expect("nothing else takes it"))

@@ -1,7 +1,7 @@
 #![expect(unsafe_code, reason = "the driver is a C library")]
-//! A GPU in one process: its context, whether it still works, and the memory it has given out.
+//! A GPU in one process: its context, whether it is still usable, and its allocations.
 //!
-//! Nothing is called, and nothing is freed, in a process that was forked from it.
+//! In a forked child, no function of the driver is called and nothing is freed.
 
 use super::driver::{self, Code, NOT_READY, SUCCESS};
 use crate::Error;
@@ -31,14 +31,14 @@ const FATAL: [Code; 17] = [
     999, // CUDA_ERROR_UNKNOWN
 ];
 
-/// Memory that a GPU has given out and that is not freed yet.
+/// Memory of a GPU that is allocated and not freed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allocated {
     /// Bytes of the GPU.
     pub device_bytes: u64,
     /// Bytes of page-locked memory of the host.
     pub pinned_bytes: u64,
-    /// Allocations of either since the GPU was opened, freed ones included.
+    /// Number of allocations since the GPU was opened, including freed ones.
     pub allocations: u64,
 }
 
@@ -200,7 +200,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         // A late GPU still works in its context: it stays, as does what was not freed.
         if !self.is_forked() && !self.is_late.load(Ordering::Relaxed) {
-            // SAFETY: it was retained once. The result has no one to go to.
+            // SAFETY: it was retained once. The result cannot be reported.
             let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
         }
     }

@@ -1,5 +1,5 @@
 #![expect(unsafe_code, reason = "the driver is a C library")]
-//! A point in the work of a stream, to wait for and to measure from.
+//! Events: points in the work of a stream, for waits and measurements.
 
 use super::context::{Context, Handle};
 use crate::Error;
@@ -7,14 +7,14 @@ use cudarc::driver::sys;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a wait asks again at once before it sleeps between two questions.
+/// How long a wait polls without a pause before it sleeps between polls.
 const SPIN: Duration = Duration::from_micros(30);
-/// The shortest and the longest sleep between two questions; between them, a small part of the time
-/// that was waited so far.
+/// The shortest and the longest sleep between two polls; in between, a small share of the waiting
+/// time so far.
 const SLEEP: [Duration; 2] = [Duration::from_micros(10), Duration::from_millis(1)];
 const SLEEP_PART: u32 = 20;
 
-/// A point in the work of a stream. One that was never recorded is done.
+/// A point in the work of a stream. An event that was never recorded counts as done.
 pub struct Event {
     pub(super) handle: Handle<sys::CUevent_st>,
     context: Arc<Context>,
@@ -55,7 +55,7 @@ impl Event {
         self.context.is_done("cuEventQuery", result)
     }
 
-    /// Waits until the work before it is done, at most for a time: then it is [`Error::Hung`].
+    /// Waits until the work before it is done; [`Error::Hung`] after `limit`.
     pub fn wait(&self, limit: Duration) -> Result<(), Error> {
         let start = Instant::now();
         while !self.query()? {

@@ -14,10 +14,10 @@ use std::ffi::{CStr, c_char};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a GPU is.
+/// The properties of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuInfo {
-    /// Its number among those that this process sees.
+    /// Its index among the GPUs that are visible to this process.
     pub index: u32,
     /// Such as `NVIDIA H100 80GB HBM3`.
     pub name: String,
@@ -25,7 +25,7 @@ pub struct GpuInfo {
     pub capability: (u32, u32),
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Shared memory that a block may have.
+    /// Maximum shared memory of a block.
     pub shared_bytes_max: u32,
     /// Bytes of its memory.
     pub total_bytes: u64,
@@ -37,8 +37,8 @@ pub struct GpuInfo {
 
 /// A GPU that is open in this process.
 ///
-/// After a failure that CUDA does not recover from, every call returns that failure. In a forked
-/// child, every call is [`Error::Forked`], and nothing is freed.
+/// After a failure from which CUDA cannot recover, every call returns that failure. In a forked
+/// child, every call returns [`Error::Forked`], and nothing is freed.
 pub struct Gpu {
     info: GpuInfo,
     // Before the context, in which its modules are unloaded.
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Gpu {
 }
 
 impl Gpu {
-    /// Opens a GPU by its number among those that this process sees.
+    /// Opens a GPU by its index among those that are visible to this process.
     pub fn open(index: u32, options: &Options) -> Result<Arc<Self>, Error> {
         let driver = Driver::load()?;
         if index >= driver.gpu_count {
@@ -72,7 +72,7 @@ impl Gpu {
         Ok(Arc::new(Self { info, kernels, context, hang_limit: options.hang_limit }))
     }
 
-    /// What it is.
+    /// Its properties.
     pub fn info(&self) -> &GpuInfo {
         &self.info
     }
@@ -82,7 +82,7 @@ impl Gpu {
         memory::free_and_total(&self.context)
     }
 
-    /// Memory that is allocated through it.
+    /// Its current allocations.
     pub fn bytes_allocated(&self) -> Allocated {
         self.context.allocated()
     }
@@ -97,7 +97,7 @@ impl Gpu {
         MODULES.iter().try_for_each(|module| self.kernels.load(module))
     }
 
-    /// The run-time compiler, which is searched for by the first call.
+    /// The run-time compiler. The first call searches for it.
     pub fn compiler(&self) -> Result<CompilerInfo, Error> {
         self.kernels.compiler()
     }
@@ -107,7 +107,7 @@ impl Gpu {
         self.kernels.compiled()
     }
 
-    /// Makes an event, which measures time.
+    /// Creates an event with timing enabled.
     pub fn event(&self) -> Result<Event, Error> {
         Event::new(&self.context)
     }

@@ -36,7 +36,7 @@ impl Drop for DeviceAllocation {
     fn drop(&mut self) {
         if let Some(_entered) = self.context.enter_to_free() {
             // SAFETY: it was allocated in this context and is freed once. The driver waits for the
-            // work that was started before. The result has no one to go to.
+            // work that was started before. The result cannot be reported.
             let _ = unsafe { sys::cuMemFree_v2(self.address) };
             self.context.count_freed_device(self.bytes);
         }
@@ -99,7 +99,7 @@ impl Drop for PinnedBytes {
     fn drop(&mut self) {
         if let Some(_entered) = self.context.enter_to_free() {
             // SAFETY: it was allocated by the driver and is freed once. The driver waits for copies
-            // that were started before. The result has no one to go to.
+            // that were started before. The result cannot be reported.
             let _ = unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) };
             self.context.count_freed_pinned(self.bytes as u64);
         }
@@ -135,8 +135,8 @@ impl Drop for LockedPages {
     fn drop(&mut self) {
         if let Some(_entered) = self.context.enter_to_free() {
             let start = std::ptr::with_exposed_provenance_mut(self.address);
-            // SAFETY: it was locked in this context and is unlocked once. The result has no one to
-            // go to.
+            // SAFETY: it was locked in this context and is unlocked once. The result cannot be
+            // reported.
             let _ = unsafe { sys::cuMemHostUnregister(start) };
             self.context.count_freed_pinned(self.bytes);
         }

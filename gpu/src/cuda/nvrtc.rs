@@ -9,10 +9,10 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-/// The oldest major version that knows all that is asked of it.
+/// The oldest major version that supports the options below.
 const MAJOR_MIN: u32 = 12;
 
-/// Options beside the architecture. Products and sums are rounded one by one, as on the CPU.
+/// Options besides the architecture. Products and sums are rounded separately, as on the CPU.
 const OPTIONS: [&str; 2] = ["--std=c++17", "--fmad=false"];
 
 /// The run-time compiler that was found.
@@ -20,7 +20,7 @@ const OPTIONS: [&str; 2] = ["--std=c++17", "--fmad=false"];
 pub struct CompilerInfo {
     /// Its library.
     pub path: PathBuf,
-    /// Its version of CUDA.
+    /// Its CUDA version.
     pub version: Version,
 }
 

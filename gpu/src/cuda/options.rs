@@ -4,23 +4,23 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Names the run-time compiler, a file.
+/// Environment variable with the file of the run-time compiler.
 const NVRTC: &str = "MEETPOINT_NVRTC";
 /// Folders of installed Python packages, separated as in `PATH`.
 const PACKAGES: &str = "MEETPOINT_PYTHON_PACKAGES";
-/// Names the folder of compiled kernels.
+/// Environment variable with the folder of compiled kernels.
 const CACHE: &str = "MEETPOINT_CUBIN_CACHE";
 
-/// How a GPU is used.
+/// Options of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The run-time compiler, a file; `None`: it is searched for.
+    /// File of the run-time compiler; `None`: it is searched for.
     pub nvrtc: Option<PathBuf>,
     /// Folders of installed Python packages, which may contain NVIDIA's compiler.
     pub package_folders: Vec<PathBuf>,
     /// The folder of compiled kernels; `None`: they are compiled in every process.
     pub cache: Option<PathBuf>,
-    /// How long calls without a limit of their own wait for the GPU.
+    /// How long calls without a limit argument wait for the GPU.
     pub hang_limit: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What the environment says: `MEETPOINT_NVRTC`, `MEETPOINT_PYTHON_PACKAGES` and
+    /// Reads the environment variables `MEETPOINT_NVRTC`, `MEETPOINT_PYTHON_PACKAGES` and
     /// `MEETPOINT_CUBIN_CACHE`, by default `meetpoint/cubin` in the user's cache folder.
     pub fn from_environment() -> Self {
         Self::of(|name| std::env::var_os(name).filter(|value| !value.is_empty()))

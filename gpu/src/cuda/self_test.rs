@@ -1,4 +1,4 @@
-//! A first kernel on a GPU, whose results are checked.
+//! Runs a test kernel on a GPU and checks its results.
 
 use super::gpu::Gpu;
 use crate::{Compute as _, Error, KernelName, Launch};
@@ -10,7 +10,7 @@ const COUNT: u32 = 1000;
 const BLOCK: u32 = 128;
 
 impl Gpu {
-    /// Compiles a small kernel, runs it and checks what it computes.
+    /// Compiles a small kernel, runs it and checks its results.
     pub fn self_test(self: &Arc<Self>) -> Result<(), Error> {
         let mut compute = self.compute()?;
         let squares = compute.allocate(COUNT as usize * 4)?;

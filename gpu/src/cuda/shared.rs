@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 static OPENED: Mutex<BTreeMap<GpuIndex, Weak<Gpu>>> = Mutex::new(BTreeMap::new());
 
 impl Gpu {
-    /// The GPU with this index, opened by the first call and closed with its last handle.
-    /// Until then its options are those of the first call, and its kernels are loaded once.
+    /// The GPU with this index, opened by the first call and closed with its last handle. Until
+    /// then, it has the options of the first call, and its kernels are loaded once.
     ///
-    /// One that a failure has made unusable is opened again.
+    /// If a failure has made it unusable, it is opened again.
     pub fn shared(index: GpuIndex, options: &Options) -> Result<Arc<Self>, Error> {
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gpu) = opened.get(&index).and_then(Weak::upgrade)

@@ -10,8 +10,8 @@ use cudarc::driver::sys;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Streams of other libraries on a GPU, for any thread. They exist as long as batches that were
-/// exported to them; the driver reports most handles of streams that do not exist.
+/// Streams of other libraries on a GPU, for any thread. They must exist as long as batches that
+/// were exported to them; the driver rejects most handles of streams that do not exist.
 #[derive(Debug, Clone)]
 pub struct CudaConsumers {
     gpu: Arc<Gpu>,

@@ -1,4 +1,4 @@
-//! A batch on the device, whose memory lives until its last user drops it.
+//! A batch on the device, whose memory is in use until its last user drops it.
 
 use super::idle::Idle;
 use super::pool::{Pool, Release};
@@ -7,8 +7,8 @@ use crate::{DeviceMemory, Error};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory of a batch on a device. Dropping it, in any thread, gives the memory back; it is
-/// overwritten after the work that streams had at that time.
+/// Memory of a batch on a device. Dropping it, in any thread, returns the memory to the delivery,
+/// which overwrites it only after the work that is in the consumers' streams at that time.
 pub struct DeviceBatch<S: Streams> {
     /// `None` only while it is dropped.
     memory: Option<DeviceMemory>,
@@ -55,7 +55,7 @@ impl<S: Streams> DeviceBatch<S> {
         self.memory.as_ref().expect("it has memory until it is dropped")
     }
 
-    /// Of its first byte, on the device.
+    /// Address of its first byte on the device.
     pub fn address(&self) -> u64 {
         self.memory().address()
     }
@@ -67,8 +67,8 @@ impl<S: Streams> DeviceBatch<S> {
 
     /// Makes its content visible to a consumer.
     ///
-    /// A stream must exist until the batch is dropped. With [`Export::Unordered`] this waits for
-    /// nothing: the consumer calls [`Self::wait`] or accepts that the content is not there yet.
+    /// A stream must exist until the batch is dropped. With [`Export::Unordered`], this has no
+    /// effect on the order: the consumer calls [`Self::wait`] before it reads the content.
     pub fn export(&self, export: Export) -> Result<(), Error> {
         match export {
             Export::Stream(stream) => {
@@ -94,8 +94,8 @@ impl<S: Streams> DeviceBatch<S> {
         self.ready.is_done()
     }
 
-    /// Copies bytes of it to the host, for tests and for consumers without a library of their own.
-    /// Returns when that is done.
+    /// Copies bytes to the host, for tests and for consumers without a GPU library. Returns when
+    /// the copy is done.
     pub fn read(&self, streams: &mut S, offset: usize, to: &mut [u8]) -> Result<(), Error> {
         streams.wait_for(&self.ready)?;
         streams.download(self.memory(), offset, to)

@@ -1,4 +1,4 @@
-//! What the bytes of pictures become, and the kernels that compute it.
+//! Conversion of the bytes of pictures to elements, and the kernels that execute it.
 
 use crate::{Argument, Compute, DeviceMemory, Error, KernelName, Launch};
 
@@ -8,23 +8,23 @@ const ELEMENTS_MAX: u64 = 1 << 31;
 const THREADS: u32 = 192;
 /// Vectors of 16 bytes that a block stores in a segment, as there.
 const VECTORS_OF_BLOCK: u32 = 8 * THREADS;
-/// What a grid has at most along y.
+/// Maximum size of a grid along y.
 const SEGMENTS_MAX: u32 = 65535;
-/// Blocks beyond these would load tables more often, for no further thread that fits a GPU.
+/// More blocks would load tables more often without occupying more of a GPU.
 const BLOCKS_MAX: u32 = 8192;
 
-/// The order of the axes of a picture, before and after.
+/// The order of the axes of a picture before and after the conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Planes of channels stay planes; also pictures of one channel.
+    /// Channels first, before and after; also for pictures of one channel.
     Planes,
-    /// Pixels of three channels stay pixels.
+    /// Channels last, before and after; three channels.
     Pixels,
-    /// Pixels of three channels become three planes.
+    /// From channels last to channels first; three channels.
     PixelsToPlanes,
 }
 
-/// How vectors of elements lie, as in `cuda/delivery.cu`.
+/// The layout of vectors of elements, as in `cuda/delivery.cu`.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     /// In segments of one channel, which consist of whole vectors; a single one may end otherwise.
@@ -40,18 +40,18 @@ enum Shape {
 /// `(byte * scale - mean) / std` of each channel, each step rounded to float32.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Arithmetic {
-    /// Multiplied by, or divided by.
+    /// Factor, or divisor.
     pub scale: f32,
-    /// Whether it is `byte / scale`.
+    /// Whether `scale` is a divisor.
     pub divides: bool,
-    /// Subtracted, per channel.
+    /// Mean to subtract, per channel.
     pub mean: [f32; 3],
-    /// Divided by, per channel.
+    /// Divisor, per channel.
     pub std: [f32; 3],
 }
 
 impl Arithmetic {
-    /// The element of a byte of a channel.
+    /// The element for a byte of a channel.
     pub fn element(&self, channel: usize, byte: u8) -> f32 {
         let value = f32::from(byte);
         let scaled = if self.divides { value / self.scale } else { value * self.scale };
@@ -90,7 +90,7 @@ pub(super) struct Factors {
     reciprocal: [f32; 3],
 }
 
-/// A type of elements that are computed.
+/// The type of computed elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Float {
     /// 32 bits.
@@ -99,14 +99,14 @@ pub enum Float {
     Bfloat16,
 }
 
-/// The elements that bytes become.
+/// How bytes are converted to elements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElementBytes {
     /// 32 bits for each value of each channel: 3 times 256.
     Table32(Box<[u32; 768]>),
     /// 16 bits for each value of each channel: 3 times 256.
     Table16(Box<[u16; 768]>),
-    /// Arithmetic, which gives the bits of the table that it stands for.
+    /// Arithmetic with the same results as a table, bit for bit.
     Arithmetic(Arithmetic, Float),
 }
 
@@ -120,7 +120,7 @@ pub fn bfloat16_bits(value: f32) -> u16 {
 }
 
 impl ElementBytes {
-    /// The same elements as bfloat16; `None`: they are not float32.
+    /// The same elements as bfloat16; `None` if they are not float32.
     pub fn to_bfloat16(&self) -> Option<Self> {
         match self {
             Self::Table32(bits) => {
@@ -158,7 +158,7 @@ impl ElementBytes {
         }
     }
 
-    /// The table as the GPU reads it; empty where none is needed.
+    /// The table in the GPU's format; empty if none is needed.
     fn table(&self) -> Vec<u8> {
         match self {
             Self::Table32(values) => values.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
@@ -175,7 +175,7 @@ pub struct Conversion {
     pub elements: ElementBytes,
     /// The order of the axes.
     pub order: Order,
-    /// 1 or 3.
+    /// Number of channels, 1 or 3.
     pub channels: u32,
 }
 

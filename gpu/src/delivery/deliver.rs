@@ -15,28 +15,29 @@ use std::time::{Duration, Instant};
 /// Most batches whose times are not measured yet; of further ones the oldest are not.
 const UNMEASURED_MAX: usize = 64;
 
-/// Bytes of a batch that belong together.
+/// A contiguous part of a batch, such as a column.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// In memory of the host.
+    /// The bytes, in host memory.
     pub bytes: &'a [u8],
-    /// Whether a [`PageLock`](crate::PageLock) covers all of them: then they are copied directly.
+    /// Whether a [`PageLock`](crate::PageLock) covers all of them, so that they are copied
+    /// directly.
     pub is_locked: bool,
-    /// Where they go.
+    /// Where they are written.
     pub target: Target,
 }
 
-/// Where bytes go in the memory of a batch.
+/// Where a piece is written in the memory of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// As they are, to an offset.
+    /// Copied unchanged to an offset.
     Copied {
-        /// Of the first byte.
+        /// Offset of the first byte.
         offset: usize,
     },
     /// Pictures, converted to elements.
     Converted {
-        /// Of the first element; a multiple of 16.
+        /// Offset of the first element in bytes; a multiple of 16.
         offset: usize,
         /// Index of the conversion.
         conversion: usize,
@@ -47,14 +48,14 @@ pub enum Target {
     },
 }
 
-/// What the delivery of batches amounts to.
+/// Statistics of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delivered {
     /// Batches whose copy was started.
     pub batches: u64,
     /// Bytes copied to the device.
     pub bytes: u64,
-    /// Those of them that were copied from where they were, not through other memory.
+    /// Bytes of them that were copied directly from their page-locked memory, without staging.
     pub direct_bytes: u64,
     /// Time of the copies on the device, of `measured` batches.
     pub transfer_ns: u64,
@@ -62,22 +63,22 @@ pub struct Delivered {
     pub convert_ns: u64,
     /// Batches whose times are included.
     pub measured: u64,
-    /// Time that the host waited for copies: for memory that they read.
+    /// Time that the host waited for copies, to reuse or release the memory that they read.
     pub staging_wait_ns: u64,
     /// Time that the host waited for memory of the device.
     pub memory_wait_ns: u64,
-    /// Time that the consumer's stream had nothing to do before it got a batch, of `idle_measured`
+    /// Time that the consumer's stream was idle while it waited for a batch, of `idle_measured`
     /// batches.
     pub idle_ns: u64,
-    /// Batches for which that is known: the stream of the consumer is.
+    /// Batches for which the idle time is known, because the consumer's stream is.
     pub idle_measured: u64,
     /// Page-locked memory.
     pub pinned_bytes: u64,
-    /// Memory of the device, without that of other users.
+    /// Device memory allocated by the delivery.
     pub device_bytes: u64,
-    /// The largest such amount.
+    /// Peak of `device_bytes`.
     pub device_bytes_max: u64,
-    /// Batches that the consumer holds or that are on their way.
+    /// Batches that the consumer holds or that are being delivered.
     pub in_use: u32,
     /// Allocations of memory for batches.
     pub allocations: u64,
@@ -114,7 +115,7 @@ impl<S: Streams> std::fmt::Debug for Delivery<S> {
 }
 
 impl<S: Streams> Delivery<S> {
-    /// A delivery to a device, whose pieces may name these conversions.
+    /// A delivery to a device. Pieces refer to the conversions by index.
     pub fn new(
         mut streams: S,
         conversions: &[Conversion],
@@ -135,7 +136,7 @@ impl<S: Streams> Delivery<S> {
         })
     }
 
-    /// What runs it.
+    /// The device's streams.
     pub fn streams(&mut self) -> &mut S {
         &mut self.streams
     }
@@ -145,8 +146,8 @@ impl<S: Streams> Delivery<S> {
         self.pool.has_room(bytes)
     }
 
-    /// Starts the copy and the conversion of a batch of `bytes` bytes on the device. The pieces are
-    /// read when this returns: it waits for copies from where they are.
+    /// Starts the copy and the conversion of a batch of `bytes` bytes on the device. When this
+    /// returns, the pieces have been read; it waits for direct copies.
     pub fn deliver(
         &mut self,
         pieces: &[Piece<'_>],
@@ -174,13 +175,13 @@ impl<S: Streams> Delivery<S> {
         }
     }
 
-    /// The consumer asks for a batch: the work that it has given to the stream of the latest export
-    /// is all that its GPU has to do until it gets one.
+    /// Records that the consumer requests a batch: from the end of its work so far in the stream of
+    /// the latest export, its GPU is idle until it receives the batch.
     pub fn note_asked(&self) {
         self.idle.asked(&self.streams.consumers());
     }
 
-    /// The consumer gets the batch that it asked for.
+    /// Records that the consumer receives the requested batch.
     pub fn note_handed(&self, batch: &DeviceBatch<S>) {
         self.idle.handed(batch.ready());
     }
@@ -298,7 +299,7 @@ impl<S: Streams> Delivery<S> {
         Ok(())
     }
 
-    /// What the delivery amounts to so far.
+    /// The statistics so far.
     pub fn delivered(&mut self) -> Result<Delivered, Error> {
         self.measure()?;
         let Usage { bytes, bytes_max, lent, allocations } = self.pool.usage();

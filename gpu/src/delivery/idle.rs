@@ -1,8 +1,7 @@
 //! How long the stream of the consumer waits for batches, on the clock of the GPU.
 //!
-//! When the consumer asks for a batch, the end of the work that it has given to its stream so far
-//! is marked. The time from there until the batch is complete is time in which the stream had
-//! nothing to do.
+//! When the consumer requests a batch, an event marks the end of its work in its stream so far.
+//! From there until the batch is complete, the stream is idle.
 
 use super::streams::{ConsumerStream, Consumers, Event};
 use crate::Error;
@@ -51,7 +50,7 @@ impl<E: Event> Idle<E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<E>> {
-        // Nothing is left half done by a panic while it is held.
+        // A panic while it is held leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +103,7 @@ impl<E: Event> Idle<E> {
             if !asked.is_done()? || !ready.is_done()? {
                 break;
             }
-            // A batch that was complete before is no time.
+            // If the batch was complete before, there was no idle time.
             let waited = ready.since(asked)?;
             state.idle += waited;
             state.measured += 1;

@@ -3,26 +3,26 @@
 use crate::Error;
 use std::time::Duration;
 
-/// After what time work of the device that does not end counts as failed. Work of consumers, which
-/// copies may come after, waits for other ranks as long as their collectives do.
+/// Timeout of work on the device. Copies may have to wait for the consumers' work, which may
+/// include collectives that wait for other ranks.
 pub(super) const HUNG_AFTER: Duration = Duration::from_secs(30 * 60);
 
-/// How long the end of a delivery waits for its work. What is under way then is not freed.
+/// How long dropping a delivery waits for its work. Memory of unfinished work is not freed.
 pub(super) const END_AFTER: Duration = Duration::from_secs(5);
 
 /// Limits of a [`Delivery`](super::Delivery).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryLimits {
-    /// Page-locked memory through which batches are copied; at least 8 MiB are used.
+    /// Maximum page-locked memory for staging; at least 8 MiB are used.
     pub staging_bytes: u64,
-    /// Memory of loaders that is page-locked, from which batches are copied directly.
+    /// Maximum memory of loaders to page-lock, from which batches are copied directly.
     pub locked_bytes: u64,
-    /// Memory of the device for batches, those of the consumer included.
+    /// Maximum device memory for batches, including those that the consumer holds.
     pub device_bytes: u64,
-    /// Batches whose memory is allocated before memory is used again that consumers have dropped
-    /// and still work on. A copy into such memory waits for them.
+    /// Number of batches up to which new memory is allocated instead of reusing memory of dropped
+    /// batches that consumers still work on. A copy into such memory waits for that work.
     pub buffers: usize,
-    /// How long to wait for the consumer to drop a batch when that memory is used up.
+    /// How long to wait for the consumer to drop a batch when the device memory is used up.
     pub wait: Duration,
 }
 
@@ -44,20 +44,20 @@ pub enum DeliveryError {
     /// The device.
     #[error(transparent)]
     Gpu(#[from] Error),
-    /// The consumer holds all memory for batches.
+    /// The batches that the consumer holds use up the memory.
     #[error(
         "no GPU memory for a batch of {bytes} bytes: the limit of {limit_bytes} bytes is reached \
          by {lent} batches that are in use"
     )]
     NoMemory {
-        /// Of the batch.
+        /// Bytes of the batch.
         bytes: u64,
-        /// For all batches.
+        /// Limit for all batches.
         limit_bytes: u64,
         /// Batches that the consumer holds.
         lent: u32,
     },
-    /// The loader was closed meanwhile.
+    /// The loader was closed during the delivery.
     #[error("the loader was closed")]
     Stopped,
 }

@@ -1,15 +1,15 @@
-//! Batches brought to a GPU: copied from page-locked memory, or through it, converted there, and
-//! shared with the streams of their consumers.
+//! Delivers batches to a GPU: copies them from or through page-locked memory, converts them there,
+//! and shares them with the streams of their consumers.
 //!
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
 //! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
 //! memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
 //! `idle` (how long consumers wait),
-//! [`DeviceBatch`], [`Delivery`], which does all of it, and `shim` (the CPU instead of a GPU, for
+//! [`DeviceBatch`], [`Delivery`] (combines the parts), and `shim` (the CPU instead of a GPU, for
 //! tests).
 //!
 //! Memory is bounded: two limits, one for page-locked memory and one for memory of the GPU, are
-//! never exceeded, and nothing is allocated once the largest batch has passed.
+//! never exceeded, and nothing is allocated after the largest batch.
 
 mod batch;
 mod conversion;

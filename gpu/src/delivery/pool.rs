@@ -91,7 +91,7 @@ impl<E: Event> Pool<E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<E>> {
-        // Nothing is left half done by a panic while it is held.
+        // A panic while it is held leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

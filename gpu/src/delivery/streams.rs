@@ -1,4 +1,4 @@
-//! The interface to events, and to streams that others created.
+//! The interface to events and to streams of other libraries.
 
 use crate::{Compute, Error};
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ pub enum ConsumerStream {
 }
 
 impl ConsumerStream {
-    /// The handle that the driver knows: `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` are 1 and 2.
+    /// The handle in the driver: `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` are 1 and 2.
     pub fn raw(self) -> u64 {
         match self {
             Self::LegacyDefault => 1,
@@ -25,8 +25,8 @@ impl ConsumerStream {
         }
     }
 
-    /// The stream whose work includes that of this one, whichever thread asks: the default stream
-    /// of another thread is reached through the legacy one, which waits for all of them.
+    /// A stream that waits for this one in any thread: a per-thread default stream becomes the
+    /// legacy default stream, which waits for all of them.
     pub fn for_any_thread(self) -> Self {
         match self {
             Self::PerThreadDefault => Self::LegacyDefault,
@@ -35,12 +35,12 @@ impl ConsumerStream {
     }
 }
 
-/// How the consumer of memory orders its work after the work that fills it.
+/// How the consumer orders its work after the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Export {
     /// Its stream waits on the GPU.
     Stream(ConsumerStream),
-    /// It orders its work itself. Nothing is known of its streams.
+    /// The consumer synchronises by itself; its streams are not known.
     Unordered,
 }
 
@@ -49,7 +49,7 @@ pub trait Event: Debug + Send + Sync + 'static {
     /// Whether everything before it is done.
     fn is_done(&self) -> Result<bool, Error>;
 
-    /// Waits until everything before it is done, at most for a time: then it is [`Error::Hung`].
+    /// Waits until everything before it is done; [`Error::Hung`] after `limit`.
     fn wait(&self, limit: Duration) -> Result<(), Error>;
 
     /// The time on the device since an earlier event; both are done.
@@ -66,7 +66,7 @@ pub trait Streams: Compute + 'static {
     /// Marks the end of the work so far.
     fn record(&mut self) -> Result<Self::Event, Error>;
 
-    /// Work that follows starts after an event.
+    /// Makes later work wait for an event.
     fn wait_for(&mut self, event: &Self::Event) -> Result<(), Error>;
 
     /// The streams of consumers on the same device.
@@ -81,7 +81,7 @@ pub trait Consumers: Debug + Clone + Send + Sync + 'static {
     /// Index of the device.
     fn device(&self) -> u32;
 
-    /// Work of a stream that follows starts after an event.
+    /// Makes later work of a stream wait for an event.
     fn order(&self, stream: ConsumerStream, after: &Self::Event) -> Result<(), Error>;
 
     /// Marks the end of the work of a stream so far.

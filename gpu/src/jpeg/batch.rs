@@ -1,4 +1,4 @@
-//! A batch of JPEGs and what decodes it.
+//! A batch of JPEGs and its decoder.
 
 use super::area::{Buffer, Staging};
 use super::layout::{
@@ -18,7 +18,8 @@ const READ_AHEAD: usize = 32;
 /// those of bits in a picture, whose data take an eighth of it at most.
 const STAGING_BYTES_MAX: usize = 1 << 31;
 
-/// Decodes batches one after another, reusing its memory: after the first few it allocates nothing.
+/// Decodes batches one after another and reuses its memory: after the first few batches, it
+/// allocates nothing.
 ///
 /// For each batch: [`JpegBatch::clear`], [`JpegBatch::add`] for each picture, [`JpegBatch::run`],
 /// then kernels that read the pictures, then [`JpegBatch::status`]. Before the next `clear`, the
@@ -81,7 +82,7 @@ impl JpegBatch {
         self.pictures.is_empty()
     }
 
-    /// Adds a picture and returns its index. After an error the batch is as before.
+    /// Adds a picture and returns its index. An error does not change the batch.
     pub fn add(
         &mut self,
         compute: &mut dyn Compute,

@@ -1,22 +1,24 @@
-//! Bounds of a batch, why a picture is not part of it, and what is wrong with one that is.
+//! Limits of a batch, reasons why a picture is not added to it, and the status of pictures.
 
 use crate::Error;
 
-/// Bounds of a batch.
+/// Limits of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JpegLimits {
     /// Most bytes of the staging area, and of its copy on the device; below 2^31.
     pub staging_bytes_max: usize,
     /// Most bytes of coefficients, samples and pixels on the device.
     pub device_bytes_max: u64,
-    /// Longest segment that a thread decodes, in bytes: all others may have finished.
+    /// Longest segment that a single thread decodes, in bytes, because all other threads may have
+    /// to wait for it.
     pub segment_bytes_max: usize,
-    /// Mean length of the segments of a picture, in bytes, from which on a warp decodes each.
+    /// Mean length of a picture's segments, in bytes, from which a warp decodes each segment.
     pub segment_bytes_long: usize,
-    /// Length of the longest of those, in bytes, from which on a block of threads decodes each.
+    /// Length of the longest of those segments, in bytes, from which a block of threads decodes
+    /// each.
     pub segment_bytes_huge: usize,
-    /// Longest segment that a warp or a block of threads decodes, in bytes. Of a hostile file, each
-    /// thread may have to wait for the one before.
+    /// Longest segment that a warp or a block of threads decodes, in bytes. With a malicious file,
+    /// each thread may have to wait for the previous one.
     pub stream_bytes_max: usize,
 }
 
@@ -64,7 +66,7 @@ pub enum JpegError {
         /// The limit.
         limit: u64,
     },
-    /// A plan that contradicts itself or the file.
+    /// The plan contradicts itself or the file.
     #[error("the plan does not fit the file")]
     Plan,
     /// The device failed.
@@ -73,8 +75,8 @@ pub enum JpegError {
 }
 
 impl JpegError {
-    /// Whether the picture may fit into another batch. One that an empty batch refuses fits into
-    /// none.
+    /// Whether the picture may fit into another batch. A picture that does not fit into an empty
+    /// batch fits into none.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Staging { .. } | Self::DeviceBytes { .. } => true,
@@ -85,7 +87,7 @@ impl JpegError {
     }
 }
 
-/// What was wrong with the data of a picture; only with none of it are its pixels those of the CPU.
+/// Errors in the data of a picture; without errors, its pixels are those of the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PictureStatus(pub(super) u32);
 
@@ -99,12 +101,12 @@ impl PictureStatus {
     /// A segment that does not end where the next one begins.
     pub const WRONG_END: Self = Self(8);
 
-    /// Whether the pixels are right.
+    /// Whether there were no errors, so that the pixels are correct.
     pub fn is_sound(self) -> bool {
         self == Self::default()
     }
 
-    /// Whether one of the problems of another status is among those of this one.
+    /// Whether this status has any of the errors of another one.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

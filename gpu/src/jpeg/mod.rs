@@ -1,5 +1,5 @@
-//! JPEGs decoded on a GPU, to the bits of `meetpoint_jpeg`: a batch of them, of whatever sizes,
-//! with a fixed number of copies and launches.
+//! Decodes JPEGs on a GPU, bit-identical to `meetpoint_jpeg`: a batch of any sizes, with a fixed
+//! number of copies and launches.
 //!
 //! ```text
 //! plans and files --add--> staging area --one copy--> device
@@ -10,8 +10,8 @@
 //!   jpeg_make_pixels       samples to three planes of pixels
 //! ```
 //!
-//! Whatever is wrong with the data of a picture is a bit of its [`PictureStatus`]: the CPU then
-//! decodes it again and determines the error.
+//! Each kind of error in the data of a picture is a bit of its [`PictureStatus`]. If any is set,
+//! the CPU decodes the picture again and determines the error.
 //!
 //! In reading order: [`JpegBatch`], [`JpegLimits`], `words` (descriptions of a batch), `layout`
 //! (their structures), `tables` (Huffman tables), `area` (the staging area), `stuffing` (data

@@ -11,17 +11,17 @@ use crate::{
     Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, PictureDescriptor,
 };
 
-/// How the tensors of a batch are written.
+/// Format of the tensors of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorFormat {
     /// Bytes of an element: 1, 2 or 4.
     pub element_bytes: u32,
-    /// Whether the channels of a pixel lie next to each other.
+    /// Whether the channels of a pixel are adjacent (channels last).
     pub is_interleaved: bool,
-    /// 3, or 1: that of red.
+    /// Number of channels: 3, or 1 for red only.
     pub channels: u32,
-    /// The elements of the 256 values of each channel, channel by channel. Elements of one byte are
-    /// the values.
+    /// The elements for the 256 values of each channel, channel by channel. Elements of one byte
+    /// equal the values.
     pub elements: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ const ERASE: KernelName = KernelName { module: "finish", name: "erase" };
 const SHARPEN: KernelName = KernelName { module: "colour", name: "sharpen" };
 
 impl PictureBatch {
-    /// For tensors of a format.
+    /// An empty batch for tensors of this format.
     pub fn new(format: TensorFormat) -> Self {
         assert!(matches!(format.element_bytes, 1 | 2 | 4), "an element has 1, 2 or 4 bytes");
         assert!(matches!(format.channels, 1 | 3), "a tensor has 1 or 3 channels");
@@ -76,31 +76,30 @@ impl PictureBatch {
         }
     }
 
-    /// Forgets all pictures. The work on them must be done.
+    /// Removes all pictures. Their work must have completed.
     pub fn clear(&mut self) {
         self.rounds.clear();
     }
 
-    /// Adds a picture: the region that the first stage of its program takes. `tensor` is the
-    /// address of its tensor in the memory of the device, aligned to its elements.
+    /// Adds a picture: `source` is the region that the first stage of its program reads. `tensor`
+    /// is the address of its tensor in the memory of the device, aligned to its elements.
     pub fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: u64) {
         self.rounds.add(source, program, tensor);
     }
 
-    /// Bytes of the device's memory that it has.
+    /// Allocated bytes of device memory.
     pub fn device_bytes(&self) -> usize {
         let memories = [&self.uploaded, &self.between, &self.counts];
         memories.into_iter().flatten().map(DeviceMemory::bytes).sum()
     }
 
-    /// Bytes of the device's memory that the results between two steps take, of the pictures added
-    /// so far.
+    /// Bytes of device memory for intermediate results of the pictures added so far.
     pub fn between_bytes(&self) -> usize {
         self.rounds.between_bytes()
     }
 
-    /// Starts the work on all pictures. Before it is done, the batch must neither be cleared, nor
-    /// added to, nor run again.
+    /// Starts the work on all pictures. Until it completes, do not clear the batch, add to it, or
+    /// run it again.
     pub fn run(&mut self, compute: &mut dyn Compute) -> Result<(), Error> {
         let bytes = self.uploaded_bytes();
         let uploaded = grow(&mut self.uploaded, bytes, compute)?.address();

@@ -5,25 +5,25 @@ use super::jobs::{BLOCK, mix_words};
 use super::program::SampleMix;
 use crate::{Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch};
 
-/// With which sample each is mixed, as it was before.
+/// The partner with which each sample is mixed, in its state before the mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partner {
-    /// The sample before it; of the first, the last.
+    /// The previous sample; the last one for the first.
     Previous,
-    /// The sample at the same distance from the other end. The one in the middle stays.
+    /// The sample at the same distance from the other end. The middle one does not change.
     Mirrored,
 }
 
 /// The tensors of a batch, one after another.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchOnDevice {
-    /// Of the first, in the memory of the device; a multiple of 4.
+    /// Address of the first one in device memory; a multiple of 4.
     pub address: u64,
     /// Height and width of each.
     pub size: (u32, u32),
 }
 
-/// Mixes batches, one after another, reusing its memory.
+/// Mixes batches one after another and reuses its memory.
 #[derive(Debug, Default)]
 pub struct SampleMixer {
     staging: Option<HostMemory>,
@@ -34,14 +34,14 @@ pub struct SampleMixer {
 const MIX: KernelName = KernelName { module: "finish", name: "mix_samples" };
 
 impl SampleMixer {
-    /// Says that the work that was started is done.
+    /// Call it when all started work has completed.
     pub fn clear(&mut self) {
         self.used = 0;
     }
 
     /// Starts mixing the samples of a batch in place, one for each mix. Several mixes may be
-    /// started one after another; [`Self::clear`] is called when they are done. There is room for
-    /// as many as the first call says in `mixes_max`.
+    /// started one after another; [`Self::clear`] is called when they are done. `mixes_max` of the
+    /// first call limits their number.
     pub fn mix(
         &mut self,
         compute: &mut dyn Compute,

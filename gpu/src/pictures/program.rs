@@ -1,14 +1,14 @@
-//! What is done to one picture, as plain data.
+//! The operations on one picture, as plain data.
 
 use std::ops::Range;
 
-/// A position of an axis that takes no pixel.
+/// A position of an axis without a source pixel.
 pub const OUTSIDE: i32 = -1;
 
-/// What is done to one picture. Stages name what else it has by ranges and indexes.
+/// The operations on one picture. Stages refer to the other fields by ranges and indices.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
-    /// In their order; the last one writes the tensor.
+    /// Stages in order; the last one writes the tensor.
     pub stages: &'a [Stage],
     /// Changes of pictures.
     pub changes: &'a [Change],
@@ -33,22 +33,21 @@ pub struct Region {
     pub height: u32,
 }
 
-/// A crop, a resize along both axes, and a canvas that the result is put on, with changes of its
-/// pixels.
+/// A crop, a resize along both axes, and a canvas for the result, with changes of its pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// The part of the source that it takes. Of the first stage that is all of the source, wherever
-    /// it lies in the file.
+    /// The part of the source that it reads. For the first stage, the source is exactly this
+    /// region, wherever it is in the file.
     pub region: Region,
     /// Whether this part is mirrored left to right before anything else.
     pub region_mirrored: bool,
-    /// What is done along the rows.
+    /// The horizontal axis.
     pub across: Axis,
-    /// What is done along the columns.
+    /// The vertical axis.
     pub down: Axis,
     /// Whether the pass along the columns comes first.
     pub down_first: bool,
-    /// Columns and rows that the axes give.
+    /// Columns and rows of the result of both axes.
     pub window: (u32, u32),
     /// Columns and rows of the canvas.
     pub canvas: (u32, u32),
@@ -73,9 +72,9 @@ pub struct Stage {
 /// One axis of a stage. Positions count from the first of the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    /// Each position of the result is that of the region.
+    /// Each position of the result is the same position of the region.
     Shift,
-    /// Each position of the result takes one of the region, or [`OUTSIDE`]: a word each.
+    /// Each position of the result has one position of the region, or [`OUTSIDE`]: a word each.
     Pick {
         /// Index of the first word.
         words: usize,
@@ -86,7 +85,7 @@ pub enum Axis {
     Weigh {
         /// Index of the first word.
         words: usize,
-        /// Most weights of a position.
+        /// Maximum number of weights of a position.
         taps: u32,
     },
 }
@@ -94,12 +93,12 @@ pub enum Axis {
 /// A change of a picture. The arithmetic is that of the CPU's kernels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
-    /// Every value becomes that of a table.
+    /// Every value is replaced by its entry in a table.
     Table {
         /// Index of the table.
         table: usize,
     },
-    /// The values of each channel become those of a table of its own.
+    /// Every value is replaced by its entry in the table of its channel.
     Tables {
         /// Index of the first of three tables.
         first: usize,
@@ -120,7 +119,7 @@ pub enum Change {
     Equalize,
     /// Every value is blended with that of the smoothed picture.
     Sharpness(f32),
-    /// The picture becomes columns and rows of itself, or a colour.
+    /// Each column and row of the result is one of the picture, or a colour.
     Frame {
         /// Columns and rows of the result.
         size: (u32, u32),
@@ -137,25 +136,25 @@ pub enum Change {
         size: (u32, u32),
         /// The positions and how a pixel is computed.
         form: WarpForm,
-        /// The result is the mean of as many by as many pixels of one that is larger by as much:
-        /// their sum and half their count, times 2^24 / count, divided by 2^24, all rounded down.
-        /// `form` is that of the larger one.
+        /// Supersampling: each pixel is the mean of `samples` x `samples` pixels of a result that
+        /// is larger by this factor. The mean is their sum plus half their count, times 2^24 /
+        /// count, divided by 2^24, all rounded down. `form` describes the larger result.
         samples: u32,
         /// The colour of pixels whose position lies outside.
         fill: [u8; 3],
     },
     /// Pillow's Gaussian blur: three blurs by a box along the rows, then three along the columns.
     BoxBlur {
-        /// Values on each side that count in full.
+        /// Values on each side with full weight.
         radius: u32,
-        /// Their weight, and that of the two outer values, in 1 / 2^24.
+        /// Their weight, and that of the two outermost values, in units of 1 / 2^24.
         weights: [u32; 2],
     },
     /// To each value, `mean` and `sigma` times a standard normal number are added, in float64,
     /// without the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before
     /// they are rounded, by the positions in the picture.
     Noise {
-        /// Of Philox.
+        /// Key of Philox.
         key: [u32; 2],
         /// The mean.
         mean: f64,
@@ -179,13 +178,13 @@ pub enum Change {
 /// The positions of a warp, and how a pixel is computed from those around its position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WarpForm {
-    /// The nearest pixel, by sums in 16.16 fixed point that wrap.
+    /// The nearest pixel, by wrapping sums in 16.16 fixed point.
     Fixed {
         /// Column and row of the first pixel.
         begin: [i32; 2],
-        /// What is added for a step along a row.
+        /// Increment for a step along a row.
         across: [i32; 2],
-        /// What is added for a step along a column.
+        /// Increment for a step along a column.
         down: [i32; 2],
     },
     /// The nearest pixel, in float64.
@@ -196,8 +195,8 @@ pub enum WarpForm {
     Bicubic(PositionMap),
 }
 
-/// Where the centre of a pixel of a result lies in the source: Pillow's `PERSPECTIVE`, or its
-/// `AFFINE`, which is not divided.
+/// Maps the centre of a pixel of the result to a position in the source: Pillow's `PERSPECTIVE`, or
+/// its `AFFINE`, which has no division.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PositionMap {
     /// The coefficients in Pillow's order; the last two are those of the divisor.
@@ -217,11 +216,11 @@ pub struct Erasure {
     pub height: u32,
     /// Columns.
     pub width: u32,
-    /// What is put there.
+    /// The new elements.
     pub values: ErasedValues,
 }
 
-/// What replaces elements.
+/// Elements that replace others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ErasedValues {
     /// The bits of the element of each channel.
@@ -230,15 +229,15 @@ pub enum ErasedValues {
     /// [column / 4, row, channel, 0] in the rectangle, at column % 4, rounded to float32 and then
     /// to the element type.
     Noise {
-        /// Of Philox.
+        /// Key of Philox.
         key: [u32; 2],
     },
 }
 
-/// What a sample of a batch becomes.
+/// How a sample of a batch is mixed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SampleMix {
-    /// Itself.
+    /// It does not change.
     Keep,
     /// The sum of itself and its partner, weighted.
     Blend {
@@ -251,11 +250,11 @@ pub enum SampleMix {
     Paste {
         /// First row.
         top: u32,
-        /// Row behind the last.
+        /// One past the last row.
         bottom: u32,
         /// First column.
         left: u32,
-        /// Column behind the last.
+        /// One past the last column.
         right: u32,
     },
 }

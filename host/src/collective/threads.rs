@@ -23,7 +23,7 @@ struct State {
     meetings: BTreeMap<(u32, u64), Meeting>,
     /// The latest epoch that failed, and why.
     failed: Option<(u32, CollectiveError)>,
-    /// The first rank that left for good, and why.
+    /// The first rank that left permanently, and why.
     lost: Option<(u32, String)>,
     /// Number of signs of life of each rank.
     signs: Vec<u64>,
@@ -53,7 +53,7 @@ impl Threads {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done by a panic while it is held.
+        // A panic while it is held leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,14 +67,14 @@ impl Threads {
         error
     }
 
-    /// The rank leaves for good; waiting ranks get an error at once.
+    /// The rank leaves permanently; waiting ranks get an error at once.
     pub(super) fn lose(&self, rank: u32, why: &str) {
         let mut state = self.lock();
         state.lost.get_or_insert_with(|| (rank, why.to_owned()));
         self.changed.notify_all();
     }
 
-    /// The first rank that left for good, and why.
+    /// The first rank that left permanently, and why.
     pub(super) fn lost(&self) -> Option<(u32, String)> {
         self.lock().lost.clone()
     }

@@ -24,7 +24,7 @@ pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// How long loading a job may take: the device opens the dataset.
 const LOAD_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often the stop switch is looked at meanwhile.
+/// How often the stop switch is polled meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// An open connection to a device, before it has a job.

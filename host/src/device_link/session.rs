@@ -309,7 +309,7 @@ impl Drop for SlotLease {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing is left half done by a panic while one of these is held.
+    // A panic while one of these is held leaves the state consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -19,7 +19,7 @@ const GOING_LIMIT: Duration = Duration::from_secs(1);
 /// With which a Rust program ends that panicked.
 const PANIC_EXIT_CODE: i32 = 101;
 
-/// How often it is looked at meanwhile.
+/// How often it is polled meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A running device process and the folder of its socket. Dropping it ends the process.

@@ -59,7 +59,7 @@ impl Driver {
     }
 
     /// Waits until there is something for the consumer's thread to do. `prepares`: it prepares
-    /// batches itself. `due`: when something is to be said of a wait that goes on.
+    /// batches itself. `due`: when a continuing wait is to be reported.
     pub(crate) fn next_step(&self, prepares: bool, due: Option<Instant>) -> Result<Step, Error> {
         let mut state = self.lock();
         let mut looks_again = prepares;
@@ -113,7 +113,7 @@ impl Driver {
         }
     }
 
-    /// All ranks came to this; whether it was this rank's turn.
+    /// The decision of all ranks, and whether it was this rank's turn.
     pub(crate) fn agreed(&self, agreement: Agreement) -> bool {
         let mut state = self.lock();
         let Some(run) = &mut state.run else { return true };

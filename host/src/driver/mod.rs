@@ -214,7 +214,7 @@ impl Driver {
         });
     }
 
-    /// The run cannot go on. Also called while unwinding.
+    /// The run cannot continue. Also called while unwinding.
     pub(crate) fn fail(&self, serial: u64, error: Error) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(run) = state.run.as_mut().filter(|run| run.serial == serial) {

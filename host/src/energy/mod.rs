@@ -91,7 +91,7 @@ pub struct About {
     pub covers: String,
     /// Smallest step of the figure, in joules; for a power sensor in watts over its interval.
     pub resolution_joules: Option<f64>,
-    /// Time between two updates, in seconds; `None` where it is not known.
+    /// Time between two updates, in seconds; `None` if it is not known.
     pub resolution_seconds: Option<f64>,
     /// File or library that is read.
     pub source: String,
@@ -119,7 +119,7 @@ pub trait Meter: Send {
     /// Reads it. Always the same kind of [`Reading`].
     fn read(&mut self) -> Result<Reading, MeterError>;
 
-    /// Share of the time just passed in which what it measures was busy, 0 to 1; `None` where it
+    /// Share of the time just passed in which what it measures was busy, 0 to 1; `None` if it
     /// does not know.
     fn utilisation(&mut self) -> Option<f64> {
         None

@@ -124,7 +124,7 @@ fn cpu_list(text: &str) -> Option<Vec<u32>> {
             None => cpus.push(part.parse().ok()?),
             Some((first, last)) => {
                 let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-                // A mask that names more processors than exist is no mask.
+                // A mask that names more processors than exist is not a mask.
                 (last.checked_sub(first)? < 4_096).then_some(())?;
                 cpus.extend(first..=last);
             }

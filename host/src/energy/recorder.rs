@@ -27,13 +27,13 @@ pub struct Measured {
     pub scope: Scope,
     /// The same in words.
     pub covers: String,
-    /// Joules over the interval; `None` where the meter failed in it or never advanced.
+    /// Joules over the interval; `None` if the meter failed in it or never advanced.
     pub joules: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
     /// Number of readings.
     pub readings: u64,
-    /// Mean share of the time in which a graphics board was busy, over the readings; `None` where
+    /// Mean share of the time in which a graphics board was busy, over the readings; `None` if
     /// the meter does not know.
     pub utilisation: Option<f64>,
 }
@@ -43,7 +43,7 @@ pub struct Measured {
 pub struct Measurement {
     /// Length of the interval.
     pub seconds: f64,
-    /// Meter by meter; empty where none works.
+    /// Meter by meter; empty if none works.
     pub meters: Vec<Measured>,
     /// Why nothing was measured.
     pub nothing_because: Option<NoMeters>,

@@ -144,14 +144,14 @@ pub struct Explanation {
     pub workers: u32,
     /// A remedy for the slowest stage; `None` if that is the step.
     pub advice: Option<Advice>,
-    /// The user's function on batches; `None` where there is none.
+    /// The user's function on batches; `None` if there is none.
     pub transform: Option<TransformTime>,
     /// Steps slowed down by preparation; `None` unless a replay showed it.
     pub contention: Option<Contention>,
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
-    /// What bringing batches to a GPU took; `None` where they stay on the host.
+    /// What bringing batches to a GPU took; `None` if they stay on the host.
     #[serde(default)]
     pub delivery: Option<DeliveryUse>,
     /// The use of a GPU by the host's preparers; `None` without one.
@@ -206,7 +206,7 @@ impl Waits {
     }
 }
 
-/// Explains an epoch; `None` where fewer than two batches were consumed.
+/// Explains an epoch; `None` if fewer than two batches were consumed.
 pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation> {
     if stats.records.len() < 2 {
         return None;

@@ -324,7 +324,7 @@ impl JobFile {
         Ok(())
     }
 
-    /// Only for what the file itself asks for: a default is no fault of its writer.
+    /// Only for what the file itself asks for: a default is not a fault of its writer.
     fn check_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
         let check = |key: &str, bytes: u64| {
             if bytes <= limit.bytes || self.marks.of_key(key).is_none() {
@@ -368,7 +368,7 @@ impl JobFile {
     }
 }
 
-/// Bytes that this user may still write to a file system; `None` where it does not tell.
+/// Bytes that this user may still write to a file system; `None` if it does not tell.
 pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
     let found = statvfs(directory).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))

@@ -17,7 +17,7 @@ impl Marks {
         marks
     }
 
-    /// Where a value stands; `None` where the file leaves it out.
+    /// Where a value stands; `None` if the file leaves it out.
     pub(super) fn of_key(&self, name: &str) -> Option<(usize, usize)> {
         self.0.get(name).copied()
     }

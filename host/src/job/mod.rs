@@ -261,7 +261,7 @@ impl JobFile {
         record.filter(|record| record.strategy() == strategy).cloned()
     }
 
-    /// The device that holds each part, by the part's number; empty where they are dealt out.
+    /// The device that holds each part, by the part's number; empty if they are dealt out.
     fn part_holders(&self) -> Vec<u32> {
         let parts = |device: &DeviceJob| device.parts.clone().unwrap_or_default();
         let named: BTreeMap<u32, u32> = (0..)

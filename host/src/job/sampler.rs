@@ -58,7 +58,7 @@ fn of_table(table: &Table<'_>) -> Result<Sampler, JobError> {
     Sampler::read(name, options).map_err(fault)
 }
 
-/// The value of an option; `None` where it is of another type.
+/// The value of an option; `None` if it is of another type.
 fn value(takes: Takes, given: &DeValue<'_>) -> Option<Value> {
     match (takes, given) {
         (Takes::Whole { .. }, whole) => u64_of(whole).map(Value::Whole),

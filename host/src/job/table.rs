@@ -112,7 +112,7 @@ impl<'t> Table<'t> {
         Err(self.source.fault(key.span().start, problem, remedy))
     }
 
-    /// A text; `None` where the key is absent.
+    /// A text; `None` if the key is absent.
     pub(super) fn text(&self, key: &str, remedy: &str) -> Result<Option<&'t str>, JobError> {
         match self.entries.get(key) {
             None => Ok(None),
@@ -140,7 +140,7 @@ impl<'t> Table<'t> {
             .ok_or_else(|| self.wrong(key, value, remedy))
     }
 
-    /// The whole number under a key; `None` where it holds anything else, or a negative one.
+    /// The whole number under a key; `None` if it holds anything else, or a negative one.
     pub(super) fn whole_at(&self, key: &str) -> Option<u64> {
         self.whole_of(self.entries.get(key)?)
     }

@@ -88,7 +88,7 @@ pub struct Loader {
     threads: Vec<JoinHandle<()>>,
     /// With no workers: the consumer's own.
     own: Option<HostPreparer>,
-    /// The link of each device that is used; `None` where it could not be opened again.
+    /// The link of each device that is used; `None` if it could not be opened again.
     links: Vec<Option<DeviceLink>>,
     /// The description of each device from its last connection.
     devices: Vec<Option<DeviceInfo>>,
@@ -301,7 +301,7 @@ impl Loader {
         self.devices.iter().map(Option::as_ref)
     }
 
-    /// Slots of the spools of all devices; `None` where no device is used.
+    /// Slots of the spools of all devices; `None` if no device is used.
     pub fn spool_slots(&self) -> Option<u32> {
         let slots = self.limits.spools.iter().map(|spool| spool.slots);
         slots.reduce(u32::saturating_add)

@@ -37,7 +37,7 @@ impl Meter {
     }
 }
 
-/// Highest resident memory of this process since the mark was last set back, in bytes; 0 where
+/// Highest resident memory of this process since the mark was last set back, in bytes; 0 if
 /// /proc does not have it.
 pub(crate) fn peak_resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -71,7 +71,7 @@ pub struct EpochStats {
     pub host_bytes_written: u64,
     /// CPU time spent on the checksums that [`crate::LoaderConfig::verify_samples`] asks for.
     pub verify_ns: u64,
-    /// The part of each device, by number; empty where none was used.
+    /// The part of each device, by number; empty if none was used.
     pub devices: Vec<DeviceStats>,
     /// The scheduler's result.
     pub schedule: Schedule,
@@ -84,7 +84,7 @@ pub struct EpochStats {
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     pub cache: Option<CacheUse>,
-    /// What bringing batches to a GPU took; `None` where they stay on the host.
+    /// What bringing batches to a GPU took; `None` if they stay on the host.
     pub delivery: Option<DeliveryUse>,
     /// The use of a GPU by the host's preparers; `None` without one.
     pub gpu: Option<GpuUse>,
@@ -286,13 +286,13 @@ pub struct DeviceStats {
     pub batches: u64,
     /// Highest resident memory of its process.
     pub peak_resident_bytes: u64,
-    /// Share of a core that its preparing thread had while busy; 0 where not limited.
+    /// Share of a core that its preparing thread had while busy; 0 if not limited.
     pub cpu_ratio_achieved: f64,
     /// 0 where not limited.
     pub read_bytes_per_second_achieved: f64,
     /// 0 where not limited.
     pub write_bytes_per_second_achieved: f64,
-    /// Time of a command; 0 where no latency is set.
+    /// Time of a command; 0 if no latency is set.
     pub latency_ns_achieved: u64,
 }
 

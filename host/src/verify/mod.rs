@@ -50,7 +50,7 @@ pub enum Verdict {
         /// The first place where it is not.
         place: Finding,
     },
-    /// Claimed by the strategy; this run could not tell.
+    /// Claimed by the strategy, but this run could not verify it.
     NotChecked {
         /// The cause.
         why: Finding,

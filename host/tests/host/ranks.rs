@@ -1,4 +1,4 @@
-//! Ranks as threads: equal steps from the same kind of source, and none is waited for for ever.
+//! Ranks as threads: equal steps from the same kind of source, and none is waited for forever.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{config, dataset_in_parts};

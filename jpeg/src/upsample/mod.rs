@@ -43,7 +43,7 @@ pub(crate) enum Upsampling {
 
 impl Upsampling {
     /// What libjpeg-turbo chooses for a component with sampling factors `h` and `v`, in a frame
-    /// whose largest ones are `h_max` and `v_max`; `None` where a factor is not a divisor, which
+    /// whose largest ones are `h_max` and `v_max`; `None` if a factor is not a divisor, which
     /// libjpeg refuses.
     ///
     /// `downsampled_width` is the component's width without padding, `fancy` libjpeg's

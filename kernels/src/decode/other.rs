@@ -126,7 +126,8 @@ fn limits(pixels: u64) -> Limits {
     limits
 }
 
-/// Decodes the whole picture to the bytes of its pixels, in a mode that is no RGB or grey of bytes.
+/// Decodes the whole picture to the bytes of its pixels, in a mode that is not RGB or grey of
+/// bytes.
 pub(super) fn decode_wide(
     format: ImageFormat,
     (encoded, interrupt): (&[u8], &Interrupt),
@@ -218,7 +219,8 @@ fn is_grey_png(format: ImageFormat, encoded: &[u8]) -> bool {
     format == ImageFormat::Png && encoded.get(PNG_COLOUR_TYPE) == Some(&0)
 }
 
-/// Where the header of a PNG tells grey (0) from colours and from grey with an alpha channel.
+/// The byte in the header of a PNG that distinguishes grey (0) from colours and from grey with an
+/// alpha channel.
 const PNG_COLOUR_TYPE: usize = 25;
 
 /// Converts all pixels. A grey PNG has no alpha channel, but `tRNS` can have given it one.

@@ -63,7 +63,8 @@ pub(super) fn decode(
     Ok(())
 }
 
-/// Decodes the whole picture to the bytes of its pixels, in a mode that is no RGB or grey of bytes.
+/// Decodes the whole picture to the bytes of its pixels, in a mode that is not RGB or grey of
+/// bytes.
 pub(super) fn decode_wide(
     encoded: &[u8],
     mode: DecodeMode,

@@ -15,7 +15,7 @@ use meetpoint_format::recipe::{AugmentPolicy, AutoAugment};
 /// Magnitudes that there are.
 const BINS: u32 = 10;
 
-/// Two operations, each with its probability and the index of its magnitude, 0 where it has none.
+/// Two operations, each with its probability and the index of its magnitude, 0 if it has none.
 type Pair = [(Step, f64, u32); 2];
 
 impl PixelOperation for AutoAugment {

@@ -150,8 +150,8 @@ pub(crate) trait Geometry: Debug + Send + Sync {
 
 /// An operation that makes another picture of a whole one.
 pub(crate) trait PictureOperation: Debug + Send + Sync {
-    /// Columns and rows of the result for those of a picture; `None`: it leaves this sample as it
-    /// is.
+    /// Columns and rows of the result for those of a picture; `None`: it does not change this
+    /// sample.
     fn size(&self, size: (u32, u32), draws: &mut Draws) -> Option<(u32, u32)>;
 
     /// As [`Geometry::size_key`].

@@ -124,7 +124,7 @@ impl Step {
         }
     }
 
-    /// The magnitude at an index of `count`, without its sign; 0 where there is none.
+    /// The magnitude at an index of `count`, without its sign; 0 if there is none.
     pub(super) fn magnitude(
         self,
         space: Space,

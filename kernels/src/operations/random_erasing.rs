@@ -11,7 +11,7 @@ use meetpoint_format::recipe::{ErasingMode, RandomErasing};
 /// Tries to find a rectangle that fits.
 const TRIES: usize = 10;
 
-/// Draws a rectangle of a tensor of this height and width; `None` where no try fits.
+/// Draws a rectangle of a tensor of this height and width; `None` if no try fits.
 fn rectangle(
     erasing: &RandomErasing,
     count: u32,

@@ -22,7 +22,7 @@ fn corners(region: Region) -> Corners {
     [x, y, x + width, y + height].map(f64::from)
 }
 
-/// Intersection over union; 0 where both are empty.
+/// Intersection over union; 0 if both are empty.
 fn overlap(one: Corners, other: Corners) -> f64 {
     let area = |[left, top, right, bottom]: Corners| (right - left) * (bottom - top);
     let side =

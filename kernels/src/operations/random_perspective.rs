@@ -63,7 +63,7 @@ pub(super) fn coefficients(moved: [Point; 4], (width, height): (u32, u32)) -> Op
     rounded.iter().all(|value| value.is_finite()).then_some(rounded)
 }
 
-/// The map of a sample; `None`: it stays as it is.
+/// The map of a sample; `None`: it does not change.
 fn map(perspective: &RandomPerspective, size: (u32, u32), draws: &mut Draws) -> Option<[f64; 8]> {
     if !draws.chance(perspective.p) {
         return None;

@@ -28,7 +28,7 @@ fn rounded(number: f64) -> f64 {
     std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).expect("these are digits")
 }
 
-/// The warp of a picture of a size by an angle; `None`: it stays as it is.
+/// The warp of a picture of a size by an angle; `None`: it does not change.
 pub(super) fn warp(rotation: &RandomRotation, angle: f64, size: (u32, u32)) -> Option<Warp> {
     let &RandomRotation { interpolation, expand, center, fill, .. } = rotation;
     let fill = fill.rgba();

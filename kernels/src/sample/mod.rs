@@ -626,7 +626,7 @@ impl SamplePreparer {
     }
 }
 
-/// Executes an operation on the whole picture, unless it leaves this sample as it is. `draws` is
+/// Executes an operation on the whole picture, unless it does not change this sample. `draws` is
 /// its stream at the beginning.
 fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let operation = match step {

@@ -1,4 +1,4 @@
-//! Samples that are no pictures: sound, signals and text, from the file or from the middle of a
+//! Samples that are not pictures: sound, signals and text, from the file or from the middle of a
 //! recipe.
 
 use super::series_preparer::{SeriesPreparer, convert, finish_tensor, shape_of};
@@ -9,7 +9,7 @@ use crate::{Error, Interrupt};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::TensorSpec;
 
-/// A pause that asks whether to go on.
+/// A pause that asks whether to continue.
 fn pause<'a>(
     interrupt: &'a Interrupt,
     after_stage: &'a mut dyn FnMut(),

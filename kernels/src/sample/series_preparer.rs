@@ -18,7 +18,7 @@ pub(super) struct SeriesPreparer {
     cpu: Cpu,
     values: Series,
     next: Series,
-    /// The result before operations on elements, where there are any.
+    /// The result before operations on elements, if there are any.
     bytes: Vec<u8>,
 }
 

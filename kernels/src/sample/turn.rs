@@ -10,7 +10,7 @@ const TILE: usize = 64;
 pub(super) struct Turn(u8);
 
 impl Turn {
-    /// `None` for an orientation that leaves the picture as it is.
+    /// `None` for an orientation that does not change the picture.
     pub(super) fn of(orientation: u8) -> Option<Self> {
         (2..=8).contains(&orientation).then_some(Self(orientation))
     }

@@ -1,4 +1,4 @@
-//! Files that are no signals.
+//! Files that are not signals.
 
 use crate::{Cpu, Error, SampleId, SamplePreparer, Tensor};
 use meetpoint_format::npy;

@@ -20,7 +20,7 @@ const PLANES: usize = 3;
 /// Memory for masks, reused by the next sample.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Writes one plane, and three of them, each byte as it is.
+    /// Writes one plane, and three of them, each byte unchanged.
     single: TensorWriter,
     triple: TensorWriter,
     /// Planes of the results of the layers at hand.

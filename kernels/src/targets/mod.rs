@@ -57,7 +57,7 @@ pub enum TargetProblem {
         /// Cause.
         reason: String,
     },
-    /// A PNG whose pixels are no elements of a mask.
+    /// A PNG whose pixels are not elements of a mask.
     #[error("the mask is a PNG with {found}, but {wanted} is wanted")]
     MaskColours {
         /// Colour type and depth.

@@ -1,5 +1,5 @@
 //! Bytes of a plane to elements of four bytes with AVX-512 VBMI: each byte of an element is a
-//! look-up of its own, 64 at once, and the four are put beside one another.
+//! look-up of its own, 64 at once, and the four are put side by side.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::VALUES;
@@ -33,7 +33,7 @@ pub(super) fn elements(from: &[u8], tables: &ByteTables, out: &mut [u8]) {
     unsafe { elements_avx512(from, tables, out) }
 }
 
-/// For each position of four vectors of elements, beside one another in every quarter, the position
+/// For each position of four vectors of elements, side by side in every quarter, the position
 /// of its byte.
 const ORDER: [u8; STEP] = {
     let mut order = [0; STEP];

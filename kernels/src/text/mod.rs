@@ -56,7 +56,7 @@ pub(crate) struct Document {
     pub(crate) kind: DocumentKind,
     /// The text, where it is one.
     pub(crate) text: String,
-    /// The planes of the tokens one after another, where it is no text.
+    /// The planes of the tokens one after another, where it is not a text.
     pub(crate) tokens: Vec<i32>,
     /// Memory for another text.
     pub(crate) spare: String,
@@ -102,7 +102,7 @@ pub(crate) fn memory_bytes(encoded: usize, is_tokenized: bool) -> Result<u64, Er
     if encoded as u64 > PIXELS_MAX {
         return Err(Error::LongText { bytes: encoded, limit: PIXELS_MAX });
     }
-    // A byte that is no character becomes a character of three, twice: before and after HTML.
+    // A byte that is not a character becomes a character of three, twice: before and after HTML.
     let texts = 6 * encoded as u64;
     let tokenized = TOKENIZED_BYTES_EACH * encoded.min(TOKENIZED_BYTES_MAX) as u64;
     Ok(texts + if is_tokenized { tokenized } else { 0 })

@@ -124,7 +124,7 @@ impl Tokenizer {
 }
 
 impl ByteLevel {
-    /// What is known of a tokenizer; `None` where it does anything else.
+    /// What is known of a tokenizer; `None` if it does anything else.
     fn of(tokenizer: &tokenizers::Tokenizer) -> Option<Self> {
         let ModelWrapper::BPE(_) = tokenizer.get_model() else { return None };
         let Some(PreTokenizerWrapper::ByteLevel(split)) = tokenizer.get_pre_tokenizer() else {

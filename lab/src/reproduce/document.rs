@@ -1,4 +1,5 @@
-//! The report of a reproduction: everything that is known, each row with its kind.
+//! The report of a reproduction: all rows, each marked as published, simulated, measured or
+//! modelled.
 
 use super::measured::{self, Outcome};
 use super::paper::{self, Figure};
@@ -11,13 +12,13 @@ use meetpoint_report::svg::escape;
 use meetpoint_report::units::signed_percent;
 use serde::Serialize;
 
-/// What the page begins with.
+/// Introduction of the page.
 const LEAD: &str = "Published figures of DDLP (arXiv 2407.00005) compared with those of our \
                     scheduler: simulated at the points that the published figures imply, modelled \
                     energy, and, on request, measured with an emulated device. The paper's tables \
                     are not available to us; unknown figures are listed, not guessed.";
 
-/// What the columns of the region's table are.
+/// Explains the columns of the region's table.
 const LINES_LEAD: &str = "Derived from the published figures. Lines: t_s/t_c at t_g/t_c = 0.2, \
      0.4, 0.6, 0.8. Point: (t_g/t_c, t_s/t_c) if -37.6 % is n_s/N of the row, under wrr. Mean \
      power: for an energy of -19.7 % there, over that of the host alone.";
@@ -25,22 +26,22 @@ const LINES_LEAD: &str = "Derived from the published figures. Lines: t_s/t_c at 
 /// Version of the JSON document.
 const VERSION: u32 = 1;
 
-/// All of it.
+/// The report.
 #[derive(Debug, Serialize)]
 pub struct Document {
     kind: &'static str,
     version: u32,
     tool: String,
-    /// Ours beside theirs.
+    /// Our figures compared with the published ones.
     headline: Vec<Headline>,
-    /// As printed by its authors.
+    /// Figures as published by the authors.
     published: Vec<Figure>,
-    /// Where the headline comes from.
+    /// Which machines the headline implies.
     region: Vec<Bound>,
     simulated: Vec<experiments::Row>,
     modelled: Vec<energy::Row>,
     measured: Option<Outcome>,
-    /// Experiments that were not made, with the reason.
+    /// Experiments that were not run, with the reason.
     left_out: LeftOut,
     falsifiers: Vec<String>,
     unknown: Vec<&'static str>,
@@ -49,52 +50,53 @@ pub struct Document {
 /// Experiments that have no row, with the reason.
 #[derive(Debug, Default, Serialize)]
 pub struct LeftOut {
-    /// That the scheduler refuses.
+    /// Experiments that the scheduler refuses.
     pub simulated: Vec<String>,
-    /// That this machine or program does not measure.
+    /// Experiments that this machine or program cannot measure.
     pub measured: Vec<String>,
 }
 
-/// A published figure and ours. Each kind has a column of its own.
+/// A published figure and ours. Each kind of figure has its own column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Headline {
     quantity: &'static str,
     published: &'static str,
-    /// At the point that the figure itself implies, so equal to it if the account is consistent.
+    /// At the point that the figure itself implies, so it equals the figure if the analysis is
+    /// consistent.
     simulated: Vec<OurFigure>,
     measured: Option<OurFigure>,
     modelled: Vec<OurFigure>,
 }
 
-/// A figure of ours, with what it rests on.
+/// A figure of ours, with its assumptions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct OurFigure {
     value: f64,
     of: String,
 }
 
-/// What one reading of one figure implies.
+/// What one interpretation of one figure implies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Bound {
     kind: &'static str,
     figure: &'static str,
     reading: Reading,
-    /// t_s/t_c above which no strategy of the paper gives it.
+    /// t_s/t_c above which no strategy of the paper reaches the figure.
     slowest_device: f64,
     /// t_s/t_c on the line of `wrr` at t_g/t_c = 0.2, 0.4, 0.6, 0.8.
     wrr_border: [f64; 4],
-    /// The same of `mte`; `None` where no device is fast enough.
+    /// The same for `mte`; `None` if no device is fast enough.
     mte_border: [Option<f64>; 4],
     /// (t_g/t_c, t_s/t_c) if the published usage is the device's share of the same row.
     point: Option<(f64, f64)>,
-    /// E/E0 over T/T0 of the published energy at that point: the mean power's ratio.
+    /// E/E0 divided by T/T0 of the published energy at that point: the ratio of mean powers.
     power_ratio: Option<f64>,
 }
 
 const BORDER_AT: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 
 impl Document {
-    /// Puts everything beside the published figures.
+    /// Compares all results with the published figures.
     pub fn new(
         simulated: Vec<experiments::Row>,
         modelled: Vec<energy::Row>,
@@ -172,7 +174,7 @@ fn headline(
     ]
 }
 
-/// The least and the most that any preset of watts saves.
+/// The minimum and the maximum that any power preset saves.
 fn energies(modelled: &[energy::Row], reading: Reading) -> Vec<OurFigure> {
     let of = modelled.iter().filter(|row| row.reading == reading);
     let mut ratios: Vec<f64> = of.map(|row| row.modelled_node_ratio - 1.0).collect();
@@ -184,7 +186,7 @@ fn energies(modelled: &[energy::Row], reading: Reading) -> Vec<OurFigure> {
     figures(ratios.last(), "least").into_iter().chain(figures(ratios.first(), "most")).collect()
 }
 
-/// With a faster host path the device still adds: gains over that path alone.
+/// Gains of the device with a faster host path, compared with that path alone.
 fn dali(simulated: &[experiments::Row]) -> Vec<OurFigure> {
     let faster = |row: &&experiments::Row| {
         row.recipe == "ImageNet-like"
@@ -319,7 +321,7 @@ fn location_in_words(measured: Option<&Outcome>, what_measures: &str) -> Vec<Str
     places.iter().map(place).collect()
 }
 
-/// For a terminal; `what_measures` is what to use for measurements.
+/// Text for a terminal; `what_measures` names the option that enables measurements.
 pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
     let mut text = String::from("Published figures and ours; each kind has a separate column\n");
     text.push_str(&headline_grid(document).text(style));
@@ -357,7 +359,7 @@ pub fn text(document: &Document, style: Style, what_measures: &str) -> String {
     text
 }
 
-/// A page with everything; `what_measures` is what to use for measurements.
+/// An HTML page; `what_measures` names the option that enables measurements.
 pub fn page(document: &Document, what_measures: &str) -> String {
     let list = |items: &[String]| {
         let items: String =

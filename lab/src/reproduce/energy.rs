@@ -1,6 +1,8 @@
-//! Modelled energy at the points that the headline implies, beside the published figure.
+//! Modelled energy at the points that the headline implies, for comparison with the published
+//! figure.
 //!
-//! No meter is read. Ratios only: the paper's times are not known, so neither are joules.
+//! No meter is read. Only ratios are computed, because the paper's times, and so its joules, are
+//! not known.
 
 use super::experiments::{BATCHES, Setting};
 use crate::Error;
@@ -11,10 +13,10 @@ use meetpoint_scheduler::{AnyStrategy, HostOnly, Wrr};
 use meetpoint_sim::power::{Activity, ModelledEnergy, PowerModel, presets};
 use serde::Serialize;
 
-/// Cores of the host that idle or work; assumed, as many as the paper's workers.
+/// Cores of the host; an assumption: as many as the paper's workers.
 pub const HOST_CORES: u32 = 16;
 
-/// What a preset makes of an epoch.
+/// Modelled energy of an epoch with one power preset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// `modelled`, always.
@@ -27,9 +29,9 @@ pub struct Row {
     pub source: String,
     /// E/E0 of the whole node under `wrr`.
     pub modelled_node_ratio: f64,
-    /// E/E0 of what prepares: host cores, memory and device.
+    /// E/E0 of preparation: host cores, memory and device.
     pub modelled_preparation_ratio: f64,
-    /// Watts in it that have no checked source.
+    /// Keys of watts without a verified source.
     pub unverified_watts: Vec<String>,
 }
 
@@ -57,7 +59,7 @@ pub fn rows(settings: &[Setting]) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// The drive is there under both; what memory moves is left out, its bytes are not known.
+/// The drive is present in both. Memory traffic is left out, because its bytes are not known.
 fn of(model: &PowerModel, run: &Simulated) -> ModelledEnergy {
     model.energy(&Activity {
         duration_s: run.total_ns / 1e9,
@@ -71,7 +73,7 @@ fn of(model: &PowerModel, run: &Simulated) -> ModelledEnergy {
     })
 }
 
-/// As a table; it holds nothing measured.
+/// The rows as a table, which contains no measured figure.
 pub fn grid(rows: &[Row]) -> Grid {
     let head = ["kind", "read as", "watts from", "whole node", "preparation only", "unverified"];
     let mut grid = Grid::new(&head, 3..5);

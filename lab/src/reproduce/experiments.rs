@@ -1,8 +1,8 @@
 //! The experiments, simulated: recipes, workers, a faster host path, strategies, accelerators.
 //!
-//! The paper's times are not known, so each recipe stands at a point that its headline implies; a
-//! simulated gain there says that the account is consistent, not that the paper's machine had
-//! these times.
+//! The paper's times are not known, so each recipe is simulated at a point that its headline
+//! implies. A simulated gain there shows that the analysis is consistent, not that the paper's
+//! machine had these times.
 
 use super::paper;
 use super::region::{self, Method, Reading};
@@ -14,13 +14,13 @@ use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span, StrategyName};
 use serde::Serialize;
 
-/// N.
+/// N, the number of batches of an epoch.
 pub const BATCHES: u32 = 5_000;
-/// Workers of the experiments with background workers; known of the paper's.
+/// Workers of the experiments with background workers; from the paper.
 const WORKERS: u32 = 16;
-/// How much faster the faster host path prepares; assumed, the paper's is not known.
+/// Speed-up of the faster host path; an assumption, because the paper's is not known.
 pub const FASTER: f64 = 2.0;
-/// Accelerators in the experiments with several, sharing one device; assumed.
+/// Numbers of accelerators that share one device; an assumption.
 const RANKS: [u32; 3] = [2, 4, 8];
 /// Batches of a rank in the experiments with several accelerators.
 const RANK_BATCHES: u32 = 500;
@@ -36,7 +36,7 @@ pub struct Setting {
     pub x: f64,
     /// t_s/t_c without workers.
     pub y: f64,
-    /// What the point rests on.
+    /// The assumptions of the point.
     pub assumes: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub fn settings() -> Vec<Setting> {
             y,
             assumes: "+23.5 % and -37.6 % are one row, under wrr, w = 0; 37.6 % is n_s/N",
         });
-        // One figure gives a line; where on it is assumed.
+        // A single figure determines a line; the point on it is an assumption.
         settings.push(Setting {
             recipe: "CIFAR-10-like",
             reading,
@@ -79,11 +79,11 @@ pub struct Row {
     pub t_s_over_t_c: f64,
     /// w.
     pub workers: u32,
-    /// 1, or how much faster the host prepares than at the point.
+    /// Speed-up of the host's preparation, compared with the point.
     pub host_path: f64,
     /// G, sharing one device.
     pub accelerators: u32,
-    /// Whether ranks decide together; of no meaning for one.
+    /// Whether ranks decide together; irrelevant for one rank.
     pub together: bool,
     /// Strategy.
     pub strategy: &'static str,
@@ -95,7 +95,7 @@ pub struct Row {
     pub host_cpu_less: f64,
 }
 
-/// All of them, and what the scheduler refused, as sentences.
+/// All experiments, and a sentence for each that the scheduler refused.
 pub fn rows(progress: Progress<'_>) -> Result<(Vec<Row>, Vec<String>), Error> {
     let settings = settings();
     let total = settings.len() as u64;
@@ -161,7 +161,7 @@ fn row(
     }
 }
 
-/// Ranks that step together and share one device, each with a host path of its own.
+/// Ranks that step together and share one device, each with its own host path.
 fn several(setting: &Setting, accelerators: u32) -> Result<Vec<Row>, Error> {
     let time = |units: f64| Distribution::constant_ns((units * 1e9).round() as u64);
     let mut scenario = Scenario::new(RANK_BATCHES, time(1.0 - setting.x), time(setting.x));
@@ -204,7 +204,7 @@ fn several(setting: &Setting, accelerators: u32) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// One line a setting, the strategies beside each other; gains in throughput over the host alone.
+/// One row per setting with the strategies side by side; gains in throughput over the host alone.
 pub fn grid(rows: &[Row]) -> Grid {
     let head = [
         "kind",

@@ -12,7 +12,7 @@ use meetpoint_scheduler::StrategyName;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The reading whose point the emulated machine is set to; the abstract weakly speaks for it.
+/// The interpretation at whose point the emulated machine runs; the abstract weakly supports it.
 pub(crate) const AIM: Reading = Reading::Throughput;
 
 /// Photographs in a batch.
@@ -23,12 +23,12 @@ const SMALL_RECIPE: &str = "[[operation]]\nname = \"decode\"\n\n[[operation]]\n\
      name = \"random_resized_crop\"\nsize = 32\n\n[[operation]]\n\
      name = \"random_horizontal_flip\"\np = 0.5\n";
 
-/// The host path that plays DALI's part: the same recipe with a less exact and cheaper decode.
+/// The faster host path, in place of DALI: the same recipe with a less exact and cheaper decoder.
 const FASTER_RECIPE: &str = "[[operation]]\nname = \"decode\"\nscaled = true\n\n[[operation]]\n\
      name = \"random_resized_crop\"\nsize = 224\n\n[[operation]]\n\
      name = \"random_horizontal_flip\"\np = 0.5\n";
 
-/// How much is measured.
+/// The extent of the measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// Batches of an epoch of photographs.
@@ -52,7 +52,7 @@ pub struct Row {
     pub strategy: String,
     /// T.
     pub seconds: f64,
-    /// Samples a second.
+    /// Samples per second.
     pub samples_per_second: f64,
     /// T/T0.
     pub time_ratio: Option<f64>,
@@ -60,15 +60,16 @@ pub struct Row {
     pub device_share: f64,
     /// CPU time of the host process saved, as a share.
     pub host_cpu_less: Option<f64>,
-    /// Bytes of dataset and spool that the host read, less by; not DRAM traffic.
+    /// Reduction of the bytes of dataset and spool that the host read, as a share; not DRAM
+    /// traffic.
     pub host_read_less: Option<f64>,
-    /// What its batches took.
+    /// Mean times of its batches.
     pub times: Option<Times>,
-    /// Why it does not count, if it does not.
+    /// Why the run is invalid; empty if it is valid.
     pub invalid: Vec<String>,
 }
 
-/// What the model makes of a measured run. It never stands beside what was measured.
+/// Modelled energy of a measured run, in a separate row from measured figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EnergyRow {
     /// `modelled`, always.
@@ -87,14 +88,14 @@ pub struct EnergyRow {
     pub source: String,
 }
 
-/// All that was measured.
+/// The results of all measurements.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Outcome {
     /// Runs.
     pub rows: Vec<Row>,
-    /// Their energy by the model.
+    /// Their modelled energy.
     pub energy: Vec<EnergyRow>,
-    /// What was asked for and did not run, as sentences.
+    /// A sentence for each run that failed.
     pub failures: Vec<String>,
     /// The machine.
     pub machine: String,
@@ -109,19 +110,19 @@ struct Setting<'a> {
     knobs: Knobs,
 }
 
-/// The step and the device that put a host of this speed at a point.
+/// The step and the share of a core with which a host of this speed is at a point.
 fn knobs(prepare: Duration, (x, y): (f64, f64)) -> (Duration, f64) {
     let step = prepare.mul_f64(x / (1.0 - x));
     (step, prepare.as_secs_f64() / (y * (prepare + step).as_secs_f64()))
 }
 
-/// The photographs that most experiments are about.
+/// The photographs of most experiments.
 pub fn photographs<B: Bench>(bench: &B, size: Size) -> Result<Material, B::Error> {
     let count = size.batches * BATCH_SIZE;
     bench.material("photos.set", Pictures::Photographs, count, BATCH_SIZE, PHOTOGRAPHS)
 }
 
-/// How fast the host is with the photographs and what follows from it, as a sentence.
+/// A sentence about the host's speed with the photographs, and the settings that follow from it.
 pub fn describe(photographs: &Material) -> String {
     let point = region::point(AIM, paper::IMAGENET_GAIN, paper::USAGE_LESS);
     let (step, cpu_ratio) = knobs(photographs.prepare, point);
@@ -157,7 +158,8 @@ pub fn run<B: Bench>(
     if !size.quick {
         settings.push(setting(16));
         faster = bench.with_recipe(photos, FASTER_RECIPE)?;
-        // The device decodes faster too; its share of a core falls, so that t_s stays.
+        // The device decodes faster as well; its share of a core is reduced, so that t_s stays the
+        // same.
         let share = cpu_ratio * faster.prepare.as_secs_f64() / photos.prepare.as_secs_f64();
         for workers in [0, 16] {
             let knobs = Knobs { workers, step, cpu_ratio: share };
@@ -177,8 +179,8 @@ pub fn run<B: Bench>(
     for (done, setting) in settings.iter().enumerate() {
         progress(done as u64, total);
         use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
-        // The first access to memory takes long, at the expense of the first strategy: with 16
-        // workers as much as half an epoch.
+        // The first access to memory is slow, and would slow down the first strategy: with 16
+        // workers by up to half an epoch.
         bench.run(setting.material, setting.knobs, &[HostOnly])?;
         let report =
             bench.run(setting.material, setting.knobs, &[HostOnly, Mte, Wrr, DeviceOnly])?;
@@ -239,7 +241,7 @@ fn energy(setting: &Setting<'_>, run: &Run, alone: Option<&Run>) -> Option<Energ
     })
 }
 
-/// What was measured.
+/// The measurements as a table.
 pub(crate) fn grid(rows: &[Row]) -> Grid {
     let head = [
         "kind",
@@ -288,7 +290,7 @@ pub(crate) fn ratios(row: &Row) -> (Option<f64>, Option<f64>) {
     (of(|times| times.t_g), of(|times| times.t_s))
 }
 
-/// What the model makes of it, by itself.
+/// The modelled energy as a separate table.
 pub(crate) fn energy_grid(rows: &[EnergyRow]) -> Grid {
     let head = ["kind", "recipe", "w", "host path", "strategy", "energy", "watts from"];
     let mut grid = Grid::new(&head, 5..6);
@@ -307,7 +309,7 @@ pub(crate) fn energy_grid(rows: &[EnergyRow]) -> Grid {
     grid
 }
 
-/// What of the experiments is never measured, and why.
+/// The experiments that are never measured, and why.
 pub fn left_out() -> Vec<String> {
     vec![
         "several accelerators: simulated only; a job with `ranks` runs them (docs/jobs.md)"

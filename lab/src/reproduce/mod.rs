@@ -1,8 +1,8 @@
-//! Our figures beside those of the paper, as far as they are public.
+//! Compares our figures with the published figures of the paper.
 //!
-//! In reading order: [`paper`] (what is published, and what is not known), [`region`] (which
-//! machines yield it), [`experiments`] (simulated), [`energy`] (modelled), [`measured`],
-//! [`document`] (all of it, with its tables), `pictures`.
+//! In reading order: [`paper`] (the published figures), [`region`] (the machines that they imply),
+//! [`experiments`] (simulated), [`energy`] (modelled), [`measured`], [`document`] (all of it, with
+//! its tables), `pictures`.
 
 pub mod document;
 pub mod energy;

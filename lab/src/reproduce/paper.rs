@@ -1,34 +1,34 @@
-//! What is published about DDLP (arXiv 2407.00005), and what is not known to us.
+//! Published figures of DDLP (arXiv 2407.00005), and a list of those that we do not know.
 //!
-//! Nothing here is ours: every row is of the abstract or of a public summary. The paper's tables
-//! are not available to us, so a row that is missing is named in [`UNKNOWN`], never filled in.
+//! Every row is from the abstract or a public summary. The paper's tables are not available to us,
+//! so missing rows are listed in [`UNKNOWN`] and never estimated.
 
 use serde::Serialize;
 
-/// Where the published figures come from.
+/// Source of the published figures.
 pub const SOURCE: &str = "DDLP, arXiv 2407.00005, abstract";
 
-/// ImageNet: learning speed, "up to".
+/// ImageNet: maximum gain in learning speed.
 pub const IMAGENET_GAIN: f64 = 0.235;
-/// CIFAR-10: learning speed, "up to".
+/// CIFAR-10: maximum gain in learning speed.
 pub const CIFAR_GAIN: f64 = 0.276;
-/// Energy, less by.
+/// Reduction of energy.
 pub const ENERGY_LESS: f64 = 0.197;
-/// CPU and DRAM usage, less by.
+/// Reduction of CPU and DRAM usage.
 pub const USAGE_LESS: f64 = 0.376;
 
 /// A published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figure {
-    /// What was measured by its authors.
+    /// The quantity that the authors measured.
     pub quantity: &'static str,
-    /// As printed.
+    /// The value as printed.
     pub value: &'static str,
-    /// Where it stands.
+    /// Its source.
     pub source: &'static str,
 }
 
-/// Every published figure that there is to us.
+/// Every published figure that is available to us.
 pub const FIGURES: [Figure; 5] = [
     Figure { quantity: "ImageNet, learning speed", value: "up to +23.5 %", source: SOURCE },
     Figure { quantity: "CIFAR-10, learning speed", value: "up to +27.6 %", source: SOURCE },
@@ -41,7 +41,7 @@ pub const FIGURES: [Figure; 5] = [
     },
 ];
 
-/// Rows and figures that the paper has, or may have, and that we do not know.
+/// Rows and figures that the paper has or may have, but that we do not know.
 pub const UNKNOWN: [&str; 10] = [
     "which models and which GPUs and accelerators, and the figure of each",
     "which row the headline is: strategy (MTE or WRR), number of workers (w = 0 or 16), batch size",
@@ -55,7 +55,7 @@ pub const UNKNOWN: [&str; 10] = [
     "figures with several accelerators, and the accuracy that was reached",
 ];
 
-/// What, if it were published or measured, would show that this account is wrong.
+/// Results that would refute this analysis, if they were published or measured.
 pub fn falsifiers() -> Vec<String> {
     use super::region::Reading;
     let bound = |reading: Reading, gain: f64| format!("{:.2}", reading.slowest_device(gain));

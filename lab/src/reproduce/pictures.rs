@@ -1,21 +1,21 @@
-//! The pictures of the report: where the headline comes from, and what it says of watts.
+//! The charts of the report: the machines and the watts that the headline implies.
 
 use super::paper;
 use super::region::{self, Method, Reading};
 use meetpoint_report::charts::{Axis, Chart, Line, Map, Mark, lines, map};
 use meetpoint_report::svg::Picture;
 
-/// t_s/t_c up to which the plane is drawn.
+/// Maximum t_s/t_c of the plane.
 const Y_MAX: f64 = 8.0;
 const COLUMNS: usize = 40;
 const ROWS: usize = 40;
-/// Colours go up to this gain; what is above is drawn as this.
+/// Maximum gain of the colour scale; higher gains have its colour.
 const GAIN_MAX: f64 = 0.6;
 
 /// A point that was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measured {
-    /// What it is.
+    /// Its label.
     pub name: String,
     /// t_g/t_c.
     pub x: f64,
@@ -23,7 +23,7 @@ pub(super) struct Measured {
     pub y: f64,
 }
 
-/// The gain of `wrr` over the plane, with the lines on which the headlines lie.
+/// The gain of `wrr` over the plane, with the lines that the headlines imply.
 pub(super) fn region(reading: Reading, measured: &[Measured]) -> Picture {
     let middle =
         |place: usize, count: usize, limit: f64| (place as f64 + 0.5) / count as f64 * limit;
@@ -81,7 +81,7 @@ pub(super) fn watts() -> Picture {
     for (place, reading) in Reading::ALL.into_iter().enumerate() {
         let (x, y) = region::point(reading, paper::IMAGENET_GAIN, paper::USAGE_LESS);
         for (dashed, accelerator, name) in [(false, 0.0, "0"), (true, 0.5, "0.5")] {
-            // It is linear in the host's watts.
+            // The line is straight, because the equation is linear in the host's watts.
             let ends = [0.0, 2.0];
             let points = ends
                 .map(|host| (host, region::device_watts(x, y, energy, host, accelerator)))

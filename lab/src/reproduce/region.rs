@@ -5,21 +5,21 @@
 
 use serde::Serialize;
 
-/// What "faster by 23.5 %" may mean. The abstract does not say.
+/// The two possible meanings of "faster by 23.5 %"; the abstract does not say which is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
-    /// More samples in a second: T0/T - 1.
+    /// More samples per second: T0/T - 1.
     Throughput,
     /// Less time: 1 - T/T0.
     Time,
 }
 
 impl Reading {
-    /// Both.
+    /// Both interpretations.
     pub const ALL: [Self; 2] = [Self::Throughput, Self::Time];
 
-    /// In words.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -43,8 +43,8 @@ impl Reading {
         }
     }
 
-    /// The slowest device, t_s/t_c, that can give the gain under any strategy of the paper, however
-    /// cheap its batches are to consume: y at x = 0.
+    /// t_s/t_c of the slowest device that can reach the gain with any strategy of the paper, even
+    /// if its batches cost nothing to consume: y at x = 0.
     pub fn slowest_device(self, gain: f64) -> f64 {
         border(Method::Wrr, self, gain, 0.0)
     }
@@ -53,7 +53,7 @@ impl Reading {
 /// A strategy with a closed form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Moving towards each other, both ends finish together.
+    /// Both ends move towards each other and finish at the same time.
     Mte,
     /// Weighted round robin.
     Wrr,
@@ -62,7 +62,7 @@ pub enum Method {
 /// T/T0 at a point.
 pub fn ratio(method: Method, x: f64, y: f64) -> f64 {
     match method {
-        // A device faster than the step does everything: T = N·t_g.
+        // A device faster than the step prepares every batch: T = N·t_g.
         Method::Wrr if y < x => x,
         Method::Wrr => y / (y + 1.0 - x),
         Method::Mte => (y + x) / (y + 1.0),
@@ -93,10 +93,10 @@ pub fn point(reading: Reading, gain: f64, share: f64) -> (f64, f64) {
     (y + 1.0 - 1.0 / share, y)
 }
 
-/// E/E0 under `wrr`, in units of the power that does not depend on who works.
+/// E/E0 under `wrr`, in units of the constant power.
 ///
-/// `host` and `device` are what a busy host core and a busy device draw above idle, as shares of
-/// P_base + Σ P_idle. The accelerator's work is the same in both epochs: `accelerator` likewise.
+/// `host`, `device` and `accelerator` are the additional powers of a busy host core, device and
+/// accelerator, as shares of P_base + Σ P_idle. The accelerator's work is the same in both epochs.
 /// E = T + host·n_c·t_p + accelerator·N·t_t + device·n_s·t_s, E0 with n_s = 0, T0.
 pub fn energy_ratio(x: f64, y: f64, watts: Watts) -> f64 {
     let share = device_share(x, y);
@@ -109,7 +109,7 @@ pub fn energy_ratio(x: f64, y: f64, watts: Watts) -> f64 {
     both / alone
 }
 
-/// Added power of what works, as shares of the constant power.
+/// Additional power of busy components, as shares of the constant power.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Watts {
     /// A busy core of the host.
@@ -120,8 +120,8 @@ pub struct Watts {
     pub accelerator: f64,
 }
 
-/// The added power of the device at which E/E0 is exactly `energy`, the others given. It may come
-/// out negative: then no device gives it.
+/// The additional power of the device at which E/E0 is exactly `energy`. A negative result means
+/// that no device reaches it.
 pub fn device_watts(x: f64, y: f64, energy: f64, host: f64, accelerator: f64) -> f64 {
     let without = Watts { host, device: 0.0, accelerator };
     let alone = 1.0 + host * (1.0 - x) + accelerator * x;

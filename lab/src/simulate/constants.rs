@@ -1,24 +1,24 @@
-//! An epoch from constants: what the simulator makes of t_c, t_g and t_s, beside the closed form.
+//! An epoch with constant t_c, t_g and t_s: its simulated time and its closed form.
 
 use crate::Error;
 use meetpoint_scheduler::{AnyStrategy, Mte, Profile, Split, Tail};
 use meetpoint_sim::closed_forms::{Inputs, NotApplicable};
 use meetpoint_sim::scenario::{Device, Distribution, Scenario, Span};
 
-/// Nanoseconds of a unit, where a time has none: what is simulated depends on ratios alone.
+/// Nanoseconds of a time without a unit. Results depend only on ratios.
 pub const UNIT_NS: f64 = 1e9;
 
-/// A device is waited for, however slow it is: in virtual time patience costs nothing.
+/// A stall timeout that no slow device reaches; in virtual time, waiting costs nothing.
 const PATIENCE: Span = Span(u64::MAX / 4);
 
-/// What each batch takes, in nanoseconds.
+/// Constant times of each batch, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Constants {
     /// t_p: one worker, or the consumer, prepares a batch.
     pub preparation_ns: f64,
-    /// t_t: a step on a batch of the host's.
+    /// t_t: a step on a batch of the host.
     pub step_ns: f64,
-    /// t_d: what a step on a batch of the device's takes longer.
+    /// t_d: additional time of a step on a batch of the device.
     pub direct_read_ns: f64,
     /// t_s: the device prepares a batch.
     pub device_ns: f64,
@@ -28,7 +28,7 @@ pub struct Constants {
     pub batches: u32,
 }
 
-/// What an epoch came to.
+/// The result of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Simulated {
     /// T.
@@ -39,15 +39,15 @@ pub struct Simulated {
     pub host_busy_ns: f64,
     /// Time that the device worked.
     pub device_busy_ns: f64,
-    /// Time that the accelerator was in a step.
+    /// Time that the accelerator spent in steps.
     pub accelerator_busy_ns: f64,
 }
 
 impl Constants {
     /// Without background workers, from t_c, t_g and t_s in units of [`UNIT_NS`].
     ///
-    /// Only the sums t_p + t_t = t_c and t_t + t_d = t_g matter for time. All of t_g is taken for
-    /// the step where that leaves some preparation, else half of t_c.
+    /// Only the sums t_p + t_t = t_c and t_t + t_d = t_g matter for time. The step takes all of t_g
+    /// if that leaves time for preparation, otherwise half of t_c.
     pub fn serial(t_c: f64, t_g: f64, t_s: f64, batches: u32) -> Self {
         let step = if t_g < t_c { t_g } else { t_c / 2.0 };
         Self {
@@ -90,7 +90,7 @@ impl Constants {
         self.step_ns + self.direct_read_ns
     }
 
-    /// The epoch by the scheduler that ships, in virtual time; a spool that never limits.
+    /// Simulates the epoch with the real scheduler and an unlimited spool.
     pub fn simulate(&self, strategy: AnyStrategy) -> Result<Simulated, Error> {
         let outcome = meetpoint_sim::run(&self.scenario(strategy), 0)
             .map_err(Error::simulating(strategy.name().as_str()))?;
@@ -104,7 +104,7 @@ impl Constants {
         })
     }
 
-    /// The time by the closed form in nanoseconds, or why there is none.
+    /// The time by the closed form in nanoseconds, or why none applies.
     pub fn closed_form(&self, strategy: AnyStrategy) -> Result<f64, NotApplicable> {
         strategy.closed_form(&self.inputs()).map(|found| found.total_ns)
     }
@@ -138,11 +138,11 @@ impl Constants {
     }
 }
 
-/// `mte` with the split at which both ends finish together.
+/// `mte` with the split at which both ends finish at the same time.
 pub const MTE: AnyStrategy =
     AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending });
 
-/// `mte` with a split that is given.
+/// `mte` with a given split.
 pub fn mte_with(split: u32) -> AnyStrategy {
     AnyStrategy::Mte(Mte { split: Split::Fixed(split), tail: Tail::Descending })
 }
@@ -151,7 +151,8 @@ pub fn mte_with(split: u32) -> AnyStrategy {
 pub fn optimal_split(constants: &Constants) -> u32 {
     let (t_c, t_g) = (constants.t_c_ns(), constants.t_g_ns());
     let share = t_c / (constants.device_ns + t_c - t_g);
-    // Beyond all batches (a device faster than the step) everything is the device's.
+    // If the share exceeds all batches (a device faster than the step), the device prepares all of
+    // them.
     let share = if share.is_finite() && (0.0..=1.0).contains(&share) { share } else { 1.0 };
     (f64::from(constants.batches) * share).floor() as u32
 }

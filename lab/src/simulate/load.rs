@@ -1,4 +1,4 @@
-//! A scenario from its file: text, traces that it names, and every fault with its place.
+//! Reads a scenario file and its traces, and adds positions to errors.
 
 use crate::{Error, ScenarioFault};
 use meetpoint_sim::scenario::{Scenario, ScenarioError, Span};
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Longest file with the times of a trace.
+/// Maximum size of a trace file, in bytes.
 const TRACE_BYTES_MAX: u64 = 64 << 20;
 
 /// A scenario and the text that it was read from.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// Where it came from.
+    /// Its file.
     pub path: PathBuf,
     /// Its text.
     text: String,
-    /// As a tree, which sweeps change.
+    /// As a table, which sweeps modify.
     pub table: toml::Table,
-    /// As it stands.
+    /// The scenario without sweeps.
     pub scenario: Scenario,
 }
 
 impl Loaded {
-    /// Reads a scenario; traces are filled in and every value is checked.
+    /// Reads a scenario with its traces, and validates it.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = read_text(path).map_err(|source| Error::Unreadable {
             file: path.to_path_buf(),
@@ -46,7 +46,7 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Fills in the traces that a scenario of this file names, and checks it; `swept` are the
+    /// Reads the traces that a scenario of this file names, and validates it; `swept` are the
     /// parameters that a sweep has set, with their values as text.
     pub fn complete(
         &self,
@@ -61,13 +61,13 @@ impl Loaded {
         })
     }
 
-    /// A fault of a sweep over this file. It has no position in the file.
+    /// The error of a sweep over this file, without a position.
     pub fn sweep_fault(&self, error: ScenarioError) -> Error {
         fault(&self.path, None, error)
     }
 }
 
-/// Adds the file to a fault, and the position of its key in `text`.
+/// Adds the file to an error, and the position of its key in `text`.
 fn fault(path: &Path, text: Option<&str>, error: ScenarioError) -> Error {
     let place = text.and_then(|text| error.place.or_else(|| place_of(text, &error.key)));
     let ScenarioError { key, swept, problem, remedy, .. } = error;
@@ -75,8 +75,8 @@ fn fault(path: &Path, text: Option<&str>, error: ScenarioError) -> Error {
     Error::Scenario(Box::new(ScenarioFault { file, place, key, swept, problem, remedy }))
 }
 
-/// Line and column of the value of a key such as `devices.0.preparation`; of the nearest table that
-/// is there, where the key itself is not.
+/// Line and column of the value of a key such as `devices.0.preparation`; that of the nearest
+/// existing table if the key does not exist.
 fn place_of(text: &str, key: &str) -> Option<(usize, usize)> {
     let file = DeTable::parse(text).ok()?;
     let mut table: Option<&DeTable<'_>> = Some(file.get_ref());
@@ -101,7 +101,7 @@ fn place_of(text: &str, key: &str) -> Option<(usize, usize)> {
     Some((before.matches('\n').count() + 1, before[line_start..].chars().count() + 1))
 }
 
-/// A file with a time a line; empty lines and what follows a `#` are left out.
+/// Reads a file with one time per line; empty lines and comments after `#` are ignored.
 fn trace(path: &Path) -> Result<Vec<Span>, Error> {
     let text = read_regular(path, TRACE_BYTES_MAX)
         .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))

@@ -1,9 +1,9 @@
-//! Epochs in virtual time, decided by the scheduler that ships.
+//! Epochs in virtual time, with the real scheduler.
 //!
-//! In reading order: [`constants`] (an epoch of constant times), [`quick`] (given constants beside
-//! the closed forms), [`notes`] (the tables of the notes on DDLP), [`load`], [`sweep`],
-//! [`scenario`] and [`picture`] (a scenario file), [`study`] (machines that differ from their
-//! profile), [`replay`] (a recorded run).
+//! In reading order: [`constants`] (an epoch of constant times), [`quick`] (given constants
+//! compared with the closed forms), [`notes`] (the tables of the notes on DDLP), [`load`],
+//! [`sweep`], [`scenario`] and [`picture`] (a scenario file), [`study`] (machines that differ from
+//! their profile), [`replay`] (a recorded run).
 
 pub mod constants;
 pub mod load;

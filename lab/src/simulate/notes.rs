@@ -1,7 +1,6 @@
-//! The tables of the notes on DDLP, each figure beside our formula and our simulation.
+//! The tables of the notes on DDLP, each figure compared with our formula and our simulation.
 //!
-//! The notes' own figures are simulations by another program than this one; they were
-//! made for N = 5000 and are printed with four digits.
+//! The figures of the notes are from another simulator, for N = 5000, with four digits.
 
 use super::constants::{Constants, MTE, mte_with, optimal_split};
 use crate::Error;
@@ -12,10 +11,10 @@ use serde::Serialize;
 
 /// N of the notes' simulations.
 const BATCHES: u32 = 5_000;
-/// Background workers of the second table. More of the same combined period p give the same but for
-/// the beginning of an epoch, when the first batch takes w·p.
+/// Background workers of the second table. More workers with the same combined period p give the
+/// same times, except at the beginning of an epoch, where the first batch takes w·p.
 const WORKERS: u32 = 1;
-/// Most that a figure may differ from the notes' and from the closed form.
+/// Maximum relative difference of a figure from the notes' and from the closed form.
 const AGREES_WITHIN: f64 = 0.001;
 
 /// t_c, t_g, t_s, and the notes' simulated and computed savings of MTE and WRR, and MTE* simulated.
@@ -37,12 +36,12 @@ const BACKGROUND: [([f64; 3], f64, f64, Option<f64>); 5] = [
     ([1.0, 1.2, 4.0], 1.2002, 1.2000, None),
 ];
 
-/// One figure of the notes, thrice.
+/// One figure: of the notes, by our formula, and simulated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// `saving` (1 - T/T0 without workers) or `time per batch` (with them).
     pub quantity: &'static str,
-    /// The constants, as `t_c 1, t_g 0.375, t_s 2`.
+    /// The constants, such as `t_c 1, t_g 0.375, t_s 2`.
     pub constants: String,
     /// `mte`, `wrr` or `mte, best split`.
     pub strategy: &'static str,
@@ -50,7 +49,7 @@ pub struct Row {
     pub notes_simulated: Option<f64>,
     /// The notes' formula.
     pub notes_formula: Option<f64>,
-    /// Our closed form; `None` where there is none.
+    /// Our closed form; `None` if none applies.
     pub formula: Option<f64>,
     /// Our simulation.
     pub simulated: f64,
@@ -113,7 +112,7 @@ fn background(
         ("wrr", AnyStrategy::Wrr(Wrr), Some(notes_simulated), Some(notes_formula)),
         ("mte", MTE, None, mte),
     ];
-    // The notes give no figure of MTE where the accelerator is the limit.
+    // The notes have no figure of MTE if the accelerator is the bottleneck.
     all.into_iter()
         .filter(|(_, _, simulated, formula)| simulated.is_some() || formula.is_some())
         .map(|(strategy, decides, notes_simulated, notes_formula)| {

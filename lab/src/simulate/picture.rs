@@ -1,4 +1,5 @@
-//! The picture of a simulation: an epoch over time, lines over a swept number, or a map over two.
+//! The chart of a simulation: an epoch over time, lines over one swept parameter, or a map over
+//! two.
 
 use super::load::Loaded;
 use super::sweep::Simulated;
@@ -9,12 +10,12 @@ use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
 use meetpoint_sim::{Doing, Recording};
 
-/// Batches of an epoch that is drawn over time, at most: every step is kept for it.
+/// Maximum number of batches of a chart over time, for which every step is recorded.
 const DRAWN_BATCHES_MAX: u32 = 200_000;
-/// Points of a line at most.
+/// Maximum number of points of a line.
 const POINTS_MAX: usize = 400;
 
-/// The picture that suits the results.
+/// The chart for these results.
 pub fn of(loaded: &Loaded, results: &[Simulated], seed: u64) -> Result<Picture, Error> {
     let swept = results.first().map_or(0, |result| result.settings.len());
     let numbers: Vec<Option<Vec<f64>>> = (0..swept).map(|place| numbers(results, place)).collect();
@@ -29,7 +30,8 @@ pub fn of(loaded: &Loaded, results: &[Simulated], seed: u64) -> Result<Picture, 
     }
 }
 
-/// The values of a swept parameter as numbers: times in seconds, bytes, rates in bytes a second.
+/// The values of a swept parameter as numbers: times in seconds, sizes in bytes, rates in bytes per
+/// second.
 fn numbers(results: &[Simulated], place: usize) -> Option<Vec<f64>> {
     results.iter().map(|result| number(&result.settings[place].1)).collect()
 }
@@ -57,7 +59,7 @@ fn time(result: &Simulated) -> f64 {
     result.outcome.total_ns as f64 / 1e9
 }
 
-/// Time over one number; a line for each value of the parameter at `by`.
+/// Time over one parameter; a line for each value of the parameter at `by`.
 fn over_one(results: &[Simulated], across: &[f64], by: Option<usize>) -> Picture {
     let name_of = |result: &Simulated| match by {
         None => "simulated time".to_owned(),
@@ -86,7 +88,7 @@ fn over_one(results: &[Simulated], across: &[f64], by: Option<usize>) -> Picture
     lines(&chart)
 }
 
-/// Time as colour over two numbers.
+/// Time as colour over two parameters.
 fn over_two(results: &[Simulated], across: &[f64], up: &[f64]) -> Picture {
     let distinct = |values: &[f64]| {
         let mut sorted = values.to_vec();
@@ -118,7 +120,7 @@ fn over_two(results: &[Simulated], across: &[f64], up: &[f64]) -> Picture {
 }
 
 /// An axis on which each value is the middle of a cell, for values that are evenly spaced; cells
-/// are of one width, so other values are named by their title.
+/// have the same width, so other values are shown in the title.
 fn cell_axis(title: &str, values: &[f64]) -> Axis {
     let (first, last) = (values[0], values[values.len() - 1]);
     let step = (last - first) / (values.len().max(2) - 1) as f64;
@@ -167,7 +169,7 @@ fn over_time(loaded: &Loaded, seed: u64) -> Result<Picture, Error> {
     Ok(lines(&chart))
 }
 
-/// At most [`POINTS_MAX`] points, the last of them drawn on to the end.
+/// At most [`POINTS_MAX`] points, with the last one extended to the end.
 fn thin(points: Vec<(f64, f64)>, end: f64) -> Vec<(f64, f64)> {
     let last = points.last().map(|point| (end, point.1));
     let step = points.len().div_ceil(POINTS_MAX).max(1);

@@ -1,4 +1,4 @@
-//! Given constants: the simulator's times beside the closed forms.
+//! Given constants: simulated times compared with the closed forms.
 
 use super::constants::{Constants, MTE};
 use crate::Error;
@@ -7,7 +7,7 @@ use meetpoint_report::units::{count, seconds, signed_percent};
 use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use serde::Serialize;
 
-/// The question and its result.
+/// The constants and the result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     /// `closed-forms`.
@@ -22,7 +22,7 @@ pub struct Document {
     pub t_g_seconds: f64,
     /// t_s.
     pub t_s_seconds: f64,
-    /// One row a strategy.
+    /// One row per strategy.
     pub rows: Vec<Row>,
 }
 
@@ -31,7 +31,7 @@ pub struct Document {
 pub struct Row {
     /// Its name.
     pub strategy: &'static str,
-    /// T by the closed form; `None` where none applies.
+    /// T by the closed form; `None` if none applies.
     pub formula_seconds: Option<f64>,
     /// Why none applies.
     pub no_formula: Option<String>,

@@ -1,7 +1,7 @@
-//! A recorded run, simulated with the times of its own batches.
+//! A recorded run, simulated with the times of its batches.
 //!
-//! Host, device and accelerator take what they took, in their own order; who prepares which batch
-//! and when it is consumed is the scheduler's decision once more.
+//! Host, device and accelerator take their recorded times, each in its own order; the scheduler
+//! decides again who prepares which batch and when it is consumed.
 
 use crate::Error;
 use meetpoint_report::grid::{Grid, Style};
@@ -14,10 +14,10 @@ use meetpoint_storage::files::read_regular;
 use serde::Serialize;
 use std::path::Path;
 
-/// Most that a replay may differ from what was recorded.
+/// Maximum relative difference of a replayed time from the recorded one.
 pub const WITHIN: f64 = 0.02;
 
-/// A gap between two pieces of work above this share of the latter is idleness, not work.
+/// A gap before a piece of work that is longer than this share of it counts as idle time.
 const IDLE_ABOVE: f64 = 0.5;
 
 /// A replayed epoch.
@@ -29,15 +29,15 @@ pub struct Row {
     pub epoch: u32,
     /// T as recorded.
     pub recorded_seconds: Option<f64>,
-    /// T as replayed; `None` where it cannot be.
+    /// T as replayed; `None` if it cannot be replayed.
     pub replayed_seconds: Option<f64>,
     /// replayed / recorded - 1.
     pub off_ratio: Option<f64>,
     /// Batches of the device as recorded.
     pub recorded_device_batches: usize,
-    /// As replayed.
+    /// Batches of the device as replayed.
     pub replayed_device_batches: Option<u64>,
-    /// Whether the run counts: its emulated device was the one that was asked for.
+    /// Whether the run is valid: its emulated device met its targets.
     pub counts: bool,
     /// `within 2 %`, `OFF`, `INVALID` or why it was not replayed.
     pub verdict: String,
@@ -132,7 +132,7 @@ enum NotReplayed {
     Simulation(#[from] meetpoint_sim::Error),
 }
 
-/// The scenario that a recorded epoch is.
+/// Turns a recorded epoch into a scenario.
 fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> Result<Scenario, NotReplayed> {
     if let Some(event) = run.event_lines().next() {
         return Err(NotReplayed::Events(event));
@@ -170,7 +170,7 @@ fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> Result<Scenario, NotRe
     Ok(scenario.replaying(&recorded.trace())?)
 }
 
-/// What each part took, in its own order, in seconds.
+/// Times of each part, in its own order, in seconds.
 #[derive(Debug, Default, PartialEq)]
 struct Recorded {
     host: Vec<f64>,
@@ -202,7 +202,7 @@ impl Recorded {
         }
     }
 
-    /// Without workers the consumer prepares and steps in turn.
+    /// Without workers, the consumer alternates between preparing and stepping.
     fn add_serial(&mut self, epoch: &Epoch) {
         enum Part<'a> {
             Preparation,
@@ -228,14 +228,14 @@ impl Recorded {
         }
     }
 
-    /// With workers the consumer only steps.
+    /// With workers, the consumer only steps.
     fn add_background(&mut self, epoch: &Epoch, workers: u32) {
         let host = epoch.batches.iter().filter(|batch| batch.source == Source::Host);
         let mut spans: Vec<(f64, f64)> =
             host.map(|batch| (batch.prepare_start, batch.prepare_end)).collect();
         spans.sort_by(|left, right| left.0.total_cmp(&right.0));
         self.host = match workers {
-            // Of several, the report does not say which prepared what.
+            // With several workers, the report does not record which one prepared a batch.
             2.. => spans.iter().map(|(start, end)| end - start).collect(),
             _ => chained(spans),
         };
@@ -247,18 +247,19 @@ impl Recorded {
     }
 }
 
-/// From one ready batch to the next where the device had work; the first from the epoch's start.
+/// From one ready batch to the next while the device had work; the first from the epoch's start.
 fn device_times(epoch: &Epoch, device: usize) -> Vec<f64> {
     let of_device = |batch: &&Batch| {
         batch.source == Source::Device && usize::from(batch.device.unwrap_or(0)) == device
     };
-    // A publish counts when its slot has arrived, which the simulator does in no time.
+    // A batch counts as published when its slot has arrived, which takes no time in the simulator.
     let spans = epoch.batches.iter().filter(of_device).map(|it| (it.prepare_start, it.ready));
     chained(spans.collect())
 }
 
-/// What one part took for each piece of its work, from the end of the one before: a short gap is
-/// the runtime's and belongs to what follows; a long one is idleness and nobody's.
+/// Time of each piece of work of one part, from the end of the previous one. A short gap is
+/// overhead of the runtime and counts as part of the next piece; a long one is idle time and does
+/// not count.
 fn chained(mut spans: Vec<(f64, f64)>) -> Vec<f64> {
     spans.sort_by(|left, right| left.1.total_cmp(&right.1));
     let mut before = 0.0;

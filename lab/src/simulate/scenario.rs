@@ -1,4 +1,4 @@
-//! A scenario file, simulated: its table, its document, its files.
+//! The results of a scenario file: table, document, files.
 
 use super::load::Loaded;
 use super::sweep::{Row, Simulated};
@@ -12,7 +12,7 @@ use meetpoint_sim::scenario::Scenario;
 use meetpoint_sim::{EpochOutcome, Outcome};
 use serde::Serialize;
 
-/// Most steps of a scenario that is simulated once more under `host-only`, for comparison.
+/// Maximum number of steps of a scenario that is also simulated under `host-only`, for comparison.
 const COMPARED_STEPS_MAX: u64 = 1_000_000;
 
 /// The result of a scenario.
@@ -22,14 +22,13 @@ pub struct Document {
     scenario: String,
     description: Option<String>,
     seed: u64,
-    /// T of the same scenario under `host-only`; only without sweeps and for scenarios that are
-    /// not large.
+    /// T of the same scenario under `host-only`; only without sweeps, and only for small scenarios.
     host_only_seconds: Option<f64>,
     rows: Vec<Row>,
 }
 
 impl Document {
-    /// Of the results of a scenario; of one without sweeps also T under `host-only`.
+    /// The document of a scenario's results; without sweeps, also with T under `host-only`.
     pub fn new(loaded: &Loaded, results: &[Simulated], seed: u64) -> Result<Self, Error> {
         let alone = match results {
             [only] if only.settings.is_empty() => host_only(&loaded.scenario, seed)?,
@@ -108,7 +107,7 @@ fn cells(outcome: &Outcome) -> [String; 8] {
     ]
 }
 
-/// What did not go as it should, in a few words each.
+/// Faults that occurred, in a few words each.
 fn troubles(outcome: &Outcome) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(lost) = outcome.lost_rank {
@@ -137,7 +136,7 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
     said
 }
 
-/// One scenario: its figures below each other, an epoch a row where there are several.
+/// One scenario: its figures as a list, and a row per epoch if there are several.
 fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>, style: Style) -> String {
     let scenario = &loaded.scenario;
     let mut text = String::new();
@@ -179,7 +178,7 @@ fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>, style: Style) -> 
 fn epochs(epochs: &[EpochOutcome]) -> Grid {
     let head = ["epoch", "time", "host batches", "device batches", "waits", "waited", "record"];
     let mut grid = Grid::new(&head, 0..6);
-    // Of many epochs, the first and the last few.
+    // Only the first and the last few of many epochs.
     let hidden = epochs.len().saturating_sub(12);
     for (number, epoch) in epochs.iter().enumerate() {
         if hidden > 0 && (6..6 + hidden).contains(&number) {
@@ -206,7 +205,7 @@ fn epochs(epochs: &[EpochOutcome]) -> Grid {
     grid
 }
 
-/// A page with the picture and the table.
+/// An HTML page with the chart and the table.
 pub fn page(loaded: &Loaded, results: &[Simulated], picture: &Picture) -> String {
     let title = "Meetpoint simulation";
     let lead = match &loaded.scenario.description {

@@ -1,4 +1,4 @@
-//! How each strategy fares on a machine that differs from its profile: one table a strategy.
+//! How each strategy performs on a machine that differs from its profile: one table per strategy.
 
 use crate::{Error, Progress};
 use meetpoint_report::grid::{Grid, Style};
@@ -6,7 +6,7 @@ use meetpoint_report::units::{seconds, signed_percent};
 use meetpoint_sim::studies::{Condition, Table, robustness};
 use serde::Serialize;
 
-/// Which study.
+/// A study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Study {
     /// The device's true time differs from its profile.
@@ -37,7 +37,7 @@ impl Study {
         }
     }
 
-    /// What is done to the machine, in a few words.
+    /// How the machine differs from its profile, in a few words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Misprofiled => "The device's true time is 0.5 to 4 times that in its profile",
@@ -54,25 +54,26 @@ impl Study {
 /// A strategy under a condition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The strategy, with its option where it has one.
+    /// The strategy, with its option if it has one.
     pub strategy: String,
-    /// What is done to the machine.
+    /// The condition.
     pub condition: String,
     /// T.
     pub total_seconds: f64,
-    /// T of the host alone under the same condition and draws.
+    /// T of the host alone under the same condition and with the same random times.
     pub host_only_seconds: f64,
     /// T/T0.
     pub time_ratio: f64,
     /// Share of the batches that devices prepared.
     pub device_share: f64,
-    /// Time that accelerators waited, mean of the ranks.
+    /// Time that accelerators waited, mean over ranks.
     pub wait_seconds: f64,
-    /// Steps in which ranks took batches of different kinds, as a share; `None` for one rank.
+    /// Share of the steps in which ranks took batches from different kinds of source; `None` for
+    /// one rank.
     pub mixed_steps: Option<f64>,
 }
 
-/// A strategy that this version's scheduler does not run.
+/// A strategy that the scheduler refuses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// The strategy.
@@ -81,7 +82,7 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// The result of it.
+/// The result of a study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     kind: &'static str,
@@ -89,7 +90,7 @@ pub struct Document {
     refused: Vec<Refused>,
 }
 
-/// Runs a study under every strategy.
+/// Runs a study with every strategy.
 pub fn run(study: Study, progress: Progress<'_>) -> Result<Document, Error> {
     let tables = robustness(|done, total| progress(done as u64, total as u64))?;
     let mut document = Document { kind: "study", rows: Vec::new(), refused: Vec::new() };
@@ -118,7 +119,7 @@ fn take(document: &mut Document, study: Study, table: Table) {
 /// Whether a condition is part of a study; the undisturbed machine is part of each.
 fn belongs(study: Study, condition: Condition) -> bool {
     match condition {
-        Condition::AsTold => true,
+        Condition::AsProfiled => true,
         Condition::MisProfiled(_) => matches!(study, Study::All | Study::Misprofiled),
         Condition::HalvesMidEpoch => matches!(study, Study::All | Study::Slowdown),
         Condition::Jitter => matches!(study, Study::All | Study::Jitter),
@@ -186,7 +187,7 @@ mod tests {
         for condition in conditions() {
             let studies = [Misprofiled, Slowdown, Jitter, Ranks];
             let of = studies.into_iter().filter(|study| belongs(*study, condition)).count();
-            let wanted = if condition == Condition::AsTold { 4 } else { 1 };
+            let wanted = if condition == Condition::AsProfiled { 4 } else { 1 };
             assert_eq!(of, wanted, "{condition:?}");
             assert!(belongs(Study::All, condition));
         }

@@ -1,4 +1,4 @@
-//! A scenario under every combination of the values that some of its parameters are to take.
+//! A scenario with every combination of the values of its swept parameters.
 
 use super::load::Loaded;
 use crate::{Error, Progress};
@@ -9,22 +9,22 @@ use serde::Serialize;
 /// One simulated scenario.
 #[derive(Debug, Clone)]
 pub struct Simulated {
-    /// What was set, in the order of the sweeps; values as text.
+    /// The swept parameters with their values as text, in the order of the sweeps.
     pub settings: Vec<(String, String)>,
-    /// What it came to.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
 /// A row of the CSV and of the JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Parameter and value.
+    /// Value of each parameter.
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The columns of the CSV, numbers as numbers.
     pub outcome: serde_json::Map<String, serde_json::Value>,
 }
 
-/// `host.workers=0,4,16`, as typed.
+/// Parses a sweep such as `host.workers=0,4,16`.
 pub fn parse(text: &str) -> Result<Sweep, String> {
     let wrong = || {
         format!(
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<Sweep, String> {
         .map(str::trim)
         .filter(|value| !value.is_empty())
         .map(|value| {
-            // What is no TOML value, as 20ms or wrr, is a text.
+            // Anything that is not a TOML value, such as 20ms or wrr, is a string.
             let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"));
             let value_of = |mut table: toml::Table| table.remove("value");
             parsed.ok().and_then(value_of).unwrap_or_else(|| toml::Value::String(value.to_owned()))
@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Result<Sweep, String> {
     Ok(Sweep { parameter: parameter.to_owned(), values })
 }
 
-/// Parts between commas that stand outside of brackets and quotes.
+/// Splits at commas outside of brackets and quotes.
 fn split(text: &str) -> Vec<&str> {
     let (mut depth, mut quoted, mut start) = (0_i32, false, 0);
     let mut parts = Vec::new();
@@ -71,14 +71,14 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Runs every combination; one without sweeps.
+/// Simulates every combination; without sweeps, the scenario itself.
 pub fn run(
     loaded: &Loaded,
     typed: &[Sweep],
     seed: u64,
     progress: Progress<'_>,
 ) -> Result<Vec<Simulated>, Error> {
-    // What is typed stands above what the file says.
+    // Sweeps on the command line replace those of the file.
     let sweeps = if typed.is_empty() { &loaded.scenario.sweep } else { typed };
     let all = points(&loaded.table, sweeps).map_err(|error| loaded.sweep_fault(error))?;
     let total = all.len() as u64;
@@ -94,7 +94,7 @@ pub fn run(
 }
 
 impl Simulated {
-    /// As a row with names.
+    /// The row of the result.
     pub fn row(&self) -> Row {
         let value = |text: &str| match text.parse::<f64>() {
             _ if text.is_empty() => serde_json::Value::Null,

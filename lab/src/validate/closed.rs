@@ -1,4 +1,4 @@
-//! The simulator against the closed forms, over a grid of constants.
+//! Compares the simulator with the closed forms, over a grid of constants.
 
 use crate::simulate::constants::{Constants, MTE};
 use crate::{Error, Progress};
@@ -6,15 +6,16 @@ use meetpoint_report::grid::Grid;
 use meetpoint_scheduler::{AnyStrategy, DeviceOnly, HostOnly, Wrr};
 use serde::Serialize;
 
-/// Most that a simulated time may differ from its form, beyond the ends of an epoch.
+/// Maximum relative difference of a simulated time from its closed form, apart from the ends of an
+/// epoch.
 pub(crate) const WITHIN: f64 = 0.001;
-/// N: long, because the forms leave the ends of an epoch out.
+/// N: large, because the closed forms ignore the ends of an epoch.
 const BATCHES: u32 = 20_000;
 const QUICK_BATCHES: u32 = 5_000;
 /// Workers of the rows with background workers.
 const WORKERS: u32 = 4;
 
-/// One point under one strategy.
+/// One point with one strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// w.
@@ -25,13 +26,13 @@ pub struct Row {
     pub t_s_over_t_c: f64,
     /// Strategy.
     pub strategy: &'static str,
-    /// T/(N·t_c) by the form; `None` where none applies.
+    /// T/(N·t_c) by the closed form; `None` if none applies.
     pub formula: Option<f64>,
     /// T/(N·t_c) by the simulator.
     pub simulated: f64,
     /// simulated / formula - 1.
     pub off_ratio: Option<f64>,
-    /// Whether it is within 0.1 %; true where no form applies.
+    /// Whether the difference is within 0.1 %; true if no closed form applies.
     pub holds: bool,
 }
 
@@ -71,7 +72,7 @@ fn point(workers: u32, x: f64, y: f64, batches: u32) -> Result<Vec<Row>, Error> 
         .map(|strategy| {
             let simulated = constants.simulate(strategy)?.total_ns;
             let formula = constants.closed_form(strategy).ok();
-            // What the two ends may have under way when the epoch begins and ends.
+            // Work in progress at both ends when the epoch begins and ends.
             let ends = 2.0 * (constants.t_c_ns() + constants.device_ns) + constants.preparation_ns;
             let holds = formula.is_none_or(|it| (simulated - it).abs() <= it * WITHIN + ends);
             Ok(Row {
@@ -88,7 +89,7 @@ fn point(workers: u32, x: f64, y: f64, batches: u32) -> Result<Vec<Row>, Error> 
         .collect()
 }
 
-/// The worst of each strategy, with and without workers, and every row that does not hold.
+/// The largest difference of each strategy, with and without workers, and every row that fails.
 pub(crate) fn grid(rows: &[Row]) -> Grid {
     let head = ["w", "strategy", "points", "worst off", "at t_g/t_c", "t_s/t_c", "verdict"];
     let mut grid = Grid::new(&head, 2..6);

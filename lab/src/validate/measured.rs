@@ -1,8 +1,9 @@
-//! Simulated against measured time on the emulated device, over a grid of ratios.
+//! Compares simulated and measured times on the emulated device, over a grid of ratios.
 //!
 //! Each point is a job: the accelerator's step and the device's share of a core are chosen so that
-//! t_g/t_c and t_s/t_c come out as the grid has them. The simulator is given the mean times that
-//! the run itself measured, so what is compared is the scheduler's course, not the knobs.
+//! t_g/t_c and t_s/t_c have the values of the grid. The simulator uses the mean times that the run
+//! itself measured, so the comparison tests the scheduler's decisions, not the accuracy of these
+//! settings.
 
 use crate::Progress;
 use crate::bench::{Bench, Knobs, Material, Times};
@@ -14,7 +15,7 @@ use meetpoint_report::{Report, Run};
 use meetpoint_scheduler::{AnyStrategy, Mte, Split, StrategyName};
 use serde::Serialize;
 
-/// Most that a simulated time may differ from a measured one.
+/// Maximum relative difference of a simulated time from a measured one.
 pub(crate) const WITHIN: f64 = 0.05;
 
 /// One point of the grid.
@@ -22,24 +23,24 @@ pub(crate) const WITHIN: f64 = 0.05;
 pub struct Point {
     /// w.
     pub workers: u32,
-    /// t_g/t_c that is aimed for.
+    /// Target of t_g/t_c.
     pub x: f64,
-    /// t_s/t_c that is aimed for.
+    /// Target of t_s/t_c.
     pub y: f64,
 }
 
-/// One run of it.
+/// One run of a point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// w.
     pub workers: u32,
-    /// t_g/t_c that was aimed for.
+    /// Target of t_g/t_c.
     pub target_t_g_over_t_c: f64,
-    /// t_s/t_c that was aimed for.
+    /// Target of t_s/t_c.
     pub target_t_s_over_t_c: f64,
     /// Strategy.
     pub strategy: String,
-    /// What its batches took.
+    /// Mean times of its batches.
     pub measured_times: Option<Times>,
     /// T as measured.
     pub measured_seconds: f64,
@@ -47,31 +48,31 @@ pub struct Row {
     pub simulated_seconds: Option<f64>,
     /// simulated / measured - 1.
     pub off_ratio: Option<f64>,
-    /// T as simulated before the run, from the calibration alone.
+    /// T as predicted before the run, from the calibration alone.
     pub foretold_seconds: Option<f64>,
     /// `within 5 %`, `OFF`, or `INVALID` with the reason.
     pub verdict: String,
 }
 
 impl Row {
-    /// Whether it counts and is more than 5 % off.
+    /// Whether the run is valid and differs by more than 5 %.
     pub(crate) fn is_off(&self) -> bool {
         self.verdict.starts_with("OFF")
     }
 
-    /// Whether the emulated device was not the one that was asked for.
+    /// Whether the run is invalid, because the emulated device missed its targets.
     pub(crate) fn is_invalid(&self) -> bool {
         self.verdict.starts_with("INVALID")
     }
 
-    /// Whether it does not count and is more than 5 % off as well.
+    /// Whether the run is invalid and also differs by more than 5 %.
     pub(crate) fn is_invalid_and_off(&self) -> bool {
         self.verdict.starts_with("INVALID and off")
     }
 }
 
-/// The points. Without workers t_g/t_c = 1 would be preparation that takes no time, so the grid
-/// ends at 0.8 there.
+/// The points. Without workers, t_g/t_c = 1 would mean that preparation takes no time, so the grid
+/// ends at 0.8.
 pub fn points(quick: bool) -> Vec<Point> {
     let device: &[f64] = if quick { &[2.0] } else { &[1.0, 2.0, 4.0, 8.0] };
     let mut points = Vec::new();
@@ -88,7 +89,7 @@ pub fn points(quick: bool) -> Vec<Point> {
     points
 }
 
-/// Knobs that give a point on a host that prepares a batch in a given number of seconds.
+/// Settings for a point, given the seconds in which the host prepares a batch.
 fn knobs(point: Point, prepare: f64) -> Knobs {
     let (step, t_c) = match point.workers {
         // t_c = t_p + t_t, t_g = t_t.
@@ -106,7 +107,7 @@ fn knobs(point: Point, prepare: f64) -> Knobs {
     }
 }
 
-/// Measures every point and replays what was recorded; an interruption ends it.
+/// Measures every point and replays the runs; an interruption ends it.
 pub fn rows<B: Bench>(
     bench: &B,
     material: &Material,
@@ -164,7 +165,7 @@ fn row(point: Point, knobs: Knobs, material: &Material, report: &Report, run: &R
     }
 }
 
-/// The strategy as it was run; a split that was found is given.
+/// The strategy of the run, with the split that it determined.
 fn strategy(run: &Run) -> Option<AnyStrategy> {
     let name: StrategyName = run.strategy.parse().ok()?;
     let split = run.epochs.last()?.split;
@@ -178,7 +179,7 @@ fn simulated(times: &Times, workers: u32, batches: u32, run: &Run) -> Option<f64
     let strategy = strategy(run)?;
     let epoch = run.epochs.last()?;
     let step = epoch.step.mean_seconds;
-    // What the runtime takes between the parts of a batch counts with the preparation.
+    // Overhead of the runtime between the parts of a batch counts as preparation.
     let t_c = times.t_c.unwrap_or(times.preparation + step);
     let preparation = match workers {
         0 => t_c - step,
@@ -197,7 +198,7 @@ fn simulated(times: &Times, workers: u32, batches: u32, run: &Run) -> Option<f64
         .map(|run| run.total_ns / 1e9)
 }
 
-/// From the calibration and the knobs alone: what was to be expected before the run.
+/// The prediction before the run, from the calibration and the settings alone.
 fn foretold(
     point: Point,
     knobs: Knobs,
@@ -257,7 +258,7 @@ fn ratio(row: &Row, of: impl Fn(&Times) -> Option<f64>) -> Option<f64> {
     Some(of(times)? / times.t_c?)
 }
 
-/// `2 (2.07)`: aimed for and measured.
+/// `2 (2.07)`: target and measured.
 fn achieved(target: f64, measured: Option<f64>) -> String {
     match measured {
         None => format!("{target}"),

@@ -1,4 +1,4 @@
-//! The simulator against the closed forms, the clock and recorded runs.
+//! Compares the simulator with closed forms, measurements and recorded runs.
 //!
 //! In reading order: this file (the result and its verdict), [`closed`], [`measured`].
 
@@ -9,7 +9,7 @@ use crate::simulate::replay;
 use meetpoint_report::grid::Style;
 use serde::Serialize;
 
-/// What each check found.
+/// The result of each check.
 #[derive(Debug, Serialize)]
 pub struct Document {
     kind: &'static str,
@@ -21,7 +21,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Judges the rows; without measured ones only the closed forms.
+    /// Evaluates the rows; without measured ones, only the closed forms.
     pub fn new(
         closed_forms: Vec<closed::Row>,
         (measured, replayed): (Vec<measured::Row>, Vec<replay::Row>),

@@ -1,10 +1,10 @@
-//! The place of TLS in a program that was built without it: every use is an error that says so.
+//! Stubs of TLS in a program built without it: every use is an error that reports this.
 
 use super::{Duplex, TlsError, TlsFiles};
 use std::convert::Infallible;
 use tokio::net::TcpStream;
 
-/// The device's end, which cannot be made.
+/// The device's end, which cannot be created.
 #[derive(Debug)]
 pub struct Acceptor(Infallible);
 
@@ -20,7 +20,7 @@ impl Acceptor {
     }
 }
 
-/// The host's end, which cannot be made.
+/// The host's end, which cannot be created.
 #[derive(Debug)]
 pub struct Connector(Infallible);
 

@@ -1,7 +1,7 @@
-//! Both ends of a TLS 1.3 connection in which each shows a certificate.
+//! Both ends of a TLS 1.3 connection in which each presents a certificate.
 //!
-//! Cryptography is that of `ring`. Files are read again once they change, so that certificates are
-//! replaced without a restart.
+//! The cryptography comes from `ring`. Files are read again when they change, so certificates can
+//! be replaced without a restart.
 
 use super::{CertificateFault, Duplex, Side, TlsError, TlsFiles};
 use rustls::client::WebPkiServerVerifier;
@@ -21,19 +21,19 @@ use std::time::SystemTime;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// The protocol inside (RFC 7301): a connection that is meant for something else is refused.
+/// The ALPN protocol (RFC 7301): a connection for another protocol is refused.
 const PROTOCOL: &[u8] = b"meetpoint/1";
 
 /// Longest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Bytes of the checksum of a certificate by which a host is named.
+/// Bytes of the fingerprint of a certificate in the name of a host.
 const FINGERPRINT_BYTES: usize = 8;
 
-/// Length and time of change of each file; another stamp means that they are read again.
+/// Length and modification time of each file; the files are read again when it changes.
 type Stamp = Vec<Option<(u64, SystemTime)>>;
 
-/// The device's end. Its files may be replaced while it is used.
+/// The device's end. Its files may be replaced while it is in use.
 #[derive(Debug)]
 pub struct Acceptor {
     files: TlsFiles,
@@ -47,8 +47,8 @@ impl Acceptor {
         Ok(Self { files, current })
     }
 
-    /// Greets a host that has connected, and gives a name of its certificate. The caller bounds the
-    /// time.
+    /// Performs the handshake with a host that has connected, and returns a name from its
+    /// certificate. The caller limits the time.
     pub async fn accept(&self, stream: TcpStream) -> Result<(Box<dyn Duplex>, String), TlsError> {
         let acceptor = TlsAcceptor::from(self.config()?);
         let end = End { side: Side::Device, files: &self.files, name: "" };
@@ -59,8 +59,8 @@ impl Acceptor {
         Ok((Box::new(stream), fingerprint.collect()))
     }
 
-    /// The configuration of the files as they are now. Files that are wrong refuse every connection
-    /// until they are right.
+    /// The configuration from the current files. While they are invalid, every connection is
+    /// refused.
     fn config(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stamp(&self.files);
@@ -87,8 +87,8 @@ impl Connector {
         Ok(Self { files, name: name.to_owned(), config })
     }
 
-    /// Greets a device. It may refuse this end's certificate only after that, when something is
-    /// read. The caller bounds the time.
+    /// Performs the handshake with a device. The device may refuse this end's certificate
+    /// afterwards, which the first read reports. The caller limits the time.
     pub async fn connect(&self, stream: TcpStream) -> Result<Box<dyn Duplex>, TlsError> {
         let invalid = |_| TlsError::Theirs {
             fault: CertificateFault::OtherName,
@@ -108,13 +108,13 @@ impl Connector {
         }
     }
 
-    /// What an error of reading or writing means.
+    /// Turns an error of reading or writing into its cause.
     pub fn explain(&self, error: std::io::Error) -> TlsError {
         End { side: Side::Host, files: &self.files, name: &self.name }.explain(error)
     }
 }
 
-/// Whether the other end hung up.
+/// Whether the other end closed the connection.
 fn is_end(error: &std::io::Error) -> bool {
     [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&error.kind())
 }
@@ -146,7 +146,8 @@ fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
         .with_single_cert(material.certificates, material.key)
         .map_err(|error| key_error(files, &error))?;
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    // Every connection shows its certificate: one that was revoked since does not resume.
+    // Sessions do not resume, so every connection presents its certificate, which may have been
+    // revoked.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
@@ -229,7 +230,7 @@ fn key_error(files: &TlsFiles, error: &Error) -> TlsError {
     TlsError::Content { what: "the private key", path: files.key.clone(), problem }
 }
 
-/// One end, for explaining what went wrong.
+/// One end of a connection, for error messages.
 struct End<'a> {
     side: Side,
     files: &'a TlsFiles,

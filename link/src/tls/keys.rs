@@ -1,7 +1,7 @@
-//! Makes a certificate authority, and certificates of devices and hosts that it signs.
+//! Creates a certificate authority, and certificates for devices and hosts that it signs.
 //!
 //! A folder holds `ca.pem` and `ca.key`, a `NAME.pem` and `NAME.key` for each certificate, the list
-//! `issued.txt` with the serial numbers, and `crl.pem` with those that were revoked. Private keys
+//! `issued.txt` with the serial numbers, and `crl.pem` with the revoked ones. Private keys
 //! are files with mode 0600. Keys are ECDSA P-256.
 
 use rcgen::{
@@ -18,20 +18,20 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest life of a certificate, in days; an authority lives so long.
+/// Maximum validity of a certificate, in days, which is also the validity of an authority.
 pub const DAYS_MAX: u32 = 3650;
 
-/// Certificates are valid from so long ago, for clocks that differ.
+/// Certificates are valid from this long before their creation, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(3600);
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 const LIST: &str = "issued.txt";
 
-/// Whose certificate.
+/// The subject of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A device, reached under these host names and IP addresses. Its files are `server.*`.
+    /// A device with these host names and IP addresses. Its files are `server.*`.
     Device {
         /// At least one.
         hosts: Vec<String>,
@@ -44,7 +44,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The name of its files.
+    /// The stem of its file names.
     fn file(&self) -> &str {
         match self {
             Self::Device { .. } => "server",
@@ -53,7 +53,7 @@ impl Subject {
     }
 }
 
-/// From when and until when a certificate is valid.
+/// The period in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     /// First moment.
@@ -63,42 +63,42 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// From now on, for a number of days.
+    /// Begins now and lasts this number of days.
     pub fn days(days: u32) -> Self {
         let now = SystemTime::now();
         Self { begin: now - EARLIER, end: now + DAY * days }
     }
 }
 
-/// Certificates that cannot be made.
+/// Errors of creating or revoking certificates.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
-    /// A file exists that would be replaced.
+    /// A file would be replaced.
     #[error("{} exists", path.display())]
     Exists {
         /// File.
         path: PathBuf,
     },
-    /// A file does not read or cannot be written.
+    /// A file cannot be read or written.
     #[error("failed to {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// What was attempted.
         action: &'static str,
         /// File.
         path: PathBuf,
         /// Cause.
         source: std::io::Error,
     },
-    /// A name that a certificate or a file cannot have.
+    /// A certificate or a file cannot have this name.
     #[error("{name:?} cannot be the name of a {of}")]
     Name {
-        /// As given.
+        /// The given name.
         name: String,
         /// `device` or `host`.
         of: &'static str,
     },
-    /// A certificate to revoke that this folder did not issue.
+    /// The authority of this folder did not issue the certificate to revoke.
     #[error("{} was not issued by the CA in {}", certificate.display(), folder.display())]
     NotIssued {
         /// File.
@@ -106,7 +106,7 @@ pub enum KeysError {
         /// Folder.
         folder: PathBuf,
     },
-    /// A file in the folder that is damaged, or not of ours.
+    /// A file in the folder is damaged, or was not written by this program.
     #[error("{} cannot be used: {problem}", path.display())]
     Damaged {
         /// File.
@@ -138,7 +138,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Opens the authority of a folder; makes folder and authority if there is none.
+    /// Opens the authority of a folder; creates folder and authority if they do not exist.
     pub fn open_or_make(folder: &Path) -> Result<Self, KeysError> {
         std::fs::create_dir_all(folder).map_err(io("create", folder))?;
         let (key_path, cert_path) = (folder.join("ca.key"), folder.join("ca.pem"));
@@ -160,15 +160,16 @@ impl Authority {
         let issuer = Issuer::new(authority(&key), key);
         let authority = Self { folder: folder.to_path_buf(), issuer };
         if is_new {
-            // A device that reads the list from the start needs no restart to refuse a host.
+            // If the list exists from the start, a running device rereads it and needs no restart
+            // to refuse a host.
             write(&folder.join(LIST), "", 0o644, true)?;
             authority.revoke(&[])?;
         }
         Ok(authority)
     }
 
-    /// Issues a certificate with a key of its own and returns both files. Present ones are replaced
-    /// only with `replace`.
+    /// Issues a certificate with a new key and returns both files. Existing ones are replaced only
+    /// with `replace`.
     pub fn issue(
         &self,
         subject: &Subject,
@@ -188,7 +189,7 @@ impl Authority {
         let params = self.params(subject, validity, &key)?;
         let serial = params.serial_number.clone().expect("it was set");
         let certificate = params.signed_by(&key, &self.issuer).map_err(damaged(&cert_path))?;
-        // Before the certificate exists, so that none exists that cannot be revoked.
+        // Listed before the certificate exists, so that every existing certificate can be revoked.
         self.list(&certificate, &serial)?;
         write(&key_path, &key.serialize_pem(), 0o600, replace)?;
         write(&cert_path, &certificate.pem(), 0o644, replace)?;
@@ -223,8 +224,8 @@ impl Authority {
         Ok(params)
     }
 
-    /// Revokes certificates that were issued here, and writes the list of all that were. Returns
-    /// that file.
+    /// Revokes certificates that this authority issued, and writes the list of all revoked ones.
+    /// Returns the list's file.
     pub fn revoke(&self, certificates: &[PathBuf]) -> Result<PathBuf, KeysError> {
         let path = self.folder.join(LIST);
         let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
@@ -315,7 +316,8 @@ fn parse_list(text: &str, path: &Path) -> Result<Vec<Issued>, KeysError> {
     numbered.map(|(number, line)| Issued::parse(line).ok_or_else(|| wrong(number))).collect()
 }
 
-/// What an authority's certificate says. It depends on the key alone, so that it need not be read.
+/// The content of an authority's certificate. It depends only on the key, so its file need not be
+/// read.
 fn authority(key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
     let digest = hex(&Sha256::digest(key.public_key_raw()));
@@ -358,7 +360,7 @@ fn check_name(subject: &Subject) -> Result<(), KeysError> {
     }
 }
 
-/// Writes a file at once: a reader finds the one before or the whole new one.
+/// Replaces a file atomically: a reader finds the old or the complete new content.
 fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), KeysError> {
     if !replace && path.exists() {
         return Err(KeysError::Exists { path: path.to_path_buf() });
@@ -367,7 +369,7 @@ fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), KeysEr
     name.push(".new");
     let beside = path.with_file_name(name);
     let written = || {
-        // One that was left behind may have another mode.
+        // A file left by an interrupted call may have another mode.
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -438,7 +440,7 @@ mod tests {
         again.revoke(std::slice::from_ref(&cert)).unwrap();
         let revoked = list();
         assert!(!revoked.contains(" -\n"), "{revoked}");
-        // What is revoked stays so, and under its first time.
+        // A revoked certificate stays revoked, with its first time.
         again.revoke(std::slice::from_ref(&cert)).unwrap();
         assert_eq!(list(), revoked);
         again.issue(&host("a"), validity, true).unwrap();

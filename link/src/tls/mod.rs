@@ -1,7 +1,7 @@
-//! Mutual TLS: files of certificates, both ends of a handshake, and why one fails.
+//! Mutual TLS: certificate files, both ends of the handshake, and errors.
 //!
 //! In reading order: this file (files and errors), `handshake` (both ends; with the feature `tls`),
-//! `absent` (its place without the feature), [`keys`] (making certificates).
+//! `absent` (stubs without the feature), [`keys`] (creating certificates).
 
 #[cfg(not(feature = "tls"))]
 mod absent;
@@ -24,22 +24,22 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Files with what one end shows and trusts, all in PEM.
+/// Certificate files of one end, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Certificates of the authorities that may have signed the other end's certificate.
     pub ca: PathBuf,
-    /// This end's certificate, and those between it and the authority.
+    /// This end's certificate and the intermediate certificates.
     pub cert: PathBuf,
     /// This end's private key.
     pub key: PathBuf,
-    /// Revoked certificates, which are not accepted; `None`: none are.
+    /// List of revoked certificates, which are not accepted; `None` if there is no list.
     pub crl: Option<PathBuf>,
 }
 
 impl TlsFiles {
-    /// Those that `meetpoint device keys` writes to a folder: `ca.pem`, `NAME.pem`, `NAME.key`, and
-    /// `crl.pem` where there is one.
+    /// The files that `meetpoint device keys` writes to a folder: `ca.pem`, `NAME.pem`, `NAME.key`,
+    /// and `crl.pem` if it exists.
     pub fn in_folder(folder: &Path, name: &str) -> Self {
         let crl = folder.join("crl.pem");
         Self {
@@ -50,36 +50,36 @@ impl TlsFiles {
         }
     }
 
-    /// All of them.
+    /// All files.
     pub fn all(&self) -> impl Iterator<Item = &Path> {
         [&self.ca, &self.cert, &self.key].into_iter().chain(&self.crl).map(PathBuf::as_path)
     }
 }
 
-/// What is wrong with a certificate, or with having none.
+/// Why a certificate is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CertificateFault {
-    /// None was shown.
+    /// No certificate was presented.
     Missing,
-    /// The authority that signed it is not one that is trusted.
+    /// The authority that signed it is not trusted.
     UnknownAuthority,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// Its time has not come, or the clocks differ.
+    /// It is not valid yet, or the clocks differ.
     NotYetValid,
     /// It was revoked.
     Revoked,
     /// It is for other names.
     OtherName,
-    /// It is for the other end of a connection.
+    /// It was issued for the other end of a connection.
     OtherPurpose,
     /// Anything else.
     Invalid(String),
 }
 
 impl CertificateFault {
-    /// The fault after "the certificate".
+    /// The fault as a predicate of "the certificate".
     fn predicate(&self) -> String {
         match self {
             Self::Missing => "is missing".to_owned(),
@@ -118,7 +118,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The option of `meetpoint device keys` that makes its certificate.
+    /// The option of `meetpoint device keys` that creates its certificate.
     fn option(self) -> &'static str {
         match self {
             Self::Host => "--client NAME",
@@ -134,7 +134,7 @@ pub enum TlsError {
     /// This program was built without TLS.
     #[error("this program was built without TLS (feature `tls`)")]
     NotBuilt,
-    /// A file does not read.
+    /// A file cannot be read.
     #[error("failed to read {what} in {}: {source}", path.display())]
     Read {
         /// What it is for.
@@ -144,10 +144,10 @@ pub enum TlsError {
         /// Cause.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
+    /// The content of a file is invalid.
     #[error("{} does not hold {what}: {problem}", path.display())]
     Content {
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
         /// File.
         path: PathBuf,
@@ -159,9 +159,9 @@ pub enum TlsError {
     Theirs {
         /// Why not.
         fault: CertificateFault,
-        /// Who they are.
+        /// The other end.
         side: Side,
-        /// The name that it must have; empty for that of a host, which may have any.
+        /// The name that it must have; empty for a host's certificate, which may have any name.
         name: String,
     },
     /// This end's certificate is not accepted by the other end.
@@ -169,12 +169,12 @@ pub enum TlsError {
     Ours {
         /// Why not.
         fault: CertificateFault,
-        /// Who we are.
+        /// This end.
         side: Side,
         /// File of the certificate.
         cert: PathBuf,
     },
-    /// The other end does not speak TLS, or not a version or protocol of ours.
+    /// The other end does not speak TLS, or no version or protocol that this end supports.
     #[error("it does not speak TLS 1.3 as a device does ({0})")]
     Protocol(String),
     /// The connection failed.

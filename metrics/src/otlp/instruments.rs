@@ -1,7 +1,7 @@
 //! The counters as OpenTelemetry's instruments, and how they are read.
 //!
-//! Names and units are such that a collector that hands them on to Prometheus gives them the names
-//! that [`crate::Prometheus`] gives them.
+//! Names and units are chosen so that a collector that exports them to Prometheus gives them the
+//! names that [`crate::Prometheus`] uses.
 
 use crate::{Ended, Handed, wait_buckets};
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
@@ -32,7 +32,7 @@ pub(super) struct Instruments {
 }
 
 impl Instruments {
-    /// All at 0, and what reads them.
+    /// Instruments at 0, and their reader.
     pub(super) fn new(resource: Resource, temporality: Temporality) -> (Self, Readout) {
         let reader = Arc::new(ManualReader::builder().with_temporality(temporality).build());
         let provider = SdkMeterProvider::builder()
@@ -95,22 +95,22 @@ impl Instruments {
     }
 }
 
-/// Reads the instruments when it is asked.
+/// Reads the instruments on request.
 #[derive(Debug)]
 pub(super) struct Readout {
     reader: Arc<ManualReader>,
-    /// What it reads lives as long as this.
+    /// The instruments live as long as their provider.
     _provider: SdkMeterProvider,
 }
 
 impl Readout {
-    /// What was counted.
+    /// Reads the current values.
     pub(super) fn read(&self, metrics: &mut ResourceMetrics) -> OTelSdkResult {
         self.reader.collect(metrics)
     }
 }
 
-/// A provider owns its reader, and we ask it: both have it.
+/// A reader that the provider owns and that [`Readout`] calls as well.
 #[derive(Debug)]
 struct Shared(Arc<ManualReader>);
 

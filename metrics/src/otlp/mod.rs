@@ -1,8 +1,8 @@
-//! Sends what is counted to an OpenTelemetry collector (OTLP over gRPC), on a thread of its own.
+//! Exports the counters to an OpenTelemetry collector (OTLP over gRPC), on a separate thread.
 //!
-//! Counting never waits for the collector: one that is not there, or is silent, costs exports and a
-//! sentence. In reading order: this file (the exporter), `settings` (where to, how often),
-//! `instruments` (what is counted), `sender` (the thread).
+//! Counting never waits for the collector. If the collector does not respond, exports fail, and the
+//! first failure is reported. In reading order: this file (the exporter), `settings` (endpoint and
+//! interval), `instruments` (the counters), `sender` (the thread).
 
 mod instruments;
 mod sender;
@@ -21,25 +21,25 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
-/// How an exporter fared.
+/// The exports of an exporter so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Times that the collector took what was counted.
+    /// Number of successful exports.
     pub exports: u64,
-    /// Times that it did not.
+    /// Number of failed exports.
     pub failures: u64,
-    /// Why it did not the last time.
+    /// Why the last failed export failed.
     pub failure: Option<String>,
 }
 
-/// Counts, and sends what it counted.
+/// Counts batches and epochs, and exports the counters.
 #[derive(Debug)]
 pub struct Exporter {
-    /// The process that started it: a forked child has no thread.
+    /// The process that started it; in a forked child, the thread does not exist.
     process: u32,
     instruments: Instruments,
     state: Arc<Mutex<ExportState>>,
-    /// `None` once it is closed, or where the environment turns OpenTelemetry off.
+    /// `None` once it is closed, or if the environment disables OpenTelemetry.
     running: Mutex<Option<Running>>,
 }
 
@@ -54,12 +54,12 @@ struct Running {
 /// A requested export, and the channel for its result.
 type Flush = std::sync::mpsc::Sender<Result<(), String>>;
 
-/// The answer to [`Exporter::flush`].
+/// The result of [`Exporter::flush`].
 #[derive(Debug)]
 pub struct Flushed(Receiver<Result<(), String>>);
 
 impl Flushed {
-    /// Waits a while for the export. `None`: it is not over yet.
+    /// Waits at most `limit` for the export; `None` if it has not completed.
     pub fn wait(&self, limit: Duration) -> Option<Result<(), String>> {
         match self.0.recv_timeout(limit) {
             Ok(result) => Some(result),
@@ -72,8 +72,8 @@ impl Flushed {
 }
 
 impl Exporter {
-    /// Starts the thread. It counts from 0 and sends after every interval; nothing is sent yet, so
-    /// a collector that is not there is not noticed.
+    /// Starts the thread. It counts from 0 and exports after every interval. Nothing is sent yet,
+    /// so a missing collector is not an error here.
     pub fn start(settings: &Settings) -> Result<Self, Error> {
         Settings::check(of_environment)?;
         let interval = settings.interval(of_environment)?;
@@ -97,43 +97,43 @@ impl Exporter {
         Ok(Self { process, instruments, state, running: Mutex::new(running) })
     }
 
-    /// A batch was handed out.
+    /// Counts a batch that was passed to the consumer.
     pub fn batch(&self, handed: &Handed) {
         self.instruments.batch(handed);
     }
 
-    /// An epoch ended.
+    /// Counts a completed epoch.
     pub fn epoch(&self, ended: &Ended) {
         self.instruments.epoch(ended);
     }
 
-    /// Asks for an export now.
+    /// Requests an export now.
     pub fn flush(&self) -> Flushed {
         let (answer, answers) = channel();
         if let Some(running) = self.running().as_ref() {
-            // A thread that is gone drops the question, which the answer then says.
+            // If the thread has ended, `answer` is dropped, which the receiver reports.
             let _ = running.flushes.send(answer);
         }
         Flushed(answers)
     }
 
-    /// How it fared so far.
+    /// The exports so far.
     pub fn status(&self) -> Status {
         sender::lock(&self.state).status.clone()
     }
 
-    /// Why an export failed, for the first that did; `None` ever after.
+    /// Why the first failed export failed; returned once, then `None`.
     pub fn take_failure(&self) -> Option<String> {
         sender::lock(&self.state).unreported.take()
     }
 
-    /// Whether it sends nothing any more, or never did.
+    /// Whether it was closed, or is disabled by the environment.
     pub fn is_closed(&self) -> bool {
         self.running().is_none()
     }
 
-    /// Sends what was counted since the last export, for which it takes no longer than
-    /// [`CLOSE_LIMIT`], and ends the thread.
+    /// Exports what was counted since the last export, which takes at most [`CLOSE_LIMIT`], and
+    /// ends the thread.
     pub fn close(&self) {
         if self.process != std::process::id() {
             return;
@@ -141,7 +141,7 @@ impl Exporter {
         let running = self.running().take();
         if let Some(Running { flushes, stop, thread }) = running {
             drop((flushes, stop));
-            // Its own panic was reported where it happened.
+            // A panic of the thread was already reported.
             let _ = thread.join();
         }
     }
@@ -155,9 +155,10 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if self.process != std::process::id() {
-            // In a forked child a lock may be held for ever by the thread, which is not there.
+            // In a forked child, the thread does not exist, and may have held a lock that is never
+            // released.
             std::mem::forget(running);
         }
-        // Else the thread sends what is left and goes by itself.
+        // Otherwise the thread exports the rest and ends without a join.
     }
 }

@@ -1,4 +1,4 @@
-//! The thread that sends: after every interval, when it is asked to, and once more at the end.
+//! The thread that exports: after every interval, on request, and once more at the end.
 
 use super::instruments::Readout;
 use super::{Flush, Status};
@@ -17,20 +17,21 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 /// Longest time that closing waits for the collector.
 pub const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// The state of the thread that others see.
+/// The state that the thread shares with the exporter.
 #[derive(Debug, Default)]
 pub(super) struct ExportState {
     pub(super) status: Status,
-    /// The first failure, until somebody took it.
+    /// The first failure, until [`Exporter::take_failure`](super::Exporter::take_failure) returns
+    /// it.
     pub(super) unreported: Option<String>,
 }
 
 pub(super) fn lock(state: &Mutex<ExportState>) -> MutexGuard<'_, ExportState> {
-    // Nothing is left half done by a panic while it is held.
+    // A panic while it is held leaves the state consistent.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What sends to this endpoint. It connects when it first sends.
+/// A client of this endpoint. It connects at the first export.
 pub(super) fn client(
     endpoint: &str,
     timeout: Duration,
@@ -43,12 +44,12 @@ pub(super) fn client(
     built.map_err(|error| Error::Endpoint { reason: error.to_string() })
 }
 
-/// Whether exports are sums since the beginning or since the last one.
+/// Whether exported sums begin at the start or at the last export.
 pub(super) fn temporality(client: &MetricExporter) -> Temporality {
     client.temporality()
 }
 
-/// What the thread has.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Sender {
     client: MetricExporter,
@@ -74,7 +75,7 @@ impl Sender {
         Self { client, readout, place, state, interval, timeout, metrics }
     }
 
-    /// What the thread does, until `stop` is gone.
+    /// Main loop of the thread, until `stop` is dropped.
     pub(super) fn serve(
         mut self,
         runtime: Runtime,
@@ -88,11 +89,11 @@ impl Sender {
             let sent = sent.unwrap_or_else(|_| Err(silent(&self.place, begun)));
             self.record(&sent);
         });
-        // A name that does not resolve would be waited for.
+        // Otherwise dropping the runtime would wait for a host name that does not resolve.
         runtime.shutdown_background();
     }
 
-    /// Sends now and then; when the last export has to be over.
+    /// Exports at intervals and on request; returns the deadline of the last export.
     async fn until_stopped(
         &mut self,
         flushes: &mut UnboundedReceiver<Flush>,
@@ -135,7 +136,7 @@ impl Sender {
         }
     }
 
-    /// One export; whether there was anything to send.
+    /// Exports once; returns whether there was anything to export.
     async fn send(&mut self) -> Result<bool, String> {
         let failed = |error| format!("failed to send metrics to {}: {error}", self.place);
         self.readout.read(&mut self.metrics).map_err(failed)?;
@@ -161,7 +162,7 @@ impl Sender {
     }
 }
 
-/// What is said of an export that had no answer since it was begun.
+/// The message for an export without an answer since `begun`.
 fn silent(place: &str, begun: Instant) -> String {
     format!(
         "failed to send metrics to {place}: no answer in {:.1} s",

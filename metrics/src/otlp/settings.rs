@@ -1,8 +1,9 @@
-//! Where metrics are sent, how often, and in whose name; what is not given, the environment says.
+//! Endpoint, interval and resource of the exported metrics; the environment has the values that are
+//! not given.
 //!
 //! The variables are those of OpenTelemetry's specification ("OpenTelemetry Environment Variable
-//! Specification", "OTLP Exporter Configuration"). Headers, compression and temporality are read by
-//! `opentelemetry-otlp`; the rest here.
+//! Specification", "OTLP Exporter Configuration"). `opentelemetry-otlp` reads headers, compression
+//! and temporality; this file reads the rest.
 
 use crate::Error;
 use opentelemetry::KeyValue;
@@ -12,47 +13,48 @@ use opentelemetry_sdk::resource::{
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where a collector is where nobody says; the specification's.
+/// Default endpoint, from the specification.
 const ENDPOINT: &str = "http://localhost:4317";
 
-/// Time between two exports where nobody says: a sixth of what the specification has, since an
-/// epoch may be over in a minute.
+/// Default interval between exports: a sixth of the specification's, because an epoch may take less
+/// than a minute.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Longest time of an export where nobody says; the specification's.
+/// Default timeout of an export, from the specification.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Shortest and longest time between two exports.
+/// Range of the interval between exports.
 const INTERVALS_S: std::ops::RangeInclusive<f64> = 0.01..=86_400.0;
 
-/// How metrics are sent.
+/// Settings of an exporter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
-    /// URL of the collector, such as `http://127.0.0.1:4317`; without, of
-    /// `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`, or this machine's.
+    /// URL of the collector, such as `http://127.0.0.1:4317`; `None`: that of
+    /// `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`, or a collector on
+    /// this machine.
     pub endpoint: Option<String>,
-    /// Seconds between two exports; without, of `OTEL_METRIC_EXPORT_INTERVAL`, or 10.
+    /// Seconds between two exports; `None`: those of `OTEL_METRIC_EXPORT_INTERVAL`, or 10.
     pub interval_seconds: Option<f64>,
-    /// Attributes of the resource: they come before those of the environment.
+    /// Attributes of the resource, which override those of the environment.
     pub attributes: Vec<(String, String)>,
-    /// Which of `ranks` processes this is.
+    /// Rank of this process, below `ranks`.
     pub rank: u32,
-    /// Processes of the training.
+    /// Number of training processes.
     pub ranks: u32,
 }
 
-/// A variable of the environment that says something.
+/// An environment variable that is set and not empty.
 pub(super) fn of_environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl Settings {
-    /// Whether the environment turns all of OpenTelemetry off (`OTEL_SDK_DISABLED`).
+    /// Whether the environment disables OpenTelemetry (`OTEL_SDK_DISABLED`).
     pub(super) fn is_disabled(environment: impl Fn(&str) -> Option<String>) -> bool {
         environment("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// Refuses protocols that are not there.
+    /// Refuses protocols that are not supported.
     pub(super) fn check(environment: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
         let variables = ["OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
         let said = variables.into_iter().find_map(|name| Some((name, environment(name)?)));
@@ -64,7 +66,7 @@ impl Settings {
         }
     }
 
-    /// URL of the collector, checked: what cannot be meant is refused before anything is sent.
+    /// URL of the collector; an invalid one is an error before anything is sent.
     pub(super) fn endpoint(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -80,7 +82,7 @@ impl Settings {
         }
     }
 
-    /// Time between two exports.
+    /// Interval between exports.
     pub(super) fn interval(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -96,19 +98,20 @@ impl Settings {
         }
     }
 
-    /// Longest time of an export.
+    /// Timeout of an export.
     pub(super) fn timeout(environment: impl Fn(&str) -> Option<String>) -> Duration {
         let names = ["OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
         milliseconds(&environment, &names).unwrap_or(TIMEOUT)
     }
 
-    /// Who counts: ours, then what the environment says, then what was given.
+    /// The resource: our attributes, overridden by those of the environment, overridden by the
+    /// given ones.
     pub(super) fn resource(&self, environment: impl Fn(&str) -> Option<String>) -> Resource {
         let process = i64::from(std::process::id());
         let system = rustix::system::uname();
         let host = system.nodename().to_string_lossy().into_owned();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Several loaders of a process count each for itself, and so must not share their name.
+        // Each loader of a process has its own counters, so they must not share an instance id.
         let instance = format!("{host}-{process}-{:x}", since.as_nanos());
         let ours = [
             KeyValue::new("service.name", "meetpoint"),
@@ -132,7 +135,8 @@ impl Settings {
     }
 }
 
-/// Why a text is no endpoint. Not in its words: it may hold a password.
+/// Why a text is not a valid endpoint. The message does not quote it, because it may contain a
+/// password.
 fn fault_of(text: &str) -> Option<&'static str> {
     let Ok(uri) = text.parse::<http::Uri>() else { return Some("the endpoint is not a URL") };
     let scheme = uri.scheme_str();

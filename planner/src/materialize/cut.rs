@@ -9,23 +9,23 @@ use meetpoint_format::recipe::{CutRefusal, Recipe};
 /// An invalid cut.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutError {
-    /// Neither a number nor a name of the recipe.
+    /// The text is neither a number nor a name in the recipe.
     #[error("the recipe has no cut {cut:?}; its cuts are {}", legal.join(", "))]
     Unknown {
-        /// As it was given.
+        /// The given value.
         cut: String,
         /// Names of the cuts that are legal.
         legal: Vec<String>,
     },
-    /// A number outside of the recipe.
+    /// The number exceeds the recipe.
     #[error("the recipe has {operations} operations, so there is no cut {cut}")]
     Outside {
-        /// As it was given.
+        /// The given value.
         cut: usize,
         /// Operations of the recipe.
         operations: usize,
     },
-    /// An operation that the recipe has more than once.
+    /// The recipe has several operations with this name.
     #[error("the recipe has `{name}` {} times, as {}", cuts.len(), cuts.join(", "))]
     Ambiguous {
         /// Its name.
@@ -33,7 +33,7 @@ pub enum CutError {
         /// Names of the cuts after each.
         cuts: Vec<String>,
     },
-    /// A cut after or between operations that does not allow the rest to be applied.
+    /// The rest of the recipe cannot be applied after this cut.
     #[error("the recipe cannot be cut after operation {operations}, `{operation}`: {because}")]
     Refused {
         /// Operations before the cut.
@@ -43,7 +43,7 @@ pub enum CutError {
         /// Why.
         because: CutRefusal,
     },
-    /// A form that packing makes.
+    /// The form is created by packing, not by this command.
     #[error("{name} is a form of packing, in which no operation is executed")]
     Packed {
         /// Its name.
@@ -55,7 +55,7 @@ pub enum CutError {
         /// Its name.
         name: String,
     },
-    /// JPEG for something other than a picture.
+    /// The result is not a picture, so it cannot be stored as JPEG.
     #[error("after operation {operations}, `{operation}`, samples are not pictures")]
     NotPictures {
         /// Operations before the cut.

@@ -1,5 +1,5 @@
-//! Writes a dataset of what the first operations of a recipe give, so that each epoch only applies
-//! the rest.
+//! Writes a dataset with the results of the first operations of a recipe, so that each epoch
+//! applies only the rest.
 //!
 //! In reading order: [`find_cut`] (where the recipe is cut), [`PrepareOptions`] and
 //! [`materialize`], `trial` (a few samples before anything is written), `ordered` (many threads,
@@ -56,16 +56,16 @@ pub struct PrepareOptions {
     pub on_error: OnError,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
-    /// When it is written, for the provenance; without it, the same input gives the same bytes.
+    /// The time for the provenance; without it, the same input gives the same bytes.
     pub time: Option<String>,
     /// Threads; 0 for one per core.
     pub threads: usize,
-    /// Set from elsewhere to stop.
+    /// Set by another thread to stop.
     pub stop: Arc<AtomicBool>,
 }
 
 impl PrepareOptions {
-    /// Those for a point, with the defaults of the command line.
+    /// Options for a point, with the defaults of the command line.
     pub fn new(point: Point, codec: Codec) -> Self {
         Self {
             point,
@@ -105,13 +105,13 @@ pub struct PrepareSummary {
     pub file_bytes: u64,
     /// Part files.
     pub parts: u64,
-    /// Those of them that a command which was killed had finished.
+    /// Parts that a killed command had already completed.
     pub parts_resumed: u64,
     /// Samples that cannot be read or decoded, left out by [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
-    /// Remains of processes that were killed, removed.
+    /// Removed files of killed processes.
     pub cleaned: Vec<PathBuf>,
-    /// Notes on other remains, in sentences.
+    /// Notes on other files of killed processes, in sentences.
     pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
@@ -120,7 +120,7 @@ pub struct PrepareSummary {
 /// Progress of preparing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrepareProgress {
-    /// Samples that are done.
+    /// Prepared samples.
     pub done: u64,
     /// All samples.
     pub samples: u64,
@@ -176,7 +176,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Writes what a recipe gives up to a point, for all samples of `dataset`, to the dataset `to`.
+/// Writes the results of a recipe up to a point, for all samples of `dataset`, to the dataset `to`.
 ///
 /// A few samples are prepared first: their bytes predict whether the result fits the drive, and
 /// unless pictures are encoded as JPEG again, the rest of the recipe applied to them must give the
@@ -318,7 +318,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Prepares what is left of the samples and writes the rows.
+    /// Prepares the remaining samples and writes the rows.
     fn run(
         &self,
         writer: &mut Writer,
@@ -375,7 +375,7 @@ impl Work<'_> {
         })?;
         if !is_writing || (writer.samples() == 0 && !state.left_out.is_empty()) {
             let (files, checked) = (std::mem::take(&mut state.left_out), samples);
-            // What was written of them is of no use.
+            // The incomplete result is not useful.
             return Err(Error::Unreadable(Box::new(DatasetsError::Unreadable { files, checked })));
         }
         Ok(())

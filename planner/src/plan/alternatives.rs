@@ -1,4 +1,4 @@
-//! Every plan that is considered, from what a profile measured. It reads no file.
+//! Enumerates the plans to consider, from the measurements of a profile. It reads no files.
 
 use super::{PlanError, Request};
 use crate::results::Measured;
@@ -8,7 +8,8 @@ use meetpoint_scheduler::StrategyName;
 
 /// Batches prepared ahead per worker, unless a simulation gains by another number.
 pub const PREFETCH: u32 = 2;
-/// The strategies that are considered beside `host-only`, the one that keeps the order first.
+/// The strategies that are considered besides `host-only`; the one that preserves the order is
+/// first.
 const WITH_DEVICE: [StrategyName; 5] = [
     StrategyName::Windowed,
     StrategyName::Mte,
@@ -91,7 +92,7 @@ fn stored_forms(results: &[Measured], request: &Request) -> Vec<(Point, Codec, b
         let is_plain = codec == Codec::None;
         let is_as_it_is = point.form == request.stored_as && point.operations == 0 && is_plain;
         let can_be_made = match point.form {
-            // Files are the beginning; nothing goes back to them.
+            // Stored forms are never converted back to files.
             Form::Files => false,
             // Packing stores files as they are, or in a coefficient form, without a codec.
             Form::Packed | Form::CoefficientsFast | Form::CoefficientsCompact => is_plain,

@@ -109,20 +109,20 @@ pub enum Change {
 /// The plan that was chosen, and those that were not.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Chosen {
-    /// Those within the limits, the best first.
+    /// Plans within the limits, the best first.
     pub ranked: Vec<Weighed>,
     /// Those that are not considered.
     pub refused: Vec<Refused>,
-    /// The best that differs in what is stored, cached or run by whom; of the ranked.
+    /// Index in `ranked` of the best plan that differs in more than numbers of threads and batches.
     pub runner_up: Option<usize>,
     /// The best ranked alternative that uses the dataset unchanged, without cache and device.
     pub nothing_offline: Option<usize>,
-    /// The best that prepares as many operations as can be; of the ranked.
+    /// Index in `ranked` of the best plan that prepares as many operations offline as possible.
     pub everything_offline: Option<usize>,
-    /// The best in which a device takes part; of the ranked.
+    /// Index in `ranked` of the best plan with a device.
     pub with_device: Option<usize>,
-    /// Seconds of a batch of the device and of an epoch of the host alone, where the device was
-    /// left out of a plan because it prepares less than a batch in an epoch.
+    /// Seconds of a batch on the device and of an epoch of the host alone, if the device was
+    /// excluded because it prepares less than a batch in an epoch.
     pub slow_device: Option<[f64; 2]>,
     /// Whether the lead over the runner-up exceeds the errors of both.
     pub is_certain: bool,

@@ -9,7 +9,7 @@ pub enum PlanError {
     /// No epochs.
     #[error("0 epochs: there is nothing to plan")]
     NoEpochs,
-    /// Larger batches than there are samples.
+    /// A batch is larger than the dataset.
     #[error("a batch of {batch_size} is more than the {samples} samples of the dataset")]
     BatchTooLarge {
         /// Samples of a batch.
@@ -17,16 +17,16 @@ pub enum PlanError {
         /// Samples of the dataset.
         samples: u64,
     },
-    /// A confidence outside of its range.
+    /// The confidence is out of range.
     #[error("the confidence is {0}, which is not above 0 and below 1")]
     Confidence(f64),
-    /// A text that fixes no value.
+    /// The text does not fix a value.
     #[error("{text:?} does not fix a value")]
     PinSyntax {
         /// As it was given.
         text: String,
     },
-    /// A key that cannot be fixed.
+    /// The key cannot be fixed.
     #[error("a plan has no value {key:?}")]
     UnknownPin {
         /// As it was given.
@@ -34,7 +34,7 @@ pub enum PlanError {
         /// The keys that can be fixed.
         known: &'static [&'static str],
     },
-    /// A value of the wrong form.
+    /// The value has the wrong form.
     #[error("{key} is fixed to {value:?}")]
     PinValue {
         /// The key.
@@ -52,13 +52,13 @@ pub enum PlanError {
         /// The measured values.
         measured: Vec<String>,
     },
-    /// A strategy that needs a device, without one.
+    /// The strategy needs a device, and there is none.
     #[error("the strategy is fixed to {strategy}, which needs a device")]
     NeedsDevice {
         /// Its name.
         strategy: String,
     },
-    /// A fixed cache for a recipe without an operation that can be cached.
+    /// A cache is fixed, but no operation of the recipe can be cached.
     #[error(
         "a cache of {} is fixed, and no operation of the recipe can be cached",
         show_bytes(*bytes)
@@ -67,7 +67,7 @@ pub enum PlanError {
         /// Bytes of the cache.
         bytes: u64,
     },
-    /// A fixed cache that holds no sample.
+    /// The fixed cache is too small for a single sample.
     #[error(
         "a cache of {} is fixed, which holds no sample; all of them take {}",
         show_bytes(*bytes), show_bytes(*needed_bytes)
@@ -78,7 +78,7 @@ pub enum PlanError {
         /// Bytes that all samples take, in the smallest form that can be cached.
         needed_bytes: u64,
     },
-    /// A device that prepares less than a batch in an epoch.
+    /// The device prepares less than a batch in an epoch.
     #[error(
         "the device takes {batch_seconds:.1} s for a batch, and the host {epoch_seconds:.3} s for \
          a whole epoch"
@@ -116,7 +116,7 @@ pub enum PlanError {
         /// Operations that were executed.
         operations: u32,
     },
-    /// Everything is outside of the limits.
+    /// No plan is within the limits.
     #[error(
         "no plan fits the limits: the smallest stores {} and takes {} of memory",
         show_bytes(storage_bytes.ceil() as u64), show_bytes(memory_bytes.ceil() as u64)

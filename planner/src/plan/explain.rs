@@ -1,4 +1,5 @@
-//! A plan in plain words: the choice, the reason for each value, and what would change it.
+//! Explains a plan: the choice, the reason for each value, and changes that would lead to another
+//! choice.
 
 use super::alternatives::Alternative;
 use super::choose::{Change, Chosen, Weighed};
@@ -33,7 +34,7 @@ fn cost(request: &Request, value: f64) -> String {
     }
 }
 
-/// A plan as people name it.
+/// A short name of a plan.
 pub fn name(of: &Alternative) -> String {
     let stored = match (of.is_as_it_is, of.codec) {
         (true, _) => "the dataset as it is".to_owned(),

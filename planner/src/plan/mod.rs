@@ -106,7 +106,7 @@ pub struct Request {
     pub power: PowerModel,
 }
 
-/// The form that a dataset has; `None` where its samples are prepared already.
+/// The form that a dataset has; `None` if its samples are prepared already.
 pub fn form_of(dataset: &Dataset) -> Option<Form> {
     let manifest = dataset.manifest();
     if manifest.prepared().is_some() {

@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// What is done with each sample: its index, and its stored bytes.
 pub(super) type Each<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Error>;
 
-/// One thread's means of reading a store from the drive.
+/// Reads a store from the drive, for one thread.
 pub(super) struct DirectReader<'a> {
     store: &'a Store,
     engine: Box<dyn Engine>,

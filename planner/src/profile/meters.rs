@@ -14,9 +14,9 @@ pub(super) struct Usage {
     pub(super) context_switches: u64,
     /// Most resident bytes of the process during the run.
     pub(super) peak_memory_bytes: u64,
-    /// `None` where the system does not say.
+    /// `None` if the system does not say.
     pub(super) disk_bytes: Option<u64>,
-    /// `None` where no meter works, or one failed.
+    /// `None` if no meter works, or one failed.
     pub(super) joules: Option<f64>,
 }
 

@@ -58,7 +58,7 @@ pub const RUNS_MOST: u32 = 1000;
 pub enum Samples {
     /// Exactly this number.
     Exactly(u64),
-    /// More and more, until the best is certain, all are measured, or [`SAMPLES_MOST`] are.
+    /// An increasing number, until the best is certain, or all or [`SAMPLES_MOST`] are measured.
     Widening,
 }
 
@@ -92,7 +92,7 @@ pub struct Profile {
     pub samples: u64,
     /// Rounds, each with more samples than the one before.
     pub rounds: u32,
-    /// Why no energy was measured; `None` where it was.
+    /// Why no energy was measured; `None` if it was.
     pub no_meters: Option<String>,
 }
 
@@ -227,7 +227,7 @@ fn stored_forms(points: &[Point], settings: &Settings) -> Vec<StoredForm> {
     forms
 }
 
-/// Puts newer measurements of strategies where older ones are.
+/// Replaces older measurements of strategies by newer ones.
 fn replace(results: &mut Vec<Measured>, newer: Vec<Measured>) {
     for measured in newer {
         let strategy = measured.strategy();

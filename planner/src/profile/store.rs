@@ -162,7 +162,7 @@ impl Store {
         crc32c(stored) == self.records[index].crc32c
     }
 
-    /// Reads the stored bytes of a sample; `false` where they are not those that were written.
+    /// Reads the stored bytes of a sample; `false` if they are not those that were written.
     pub(super) fn read(&self, index: usize, into: &mut Vec<u8>) -> Result<bool, Error> {
         let Record { offset, bytes, .. } = self.records[index];
         let bytes = usize::try_from(bytes).expect("it was in memory");

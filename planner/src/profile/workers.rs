@@ -36,7 +36,7 @@ pub(super) fn each<T, E: Send>(
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         let ended = running.into_iter().map(|thread| thread.join());
-        // Every thread ends before the first result is looked at.
+        // Every thread ends before the first result is examined.
         let ended: Vec<_> = ended.collect();
         ended
             .into_iter()

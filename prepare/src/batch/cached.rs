@@ -101,7 +101,7 @@ impl CachedSamples {
         bytes.is_some_and(|bytes| self.cache.admits(of, bytes))
     }
 
-    /// Most bytes of memory that the cached operations take; `None` where the decoder refuses the
+    /// Most bytes of memory that the cached operations take; `None` if the decoder refuses the
     /// sample.
     pub(super) fn memory_bytes(&self, stored: &[u8], id: SampleId) -> Option<u64> {
         let info = probe(stored).ok()?;
@@ -173,7 +173,7 @@ fn into_memory(
 }
 
 impl CpuPreparer {
-    /// Takes the next sample from the cache; `false` where it is to be read.
+    /// Takes the next sample from the cache; `false` if it is to be read.
     pub(super) fn take_next_cached(&mut self, hand: &mut InHand<'_>) -> Result<bool, Error> {
         let position = hand.next;
         let taken = match self.take_cached(position, hand) {
@@ -186,7 +186,7 @@ impl CpuPreparer {
         Ok(true)
     }
 
-    /// Prepares a sample from the cache; `false` where it is not there.
+    /// Prepares a sample from the cache; `false` if it is not there.
     fn take_cached(&mut self, position: usize, hand: &mut InHand<'_>) -> Result<bool, Error> {
         let Some(cached) = &mut self.cached else { return Ok(false) };
         let started = Instant::now();

@@ -13,7 +13,7 @@ pub(super) struct Collated {
     pictures: Vec<Pictures>,
     /// For each column, the index in `pictures` of those whose sizes it has.
     of_column: Vec<usize>,
-    /// The element that each column is padded with; empty where it is not.
+    /// The element that each column is padded with; empty if it is not.
     fills: Vec<Vec<u8>>,
 }
 

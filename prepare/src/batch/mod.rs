@@ -49,7 +49,7 @@ pub const READS_MAX: usize = 64;
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long reads may take to come back after an error or a batch given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a wait lasts before the caller is asked whether to go on.
+/// How long a wait lasts before the caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
 /// Prepares batches with the CPU. Belongs to one thread.
@@ -148,7 +148,7 @@ struct InHand<'a> {
 }
 
 impl InHand<'_> {
-    /// Asks whether to go on, which ends where the batch was ever given up.
+    /// Asks whether to continue; an error once the batch was cancelled.
     fn ask(&mut self) -> Result<(), Error> {
         self.is_given_up |= !(self.pace)(self.stats.samples);
         if self.is_given_up { Err(Error::Interrupted) } else { Ok(()) }
@@ -562,7 +562,7 @@ impl CpuPreparer {
         Ok(())
     }
 
-    /// The memory that decoding a sample takes; `None` where its header does not read, which is the
+    /// The memory that decoding a sample takes; `None` if its header does not read, which is the
     /// decoder's to refuse.
     fn needed(&self, stored: &[u8], id: SampleId, is_added: bool) -> Option<u64> {
         let needed = match &self.resumer {

@@ -70,7 +70,7 @@ impl Pictures {
         self.held.is_empty()
     }
 
-    /// The memory of all samples of a batch, where there is one column.
+    /// The memory of all samples of a batch, if there is one column.
     pub(super) fn tensors<'a>(&self, samples: usize, out: &'a mut [u8]) -> Tensors<'a> {
         let (start, each) = self.places(samples).next().expect("there is one column");
         Tensors { bytes: &mut out[start..start + samples * each], each }

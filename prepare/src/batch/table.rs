@@ -133,7 +133,7 @@ impl Table {
     }
 
     /// The memory to which pictures of different sizes are appended, by column with pictures;
-    /// `None` where all have the same. It is to be given back by [`Self::put_pictures`].
+    /// `None` if all have the same. It is to be given back by [`Self::put_pictures`].
     pub(super) fn take_pictures(&mut self) -> Option<Vec<Vec<u8>>> {
         self.collated.as_ref()?;
         let staged = &mut self.staged;

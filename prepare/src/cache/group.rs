@@ -133,7 +133,7 @@ fn nonce() -> u64 {
     u64::from_le_bytes(*hash.first_chunk().expect("32 bytes"))
 }
 
-/// The memory that a file names; `None` where its process is gone or it is something else.
+/// The memory that a file names; `None` if its process is gone or it is something else.
 fn existing(text: &str, shape: Shape) -> Option<Region> {
     let mut words = text.split_whitespace();
     let mut number = || words.next()?.parse::<u64>().ok();

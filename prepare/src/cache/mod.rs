@@ -152,7 +152,7 @@ impl SampleCache {
         }
     }
 
-    /// Copies a sample out; `false` where it is not cached.
+    /// Copies a sample out; `false` if it is not cached.
     pub(crate) fn get(&self, of: Use, into: &mut Vec<u8>) -> bool {
         if !self.region.read(of.sample, into) {
             return false;

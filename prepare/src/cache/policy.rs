@@ -26,7 +26,7 @@ impl Policy {
     }
 
     /// What must be evicted so that a sample that is needed next then, with a given number of
-    /// blocks, can be added; `None` where it is not to be added: it is needed later than what would
+    /// blocks, can be added; `None` if it is not to be added: it is needed later than what would
     /// have to go.
     pub(crate) fn victims(&self, next: u32, blocks: u32) -> Option<Vec<u64>> {
         let (mut victims, mut free) = (Vec::new(), self.free);

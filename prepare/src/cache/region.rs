@@ -98,7 +98,7 @@ impl Region {
         Ok((region, file))
     }
 
-    /// The memory of another process; `None` where it is not a cache of this shape.
+    /// The memory of another process; `None` if it is not a cache of this shape.
     pub(crate) fn attach(file: &File, shape: Shape, nonce: u64) -> Option<Self> {
         let words = total_words(shape)?;
         if file.metadata().ok()?.len() != words as u64 * 8 {
@@ -159,7 +159,7 @@ impl Region {
         self.entry(sample).is_some_and(|entry| entry.load(Ordering::Relaxed) != ABSENT)
     }
 
-    /// Copies the content of a sample; `false` where it is not there.
+    /// Copies the content of a sample; `false` if it is not there.
     pub(crate) fn read(&self, sample: u64, into: &mut Vec<u8>) -> bool {
         let Some(entry) = self.entry(sample) else { return false };
         let found = entry.load(Ordering::Acquire);
@@ -207,7 +207,7 @@ impl Region {
         }
     }
 
-    /// Marks a sample as being written; `false` where it is there or another process writes it.
+    /// Marks a sample as being written; `false` if it is there or another process writes it.
     pub(crate) fn begin(&self, sample: u64) -> bool {
         let Some(entry) = self.entry(sample) else { return false };
         entry.compare_exchange(ABSENT, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()

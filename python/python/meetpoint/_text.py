@@ -15,7 +15,7 @@ class DecodeText(Transform):
     """Decodes characters, as ``bytes.decode(encoding, errors)``, without a byte order mark.
 
     :param encoding: the character encoding of every file.
-    :param errors: ``"strict"``: bytes that are no characters are an error of the sample;
+    :param errors: ``"strict"``: bytes that are not characters are an error of the sample;
         ``"replace"``: they become U+FFFD.
     """
 

@@ -1,4 +1,4 @@
-//! Colours of a map: the more, the darker.
+//! Colours of a heat map: the larger the value, the darker.
 
 /// From white (0) through blue to a dark violet (1); what is below zero is grey.
 pub(super) fn heat(share: f64) -> String {

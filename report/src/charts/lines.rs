@@ -1,4 +1,4 @@
-//! Lines over a number.
+//! A line chart over a numeric axis.
 
 use super::plane::Plane;
 use super::{Axis, Line, Mark};
@@ -7,7 +7,7 @@ use crate::svg::Picture;
 /// Pixels of the plane.
 const HEIGHT: f64 = 340.0;
 
-/// Lines over a number.
+/// A line chart over a numeric axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
     /// Above it.

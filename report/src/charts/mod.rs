@@ -12,10 +12,10 @@ mod plane;
 pub use lines::{Chart, lines};
 pub use map::{Map, map};
 
-/// An axis: what is on it, from where to where.
+/// An axis with its title and range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// With its unit.
+    /// Title, with the unit.
     pub title: String,
     /// First value.
     pub from: f64,
@@ -32,7 +32,7 @@ impl Axis {
         Self { title: title.to_owned(), from, to }
     }
 
-    /// Around these values with some room; from 0 where none is below.
+    /// A range around these values with a margin; it begins at 0 if no value is negative.
     pub fn around(title: &str, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| value.is_finite())
@@ -46,13 +46,13 @@ impl Axis {
 /// A line with a name in the legend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What it shows.
+    /// Name in the legend.
     pub name: String,
     /// (across, up), in order.
     pub points: Vec<(f64, f64)>,
-    /// Place of its colour in the palette, which repeats.
+    /// Index of its colour in the palette, which repeats.
     pub colour: usize,
-    /// Whether it is broken, as for a second reading of the same thing.
+    /// Whether the line is dashed.
     pub dashed: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Mark {
     pub name: String,
     /// (across, up).
     pub at: (f64, f64),
-    /// Place of its colour in the palette, which repeats.
+    /// Index of its colour in the palette, which repeats.
     pub colour: usize,
 }
 

@@ -1,6 +1,6 @@
 //! The positions of the names of points: no name covers another or a point; all stay in the chart.
 
-/// Pixels of a line of text, and of a character at the most.
+/// Pixels of a line of text, and maximum pixels of a character.
 const LINE: f64 = 16.0;
 const CHARACTER: f64 = 7.0;
 

@@ -1,4 +1,4 @@
-//! From what the meters measured to what a report holds. Nothing is modelled here.
+//! Converts measured energy to the report's data model. Nothing is modelled here.
 
 use super::{MeasuredEnergy, MeasuredPart};
 use meetpoint_host::energy::{Measured, Measurement, Scope};

@@ -1,7 +1,7 @@
 //! The consumption of a run: measured energy, modelled energy, memory traffic, wear and cost.
 //!
 //! Measured and modelled figures have separate types and never share a field. In reading order:
-//! this file (the data), [`model`] (from the model), [`measure`] (from the meters),
+//! this file (the data), [`model`] (modelled figures), [`measure`] (measured figures),
 //! [`tables`].
 
 pub mod measure;
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 pub struct MeasuredEnergy {
     /// Length of the interval: from before the first epoch to after the last.
     pub measured_seconds: f64,
-    /// Sum over the meters that do not overlap (packages, memory, graphics boards); `None` where
-    /// there is none, or one of them failed.
+    /// Sum over the meters that do not overlap (packages, memory, graphics boards); `None` if there
+    /// is none, or one of them failed.
     pub measured_joules: Option<f64>,
-    /// Meter by meter; empty where none works.
+    /// The readings of each meter; empty if none works.
     pub meters: Vec<MeasuredPart>,
     /// Why nothing was measured.
     pub nothing_because: Option<NoMeters>,
@@ -32,11 +32,11 @@ pub struct MeasuredPart {
     pub meter: String,
     /// The scope of its figure: `package`, `cores`, `dram`, `gpu`, …
     pub scope: String,
-    /// The same in words. Meters see all that runs on the machine.
+    /// Description of the scope. Meters include all processes of the machine.
     pub covers: String,
-    /// Whether it is part of the sum; the others overlap with those that are.
+    /// Whether it is part of the sum; the other meters overlap with those.
     pub adds_up: bool,
-    /// Joules over the interval; `None` where the meter failed in it.
+    /// Joules over the interval; `None` if the meter failed in it.
     pub measured_joules: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
@@ -47,22 +47,22 @@ pub struct MeasuredPart {
     pub utilisation: Option<f64>,
 }
 
-/// Energy by the model; the watts and their sources are in the profile's file.
+/// Modelled energy; the watts and their sources are in the power file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelledEnergy {
-    /// Whole node: everything together.
+    /// The whole node: the sum of all parts.
     pub modelled_joules: f64,
     /// Preparation only: host cores, their memory and the devices.
     #[serde(default)]
     pub modelled_preparation_joules: f64,
-    /// Whole-node joules of a sample.
+    /// Whole-node joules per sample.
     #[serde(default)]
     pub modelled_joules_per_sample: Option<f64>,
-    /// `modelled(PROFILE@HASH)`: name and hash of the file of watts.
+    /// `modelled(PROFILE@HASH)`: name and hash of the power file.
     pub source: String,
     /// Parts of the sum.
     pub modelled_parts: Vec<EnergyPart>,
-    /// Watts in the file that have no checked source.
+    /// Keys of watts without a verified source.
     pub unverified_watts: Vec<String>,
 }
 
@@ -71,29 +71,29 @@ pub struct ModelledEnergy {
 pub struct EnergyPart {
     /// The component.
     pub name: String,
-    /// By the model.
+    /// Modelled joules.
     pub modelled_joules: f64,
 }
 
-/// Bytes that a run moved and wrote, what that does to memory and flash, and money.
+/// Bytes that a run transferred and wrote, and the modelled memory traffic, flash wear and cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Consumption {
     /// Bytes of tensors that came from devices.
     pub device_to_host_bytes: u64,
-    /// Slots written to flash in an epoch, counted; 0 where the spool is in memory.
+    /// Bytes of slots written to flash per epoch, counted; 0 if the spool is in memory.
     pub flash_bytes_per_epoch: u64,
-    /// Bytes that the host's memory moved, by the model.
+    /// Modelled bytes on the host's memory bus.
     pub modelled_dram: ModelledDram,
     /// Wear of the drive that holds the spool; `None` if the power file does not describe it.
     pub modelled_wear: Option<ModelledWear>,
-    /// Money for an epoch; `None` where the file of watts has no prices.
+    /// Cost of an epoch; `None` if the power file has no prices.
     pub modelled_cost: Option<ModelledCost>,
 }
 
-/// Memory traffic by the model, each crossing of the bus counted once.
+/// Modelled memory traffic; each crossing of the bus counts once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelledDram {
-    /// All four.
+    /// The sum of the four.
     pub modelled_bytes: u64,
     /// From storage or devices into memory.
     pub modelled_read_bytes: u64,
@@ -105,7 +105,7 @@ pub struct ModelledDram {
     pub modelled_consumed_bytes: u64,
 }
 
-/// Wear by the model: bytes written against the rating of a drive in the file of watts.
+/// Modelled flash wear: written bytes, compared with the rating of a drive in the power file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelledWear {
     /// Drive writes per day, if such epochs run consecutively.
@@ -114,29 +114,29 @@ pub struct ModelledWear {
     pub rated_drive_writes_per_day: f64,
     /// Share of the rated bytes that an epoch uses up.
     pub modelled_life_share_per_epoch: f64,
-    /// Years until the rated bytes are written; `None` where nothing is written.
+    /// Years until the rated bytes are written; `None` if nothing is written.
     pub modelled_years: Option<f64>,
-    /// Values that have no checked source.
+    /// Keys of values without a verified source.
     pub unverified: Vec<String>,
 }
 
-/// Money for an epoch by the model.
+/// Modelled cost of an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelledCost {
     /// The currency of all figures, such as `USD`.
     pub currency: String,
-    /// All four.
+    /// The sum of the four.
     pub modelled_total: f64,
-    /// The node, by the hour.
+    /// Price of the node for this time.
     pub modelled_node: f64,
     /// Electricity of the whole node.
     pub modelled_energy: f64,
     /// The additional cost of devices over plain drives, over their life.
     pub modelled_device_premium: f64,
-    /// The drive's price by the share of its life that was written.
+    /// Price of the drive, multiplied by the share of its rated life that was used up.
     pub modelled_flash_wear: f64,
-    /// Prices that were chosen to show the sum.
+    /// Keys of prices that are only examples.
     pub example_prices: Vec<String>,
-    /// Values that have no checked source.
+    /// Keys of values without a verified source.
     pub unverified: Vec<String>,
 }

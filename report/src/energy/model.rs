@@ -5,10 +5,10 @@ use crate::Run;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_sim::power::{Activity, Cost, DramTraffic, PowerModel, Wear};
 
-/// What direct reads are whole multiples of.
+/// Block size of direct reads.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The machine and the job as the model needs them.
+/// The inputs of the model about machine and job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// Cores that the host may use.
@@ -75,8 +75,8 @@ pub fn model(power: &PowerModel, run: &Run, setting: &Setting) -> (ModelledEnerg
     (modelled, consumption)
 }
 
-/// What went over the memory bus, from what was counted. With a spool in a file the host's reads
-/// are of slots too: header and payload, in whole blocks.
+/// Memory traffic, derived from counted bytes. With a spool in a file, the host's reads include
+/// slots: header and payload, in whole blocks.
 fn traffic(run: &Run, setting: &Setting) -> DramTraffic {
     let tensors = |batches: u64| batches.saturating_mul(setting.batch_bytes);
     let of_devices = tensors(run.totals.device_batches);

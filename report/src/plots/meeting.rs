@@ -1,4 +1,4 @@
-//! Where both ends met: each batch at its index and the time at which it was consumed.
+//! Shows where both ends met: each batch at its index and the time at which it was consumed.
 
 use super::{Anchor, Batch, Picture, Run, Scale, Svg, WIDTH, class_of, longest, plain, shown};
 

@@ -24,7 +24,7 @@ fn shown(run: &Run) -> Option<&Epoch> {
     run.epochs.last()
 }
 
-/// Longest shown epoch of all runs, so that times compare by eye.
+/// Longest shown epoch of all runs, so that all charts have the same time scale.
 fn longest(runs: &[Run]) -> f64 {
     runs.iter().filter_map(shown).map(|epoch| epoch.seconds).fold(0.0, f64::max)
 }

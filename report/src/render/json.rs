@@ -1,4 +1,4 @@
-//! `report.json`: all that is known, for programs.
+//! `report.json`: the complete report, for programs.
 
 use super::Renderer;
 use crate::Report;

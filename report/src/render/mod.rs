@@ -1,4 +1,4 @@
-//! The formats that a report is written in: a file each, and a line each in [`RENDERERS`].
+//! The formats of a report: each has one file, and one line in [`RENDERERS`].
 
 mod csv;
 mod html;
@@ -14,10 +14,10 @@ pub trait Renderer: Sync + RefUnwindSafe {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// The file that it is written to in the folder of a report.
+    /// The file name in the folder of a report.
     fn file_name(&self) -> &'static str;
 
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     fn describe(&self) -> &'static str;
 
     /// The report in this format. Text ends with a newline.
@@ -28,7 +28,7 @@ pub trait Renderer: Sync + RefUnwindSafe {
 pub const RENDERERS: [&dyn Renderer; 5] =
     [&json::Json, &html::Html, &csv::Csv, &markdown::Markdown, &table::Table];
 
-/// Names of the formats that are written where none is chosen.
+/// Names of the default formats.
 pub const DEFAULT_NAMES: [&str; 2] = ["html", "json"];
 
 /// The format of this name.

@@ -1,4 +1,4 @@
-//! `report.txt`: what a terminal shows.
+//! `report.txt`: the tables of a terminal.
 
 use super::Renderer;
 use crate::grid::Style;

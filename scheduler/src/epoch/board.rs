@@ -144,12 +144,12 @@ impl Board {
         self.ledger.device_open() > safe
     }
 
-    /// t_c, recent, else as learned in earlier epochs; 0 where not known.
+    /// t_c, recent, else as learned in earlier epochs; 0 if not known.
     pub(crate) fn host_ns(&self) -> u64 {
         self.steps.host().recent_ns().unwrap_or(self.terms.learned.host_ns)
     }
 
-    /// t_g, recent, else as learned in earlier epochs, else the step alone; 0 where not known.
+    /// t_g, recent, else as learned in earlier epochs, else the step alone; 0 if not known.
     pub(crate) fn ready_ns(&self) -> u64 {
         let known = |time: u64| (time > 0).then_some(time);
         let measured = self.steps.device().recent_ns();
@@ -157,7 +157,7 @@ impl Board {
         learned.or(self.steps.train().recent_ns()).unwrap_or(0)
     }
 
-    /// t_s of a part: of its device, or of all usable devices together; 0 where not known.
+    /// t_s of a part: of its device, or of all usable devices together; 0 if not known.
     pub(crate) fn part_ns(&self, part: usize) -> u64 {
         if !self.ledger.parts.shared() || self.devices.len() == 1 {
             return self.devices[part].batch_ns();
@@ -170,7 +170,7 @@ impl Board {
         self.rate - self.device(id).counted_rate
     }
 
-    /// Preparation of one host batch; 0 where not known.
+    /// Preparation of one host batch; 0 if not known.
     pub(crate) fn preparation_ns(&self) -> u64 {
         let measured = self.steps.preparation().recent_ns();
         measured.unwrap_or(self.terms.learned.preparation_ns)

@@ -82,7 +82,7 @@ pub(crate) struct Device {
     /// As configured.
     pub(crate) ahead: u32,
     pub(crate) spool_slots: u32,
-    /// t_s from earlier epochs, 0 where not known.
+    /// t_s from earlier epochs, 0 if not known.
     pub(crate) learned_ns: u64,
     pub(crate) generation: Generation,
     /// Granted and not published.
@@ -157,7 +157,7 @@ impl Device {
         self.claimed.len() + self.published.len() + self.ready
     }
 
-    /// t_s, as measured or else as learned in earlier epochs; 0 where not known.
+    /// t_s, as measured or else as learned in earlier epochs; 0 if not known.
     pub(crate) fn batch_ns(&self) -> u64 {
         self.batch.recent_ns().unwrap_or(self.learned_ns)
     }

@@ -53,7 +53,7 @@ pub(crate) struct Guard {
     gave_up: bool,
 }
 
-/// t_c over the epoch so far; 0 where not known.
+/// t_c over the epoch so far; 0 if not known.
 fn host_ns(board: &Board) -> u64 {
     let (measured, learned) = (board.steps.host(), board.terms.learned.host_ns);
     if learned == 0 || measured.count() >= HOST_STEPS_SURE { measured.mean_ns() } else { learned }

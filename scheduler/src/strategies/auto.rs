@@ -205,7 +205,7 @@ fn cheapest(
     Selection { strategy, why: Reason::BestMix { share } }
 }
 
-/// The times of this rank: t_c, t_g, and t_s of all devices together; 0 where not known.
+/// The times of this rank: t_c, t_g, and t_s of all devices together; 0 if not known.
 fn own(terms: &Terms) -> Inputs {
     let learned = &terms.learned;
     let times = (0..terms.devices.len()).map(|at| learned.device_ns(at));

@@ -32,7 +32,7 @@ const CHEAP_LOSS: f64 = 0.02;
 /// The same where it takes away workers, or where all cores are in use.
 const COSTLY_LOSS: f64 = 0.25;
 
-/// More batches ahead are of no use if workers are busy for a larger share of their time.
+/// More batches ahead do not help if workers are busy for a larger share of their time.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
 /// Idle cores that another worker needs to be called cheap.
@@ -53,7 +53,7 @@ const INTERVAL_NS_MIN: Time = 5_000_000;
 enum State {
     /// Batches prepared under the effort before are still consumed.
     Settling { batches_left: u32 },
-    /// The effort stays as it is.
+    /// The effort does not change.
     Watching(Window),
     /// A move is being measured.
     Trying { tried: Move, before: Effort, reference: Window, batches_left: u32, window: Window },
@@ -328,7 +328,7 @@ fn settling(batches_left: u32) -> State {
     }
 }
 
-/// The result of a trial; `None` as long as it must go on.
+/// The result of a trial; `None` while it continues.
 fn judge(tried: Move, reference: &Window, window: &Window) -> Option<Verdict> {
     if window.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! What goes from one epoch into the next: devices that run ahead, batches that stay in their
-//! slots, and which batches devices are given.
+//! State that one epoch passes to the next: devices that run ahead, batches that stay in their
+//! slots, and which batches devices prepare.
 
 use meetpoint_scheduler::{BatchIndex, DeviceId, Epoch, Level, Outcome as Taken};
 
@@ -7,7 +7,7 @@ use super::World;
 use super::scheduler_config;
 use crate::scenario::{ChoiceName, Device, Scenario};
 
-/// A time of which so much goes with the size.
+/// A time of which the share `by_size` is proportional to the size.
 pub(super) fn scaled(time_ns: u64, by_size: f64, size: f64) -> u64 {
     if by_size == 0.0 || size == 1.0 {
         return time_ns;
@@ -22,8 +22,9 @@ impl Scenario {
         slots.min(self.batches)
     }
 
-    /// Batches of them that may be kept for other epochs: as many must find room beside them at the
-    /// beginning of an epoch, and those that the device works on.
+    /// Maximum number of these slots that may retain batches for other epochs. The remaining slots
+    /// must hold at least as many batches at the beginning of an epoch, in addition to those in
+    /// preparation.
     pub(super) fn retained_most(&self, kind: &Device, ranks: u32) -> u32 {
         match self.reuse {
             true => self.slots_of(kind, ranks).saturating_sub(kind.ahead) / 2,
@@ -31,13 +32,13 @@ impl Scenario {
         }
     }
 
-    /// What the strategy gives, less what a choice of batches takes from it.
+    /// The levels that the strategy gives, without those that a choice of batches excludes.
     pub(super) fn levels(&self) -> Vec<Level> {
         let levels = self.chosen().levels().iter().copied();
         levels.filter(|level| !self.chooses() || *level != Level::C3).collect()
     }
 
-    /// Whether devices are given other batches than those at the end: not where the strategy keeps
+    /// Whether devices prepare batches other than the last ones; false if the strategy preserves
     /// the order of the host alone.
     fn chooses(&self) -> bool {
         let keeps_order = self.chosen().levels().contains(&Level::C4);
@@ -52,7 +53,7 @@ impl World<'_> {
         (&self.scenario.devices[self.layout.kind(device)], ranks)
     }
 
-    /// The scheduler that a lane's device works for: of the next epoch where it has begun that.
+    /// The scheduler that a lane's device works for: that of the next epoch, once it has begun it.
     pub(super) fn scheduler_of(&mut self, rank: u32, lane: u32) -> &mut Epoch {
         let found = &mut self.ranks[rank as usize];
         match (&mut found.ahead, self.lanes[lane as usize].is_ahead) {
@@ -61,7 +62,7 @@ impl World<'_> {
         }
     }
 
-    /// A device has nothing more to do in this epoch: whether it begins the next.
+    /// Called when a device has no more work in this epoch; returns whether it begins the next.
     pub(super) fn begins_ahead(&mut self, rank: u32, lane: u32) -> bool {
         let found = &self.lanes[lane as usize];
         if !self.scenario.run_ahead || !found.has_stopped || found.is_ahead {
@@ -110,8 +111,8 @@ impl World<'_> {
         stays
     }
 
-    /// Tells the scheduler of a rank what lies in the slots of its devices from before; those that
-    /// it cannot use are released.
+    /// Reports the batches that remain in the slots of its devices to the scheduler of a rank, and
+    /// releases those that it cannot use.
     pub(super) fn hand_on(&mut self, rank: u32) {
         for lane in self.layout.lanes_of_rank(rank) {
             let mut kept = std::mem::take(&mut self.lanes[lane as usize].kept);
@@ -127,15 +128,15 @@ impl World<'_> {
         }
     }
 
-    /// What a batch's size is drawn by. Kept batches are the same in every epoch.
+    /// The key of a batch's random size. Retained batches are the same in every epoch.
     pub(super) fn size_index(&self, rank: u32, epoch: u32, place: BatchIndex) -> u64 {
         let batch = self.ranks[rank as usize].batch_at(place);
         let epoch = if self.scenario.reuse { 0 } else { epoch };
         u64::from(epoch) << 32 | u64::from(batch.0)
     }
 
-    /// Which batch stands at which place: those last that save the host most for the devices' time,
-    /// once times are known.
+    /// Orders the batches, once times are known: those that save the host most time per device time
+    /// are last.
     pub(super) fn choose(&mut self, rank: u32) {
         let scenario = self.scenario;
         let is_known = scenario.profile.known || (self.epoch > 0 && scenario.learn);

@@ -20,13 +20,13 @@ use crate::scenario::{self, Scenario};
 /// A rank's link to a device.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Granted and not begun, each with the time at which the device knows of it.
+    /// Granted and not begun, each with the time at which the grant arrives at the device.
     queue: VecDeque<Granted>,
-    /// Whether the device has the lane in its turn.
+    /// Whether the lane is in the device's queue of turns.
     in_turn: bool,
-    /// Slots of this rank's batches that hold a batch, or will when it is done.
+    /// Slots that hold a batch of this rank, or are reserved for one in preparation.
     slots: u32,
-    /// Most of them.
+    /// Maximum of `slots`.
     pub(super) slots_most: u32,
     /// First generation of the next epoch.
     pub(super) next_generation: u32,
@@ -34,7 +34,7 @@ pub(super) struct Lane {
     pub(super) has_stopped: bool,
     /// Whether that is the next epoch.
     pub(super) is_ahead: bool,
-    /// Consumed batches that stay in their slots for the next epoch.
+    /// Consumed batches that remain in their slots for the next epoch.
     pub(super) kept: Vec<BatchIndex>,
 }
 
@@ -94,7 +94,7 @@ impl Device {
     }
 }
 
-/// A working device says so this many times in a stall timeout.
+/// Progress reports of a working device per stall timeout.
 const SIGNS_PER_TIMEOUT: u64 = 4;
 
 impl World<'_> {
@@ -127,7 +127,7 @@ impl World<'_> {
         }
     }
 
-    /// A lane's work is taken back.
+    /// Revokes the work of a lane.
     fn revoke(&mut self, lane: u32) {
         self.lanes[lane as usize].queue.clear();
         let device = self.layout.lane_device(lane);
@@ -153,7 +153,7 @@ impl World<'_> {
         self.note(rank, Doing::AtDevice(device), current.batch, current.began, now);
     }
 
-    /// Begins the next batch, if there is one and the device is free.
+    /// Begins the next batch, if there is one and the device is idle.
     pub(super) fn start_device(&mut self, device: u32) {
         let found = &mut self.devices[device as usize];
         if found.current.is_some() || found.link_is_broken || found.faults.is_dead(self.now) {
@@ -239,7 +239,7 @@ impl World<'_> {
             };
             let is_full = self.scenario.run_ahead && waiting.slots >= waiting.slots_most;
             if is_full {
-                // Begun again when a slot is released.
+                // The lane resumes when a slot is released.
                 found.turn.push_back(lane);
                 continue;
             }
@@ -287,7 +287,7 @@ impl World<'_> {
         }
     }
 
-    /// The host hears of a published batch.
+    /// A published batch reaches the host.
     pub(super) fn published(
         &mut self,
         lane: u32,
@@ -315,7 +315,7 @@ impl World<'_> {
         self.touch(rank, lane);
     }
 
-    /// Posts the signs of life that come before a batch is done, and after a silence.
+    /// Posts the progress reports before a batch is complete, and after a silence.
     fn post_signs(&mut self, device: u32, serial: u32, ends: Option<Time>) {
         let every = (self.scenario.stall_timeout.0 / SIGNS_PER_TIMEOUT).max(1);
         let next = self.now.saturating_add(every);
@@ -327,7 +327,7 @@ impl World<'_> {
         }
     }
 
-    /// A device that is at work says so, unless it is silent.
+    /// A working device reports progress, unless it is silent.
     pub(super) fn progress(&mut self, device: u32, serial: u32) {
         let now = self.now;
         let found = &self.devices[device as usize];
@@ -343,7 +343,7 @@ impl World<'_> {
         self.queue.post(now.saturating_add(every), Event::Progress { device, serial });
     }
 
-    /// Every rank that a device serves hears that it is alive.
+    /// Reports progress of a device to every rank that it serves.
     pub(super) fn speak(&mut self, device: u32) {
         if !self.devices[device as usize].faults.speaks(self.now) {
             return;
@@ -361,7 +361,7 @@ impl World<'_> {
         }
     }
 
-    /// Nothing can be said to a device any more, and every rank knows.
+    /// The link to a device is lost, which every rank learns.
     pub(super) fn break_link(&mut self, device: u32) {
         self.drop_current(device);
         self.refuse_link(device);
@@ -372,7 +372,7 @@ impl World<'_> {
         }
     }
 
-    /// The same at the beginning of an epoch, before anything is asked.
+    /// The same at the beginning of an epoch, before any decision.
     pub(super) fn refuse_link(&mut self, device: u32) {
         self.devices[device as usize].link_is_broken = true;
         for lane in self.layout.lanes_of_device(device).iter().copied() {
@@ -397,7 +397,7 @@ impl World<'_> {
         }
     }
 
-    /// Ends an epoch at a device: what it is on is dropped, its spool empty.
+    /// Ends an epoch at a device: its current batch is discarded, its spool emptied.
     pub(super) fn reset_device(&mut self, device: u32) -> DeviceOutcome {
         let lanes = &self.lanes;
         let stays = |lane: u32| lanes[lane as usize].is_ahead;
@@ -438,7 +438,8 @@ impl World<'_> {
 }
 
 impl Scenario {
-    /// What a device takes for a batch without what it shares, given its preparation.
+    /// Time of a device for a batch, given its preparation, without transfers over shared
+    /// resources.
     fn timed_transfers_ns(&self, kind: &scenario::Device, work_ns: u64) -> u64 {
         let read = transfer_ns(self.storage.read_bytes.0, kind.read_bandwidth).round() as u64;
         let write = transfer_ns(self.storage.batch_bytes.0, kind.write_bandwidth).round() as u64;

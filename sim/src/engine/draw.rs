@@ -1,14 +1,14 @@
-//! Times drawn from distributions, each by what it is for and never by when or by whom it is asked.
+//! Random times, each keyed by its purpose, independent of the order of calls.
 //!
-//! The counter of Philox says what a draw is for. So a batch takes the host equally long under
-//! every strategy, and a comparison of strategies has no noise from their draws.
+//! The key is the counter of Philox. So the host takes the same time for a batch under every
+//! strategy, and a comparison of strategies has no sampling noise.
 
 use meetpoint_format::random::philox4x32_10;
 use meetpoint_scheduler::Time;
 
 use crate::scenario::Distribution;
 
-/// What draws are for.
+/// The purpose of a random value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Stream {
@@ -27,17 +27,17 @@ pub(super) struct Draws {
     key: [u32; 2],
 }
 
-/// What a time is drawn for.
+/// The key of a random time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct For {
     pub(super) stream: Stream,
     /// Rank or device.
     pub(super) entity: u32,
-    /// What of it; decides what random laws give.
+    /// Index within the stream; the key of random distributions.
     pub(super) index: u64,
     /// Its ordinal; selects the value of a trace.
     pub(super) nth: u64,
-    /// When; decides about slow periods.
+    /// Virtual time, which determines slow periods.
     pub(super) now: Time,
 }
 

@@ -1,10 +1,10 @@
-//! How the faults of a device stretch its work, and when it says nothing.
+//! How the faults of a device slow it down, and when it is silent.
 
 use meetpoint_scheduler::Time;
 
 use crate::scenario::{Fault, FaultKind, When};
 
-/// What a device has before it, and what has become of it.
+/// The pending faults of a device, and its state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Faults {
     /// Those with a time, by time.
@@ -13,20 +13,20 @@ pub(super) struct Faults {
     by_batch: Vec<(u64, FaultKind)>,
     /// Silences that began with a batch: from, to.
     silences: Vec<(Time, Time)>,
-    /// So much slower since a batch.
+    /// Slow-down factor since a batch.
     slower: Option<f64>,
     dead_since: Option<Time>,
     misreports_since: Option<Time>,
 }
 
-/// What a device does about the batch that it begins.
+/// The effect of faults on a batch that the device begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Begun {
-    /// When it is done; `None`: never.
+    /// Its end; `None` if it never ends.
     pub(super) ends: Option<Time>,
-    /// What it publishes is damaged.
+    /// The published batch is damaged.
     pub(super) corrupt: bool,
-    /// Its link breaks here.
+    /// The link of the device breaks during this batch.
     pub(super) drops_link: bool,
 }
 
@@ -43,13 +43,13 @@ impl Faults {
         found
     }
 
-    /// When the link breaks by itself.
+    /// When the link breaks, if a timed fault breaks it.
     pub(super) fn link_breaks_at(&self) -> Option<Time> {
         let breaks = |(at, kind): &(Time, FaultKind)| (*kind == FaultKind::DropLink).then_some(*at);
         self.timed.iter().find_map(breaks)
     }
 
-    /// The device begins its `nth` batch (from 1), which takes `work_ns` of an undisturbed one.
+    /// The device begins its `nth` batch (from 1), which takes `work_ns` without faults.
     pub(super) fn begin(&mut self, now: Time, nth: u64, work_ns: u64) -> Begun {
         let mut begun = Begun::default();
         let mut stalls_for_ever = false;
@@ -76,7 +76,7 @@ impl Faults {
         begun
     }
 
-    /// When work that begins now is done, with everything that comes between.
+    /// When work that begins now is complete, including stalls and slow-downs.
     pub(super) fn finish(&self, now: Time, work_ns: u64) -> Option<Time> {
         if self.dead_since.is_some() || self.misreports_since.is_some() {
             return None;
@@ -106,17 +106,17 @@ impl Faults {
         }
     }
 
-    /// Whether it says that it is alive, at this time.
+    /// Whether it reports progress at this time.
     pub(super) fn speaks(&self, now: Time) -> bool {
         !self.is_dead(now) && self.silent_until(now).is_none()
     }
 
-    /// When it speaks again, where it is silent now and not for ever.
+    /// When it reports progress again, if it is silent now and recovers.
     pub(super) fn recovers_at(&self, now: Time) -> Option<Time> {
         if self.is_dead(now) { None } else { self.silent_until(now).flatten() }
     }
 
-    /// Whether nothing comes from it any more.
+    /// Whether it is dead.
     pub(super) fn is_dead(&self, now: Time) -> bool {
         let dead = |(at, kind): &(Time, FaultKind)| {
             *at <= now
@@ -130,7 +130,7 @@ impl Faults {
         self.misreports_since.is_some() || self.timed.iter().any(misreports)
     }
 
-    /// `Some(None)`: for ever.
+    /// The end of the silence; `Some(None)` if it never ends.
     fn silent_until(&self, now: Time) -> Option<Option<Time>> {
         let timed = self.timed.iter().filter_map(|(at, kind)| match kind {
             FaultKind::Stall(Some(time)) => Some((*at, at.saturating_add(time.0))),
@@ -145,7 +145,7 @@ impl Faults {
         timed.chain(self.silences.iter().copied()).find_map(within)
     }
 
-    /// The latest slowness holds.
+    /// The factor of the latest slow-down.
     fn factor(&self, now: Time) -> f64 {
         let timed = self.timed.iter().rev().find_map(|(at, kind)| match kind {
             FaultKind::Slow(factor) => (*at <= now).then_some(*factor),

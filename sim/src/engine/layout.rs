@@ -11,7 +11,7 @@ use crate::scenario::{Scenario, Serve};
 
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
-    /// First lane of each rank, and one beyond the last.
+    /// First lane of each rank, and the number of lanes at the end.
     ranks: Vec<u32>,
     /// Device of each lane.
     lane_devices: Vec<u32>,
@@ -19,7 +19,7 @@ pub(super) struct Layout {
     lane_ranks: Vec<u32>,
     /// Lanes of each device.
     device_lanes: Vec<Vec<u32>>,
-    /// Table of the scenario that each device is of.
+    /// Index of each device's table in the scenario.
     kinds: Vec<u16>,
 }
 
@@ -61,7 +61,7 @@ impl Layout {
         self.device_lanes[device as usize].push(lane);
     }
 
-    /// How many there are.
+    /// Number of lanes.
     pub(super) fn lanes(&self) -> u32 {
         u32::try_from(self.lane_devices.len()).expect("lanes are counted in 32 bits")
     }
@@ -93,7 +93,7 @@ impl Layout {
         (rank, DeviceId(u16::try_from(number).expect("checked: at most 60,000 devices")))
     }
 
-    /// The table of the scenario that a device is of.
+    /// Index of a device's table in the scenario.
     pub(super) fn kind(&self, device: u32) -> usize {
         usize::from(self.kinds[device as usize])
     }

@@ -1,14 +1,14 @@
-//! The discrete-event simulator: the scheduler that ships, one per rank, in virtual time.
+//! The discrete-event simulator: the real scheduler, one per rank, in virtual time.
 //!
-//! It keeps events in one queue and takes them in order of time; changes are reported to the
-//! scheduler of the rank concerned, and that one is asked what to do next, as the host's driver
-//! does. Memory grows with ranks, devices and open work, not with batches, unless sequence or time
-//! line are kept.
+//! It processes events from one queue in order of time. It reports changes to the scheduler of the
+//! rank and asks it for the next decision, as the host's driver does. Memory grows with ranks,
+//! devices and open work, not with batches, unless sequence or timeline are recorded.
 //!
-//! In reading order: this file (the world, its epochs and its loop), `layout` (who serves whom),
-//! `scheduler_config` (the configuration of the scheduler), `rank` (what a rank asks), `steps`
-//! (what ranks do together), `across` (what goes from one epoch into the next), `device`, `faults`,
-//! `operation` and `progress` (work that takes time), `shared` (what work shares), `queue`, `draw`.
+//! In reading order: this file (the state, its epochs and its event loop), `layout` (which device
+//! serves which rank), `scheduler_config` (the configuration of the scheduler), `rank` (the
+//! decisions of a rank), `steps` (what ranks do together), `across` (state that one epoch passes to
+//! the next), `device`, `faults`, `operation` and `progress` (work that takes time), `shared`
+//! (shared resources), `queue`, `draw`.
 
 mod across;
 mod device;
@@ -42,13 +42,12 @@ use steps::Steps;
 ///
 /// # Errors
 ///
-/// A scenario that [`Scenario::check`] refuses, or that the scheduler does; a run in which nothing
-/// goes on any more.
+/// A scenario that [`Scenario::check`] or the scheduler refuses; a run without progress.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Error> {
     run_keeping(scenario, seed, Recording::default())
 }
 
-/// The same, keeping more than the sums.
+/// As [`run`], but records more than the sums.
 ///
 /// # Errors
 ///
@@ -70,12 +69,12 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Recording) -> Result<Ou
     Ok(world.outcome)
 }
 
-/// This many events without a step that ends, and as many as this for each rank and link, and the
-/// run is given up: nothing goes on.
+/// The run fails for lack of progress after this number of events without a completed step, plus
+/// this number for each rank and link.
 const EVENTS_WITHOUT_STEP_MAX: u64 = 100_000;
 const EVENTS_OF_EACH_MAX: u64 = 2_000;
 
-/// Resources that several share; `None`: not limited.
+/// Shared resources; `None`: not limited.
 #[derive(Debug, Default)]
 struct Resources {
     all: Vec<Shared>,
@@ -177,7 +176,7 @@ impl<'s> World<'s> {
         Ok(Epoch::new(config)?)
     }
 
-    /// Posts what goes wrong by itself, and reports what went wrong before.
+    /// Posts the timed faults of the epoch, and reports earlier ones.
     fn announce_faults(&mut self) {
         for fault in &self.scenario.ranks.faults {
             if let RankFaultKind::Late(by) = fault.kind
@@ -275,7 +274,7 @@ impl Resources {
     fn new(scenario: &Scenario, layout: &Layout) -> Self {
         let mut found = Self::default();
         let threads = scenario.ranks.count.saturating_mul(scenario.host.workers.max(1));
-        // As many cores as threads limit nobody.
+        // Cores are not a limit if there is one for each thread.
         let cores = scenario.host.cores.filter(|cores| *cores < threads);
         found.cores = cores.map(|cores| found.add(Shared::cores(cores)));
         let storage = &scenario.storage;

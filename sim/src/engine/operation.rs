@@ -1,18 +1,19 @@
-//! What takes time and shares something: a batch being prepared, worked on by a device, fetched.
+//! Work that takes time and shares resources: the host's preparation, a device's preparation, a
+//! fetch.
 //!
-//! An operation goes through stages; a stage is one part or two that go on at the same time, each a
-//! known time or a share of a resource.
+//! An operation is a sequence of stages. A stage consists of one part, or two concurrent ones; each
+//! takes a known time, or uses a shared resource.
 
 use meetpoint_scheduler::{BatchIndex, Generation, Time};
 
-/// What is being done.
+/// The kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// The host of a rank prepares.
     Host { rank: u32 },
     /// A device prepares and writes.
     Device { device: u32 },
-    /// A slot is brought into host memory.
+    /// A slot is copied into host memory.
     Fetch { lane: u32, generation: Generation },
 }
 
@@ -24,7 +25,7 @@ pub(super) enum Part {
     None,
     /// Nanoseconds.
     Timed(u64),
-    /// So much work at a shared resource, after a latency.
+    /// An amount of work at a shared resource, after a latency.
     Shared { resource: u32, work: f64, latency_ns: u64 },
 }
 
@@ -36,16 +37,16 @@ pub(super) struct Operation {
     pub(super) work: Work,
     pub(super) batch: BatchIndex,
     pub(super) began: Time,
-    /// What is to be done, stage by stage.
+    /// The parts of each stage.
     pub(super) stages: [[Part; 2]; STAGES],
     pub(super) stage: u8,
-    /// Parts of the stage that are not done.
+    /// Unfinished parts of the stage.
     pub(super) parts_left: u8,
     /// Resource that the stage uses at the moment.
     pub(super) at: Option<u32>,
 }
 
-/// Operations under way, by number; numbers are used again under another serial.
+/// Operations in progress, by number; a number is reused with another serial.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
     slots: Vec<(u32, Option<Operation>)>,

@@ -1,4 +1,4 @@
-//! How operations go on: from part to part, from stage to stage, to their end.
+//! Advances operations: from part to part and from stage to stage, to their end.
 
 use meetpoint_scheduler::BatchIndex;
 
@@ -7,7 +7,7 @@ use super::operation::{Operation, Part, STAGES, Work};
 use super::queue::Event;
 
 impl World<'_> {
-    /// Begins an operation; returns its number and serial, or `None` where it takes no time at all.
+    /// Begins an operation; returns its number and serial, or `None` if it takes no time.
     pub(super) fn begin_operation(
         &mut self,
         work: Work,
@@ -25,7 +25,7 @@ impl World<'_> {
         Some((op, serial))
     }
 
-    /// Begins the parts of the next stage that has any; ends the operation where none has.
+    /// Begins the next stage that has parts; ends the operation if there is none.
     fn begin_stage(&mut self, op: u32, serial: u32) {
         loop {
             let Some(operation) = self.operations.get_mut(op, serial) else { return };
@@ -57,7 +57,7 @@ impl World<'_> {
         }
     }
 
-    /// A timed part is done, or a transfer.
+    /// A timed part or a transfer is complete.
     pub(super) fn part_done(&mut self, op: u32, serial: u32) {
         let Some(operation) = self.operations.get_mut(op, serial) else { return };
         operation.parts_left -= 1;
@@ -82,7 +82,7 @@ impl World<'_> {
         self.announce(resource);
     }
 
-    /// A transfer may be done.
+    /// A transfer may be complete.
     pub(super) fn resource_due(&mut self, resource: u32, version: u32) {
         let (now, at) = (self.now, resource as usize);
         if !self.resources.all[at].is_current(version) {
@@ -109,7 +109,7 @@ impl World<'_> {
         }
     }
 
-    /// Gives an operation up.
+    /// Cancels an operation.
     pub(super) fn cancel(&mut self, op: u32, serial: u32) {
         let Some(ended) = self.operations.end(op, serial) else { return };
         if let Some(resource) = ended.at {

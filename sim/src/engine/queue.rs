@@ -1,43 +1,42 @@
-//! What is to happen, in the order of virtual time; of two events at one time, first what was
-//! posted first.
+//! Future events in the order of virtual time; events at the same time are in the order of posting.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use meetpoint_scheduler::{BatchIndex, Generation, Time};
 
-/// What happens. Numbers are those of the world: devices, lanes and ranks over the whole scenario.
+/// An event. Devices, lanes and ranks are numbered over the whole scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A part of an operation that takes a known time is done.
+    /// A timed part of an operation is complete.
     Elapsed { op: u32, serial: u32 },
     /// An operation's transfer begins: its latency is over.
     Join { op: u32, serial: u32 },
-    /// The next transfer of a shared resource is done, unless others came or went since.
+    /// The next transfer of a shared resource is complete, unless others have joined or left since.
     Shared { resource: u32, version: u32 },
-    /// What a device published arrives at the host.
+    /// A published batch arrives at the host.
     Published { lane: u32, batch: BatchIndex, generation: Generation, corrupt: bool },
     /// A grant arrives at a device.
     Poke { device: u32 },
-    /// A device with work says that it is alive.
+    /// A working device reports progress.
     Progress { device: u32, serial: u32 },
-    /// A device that said nothing for a time is there again.
+    /// A stalled device resumes.
     Recovered { device: u32 },
     /// A device's link breaks.
     LinkBreaks { device: u32 },
     /// All ranks have ended their step.
     StepEnds,
-    /// What ranks proposed has been combined.
+    /// The proposals of the ranks have been combined.
     Agreed,
     /// A tick that a rank's scheduler requested.
     Wake { rank: u32 },
-    /// A late rank is there.
+    /// A late rank arrives.
     Arrives { rank: u32 },
-    /// Somebody may have been waited for too long.
+    /// The timeout for a late rank may have expired.
     Timeout,
 }
 
-/// An event with its place in the order: time, then number of posting.
+/// An event with its key in the order: time, then number of posting.
 #[derive(Debug)]
 struct Entry {
     place: u128,
@@ -59,13 +58,13 @@ impl PartialOrd for Entry {
 }
 
 impl Ord for Entry {
-    /// Reversed: the heap gives the greatest first.
+    /// Reversed, because the heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.place.cmp(&self.place)
     }
 }
 
-/// Events to come.
+/// Future events.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Entry>,
@@ -85,12 +84,12 @@ impl Queue {
         self.heap.pop().map(|entry| ((entry.place >> 64) as Time, entry.event))
     }
 
-    /// Forgets what was to come.
+    /// Discards all future events.
     pub(super) fn clear(&mut self) {
         self.heap.clear();
     }
 
-    /// The most that was to come at one time.
+    /// Maximum number of future events at any time.
     pub(super) fn waiting_max(&self) -> usize {
         self.waiting_max
     }

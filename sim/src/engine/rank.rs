@@ -1,4 +1,4 @@
-//! A rank: its scheduler, its host's threads and its accelerator, asked as the host's driver asks.
+//! A rank: its scheduler, its host's threads and its accelerator, polled as the host's driver does.
 
 use meetpoint_scheduler::{
     AcceleratorDecision, BatchIndex, Common, DeviceId, Epoch, Generation, HostDecision, Learned,
@@ -15,13 +15,13 @@ use crate::outcome::{Doing, RankOutcome, Recording};
 #[derive(Debug)]
 pub(super) struct Rank {
     pub(super) scheduler: Epoch,
-    /// The next epoch, where devices have begun it.
+    /// The next epoch, if devices have begun it.
     pub(super) ahead: Option<Epoch>,
     /// What all ranks knew when this epoch began.
     known_before: Option<Common>,
     /// Batches of this epoch that devices published before it began.
     pub(super) published_ahead: u32,
-    /// The batch at each place, where they are chosen.
+    /// The batch at each position, if batches are chosen.
     pub(super) chosen: Option<Vec<u32>>,
     pub(super) phase: Phase,
     /// Threads of the host that prepare.
@@ -37,21 +37,21 @@ pub(super) struct Rank {
     steps: u64,
     /// Polls, to spread those of many devices.
     polls: u32,
-    /// Lane of the batch that was consumed last, until it is asked.
+    /// Lane of the batch that was consumed last, until it is polled.
     freed_lane: Option<u32>,
     /// Published batches that are damaged.
     pub(super) corrupt: Vec<(Generation, BatchIndex)>,
     pub(super) outcome: RankOutcome,
 }
 
-/// What the accelerator of a rank is at.
+/// State of the accelerator of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Not there yet, or never again.
+    /// Not started yet, or lost.
     Absent,
-    /// It wants a batch.
+    /// It requests a batch.
     Asking,
-    /// It waits for what ranks agree on.
+    /// It waits for the agreement of the ranks.
     Proposed(Proposal),
     /// In a step, or waiting for the others to end theirs.
     InStep,
@@ -59,9 +59,9 @@ pub(super) enum Phase {
     Done,
 }
 
-/// With more devices than this at a rank, those that nothing happened at are asked in turn, this
-/// many after each event, instead of all of them. A device that published, or whose slot was freed,
-/// is always asked.
+/// With more devices than this at a rank, unchanged devices are polled in turn, this many after
+/// each event, instead of all of them. A device that published, or whose slot was freed, is always
+/// polled.
 const POLLED_EACH_TIME: u32 = 4;
 
 impl Rank {
@@ -91,7 +91,7 @@ impl Rank {
         }
     }
 
-    /// Takes over what is counted over all epochs.
+    /// Copies the counters that continue over all epochs.
     pub(super) fn resume_counts_of(&mut self, before: &Self) {
         self.prepared = before.prepared;
         self.steps = before.steps;
@@ -99,15 +99,15 @@ impl Rank {
         self.outcome.ahead_batches = before.published_ahead;
     }
 
-    /// What the next epoch begins with. Where devices may have begun it before the last agreement
-    /// of this one, ranks know the same only of the epoch before.
+    /// The learned times for the next epoch. If devices may have begun it before the last agreement
+    /// of this one, the common knowledge of the ranks is that of the previous epoch.
     pub(super) fn learned(&self, run_ahead: bool) -> Learned {
         let learned = self.scheduler.learned();
         let common = if run_ahead { self.known_before } else { learned.common };
         Learned { common, ..learned }
     }
 
-    /// The batch that stands at a place.
+    /// The batch at a position of the order.
     pub(super) fn batch_at(&self, place: BatchIndex) -> BatchIndex {
         let chosen = self.chosen.as_ref();
         chosen.map_or(place, |chosen| BatchIndex(chosen[place.0 as usize]))
@@ -135,7 +135,7 @@ impl Rank {
         self.scheduler.accelerator_ready(now);
     }
 
-    /// What the epoch came to.
+    /// The outcome of the epoch.
     pub(super) fn finish(&mut self, levels: &[Level]) -> RankOutcome {
         let mut outcome = std::mem::take(&mut self.outcome);
         let summary = self.scheduler.summary();
@@ -157,7 +157,7 @@ impl Rank {
 }
 
 impl World<'_> {
-    /// Something happened at one of a rank's devices.
+    /// Records that the state of a rank's device changed.
     pub(super) fn touch(&mut self, rank: u32, lane: u32) {
         let lanes = self.layout.lanes_of_rank(rank);
         self.poll(rank);
@@ -166,7 +166,7 @@ impl World<'_> {
         }
     }
 
-    /// Asks the scheduler of a rank everything, as the host's driver does after each event.
+    /// Asks the scheduler of a rank for all decisions, as the host's driver does after each event.
     pub(super) fn poll(&mut self, rank: u32) {
         let at = rank as usize;
         if self.ranks[at].is_absent() {
@@ -182,7 +182,7 @@ impl World<'_> {
         } else if self.ranks[at].preparing == 0 && self.ranks[at].phase == Phase::Asking {
             self.prepare(rank, 1);
         }
-        // A consumed batch freed a place.
+        // A consumed batch freed a position.
         self.fetch(rank);
         self.poll_lanes(rank);
     }
@@ -205,7 +205,7 @@ impl World<'_> {
         }
     }
 
-    /// Lets threads of the host prepare, as many as there are.
+    /// Lets idle threads of the host prepare.
     fn prepare(&mut self, rank: u32, threads: u32) {
         let at = rank as usize;
         while self.ranks[at].preparing < threads {
@@ -245,14 +245,15 @@ impl World<'_> {
         };
         let read = self.host_read(rank, batch);
         let stages = match (scenario.storage.overlap, read, self.resources.cores) {
-            // Two parts of one stage may not both share: then one comes after the other.
+            // Only one part of a stage may use a shared resource; otherwise the parts are
+            // sequential.
             (true, Part::Timed(_) | Part::None, _) | (true, _, None) => {
                 [[read, compute], [Part::None; 2], [Part::None; 2]]
             }
             _ => [[read, Part::None], [compute, Part::None], [Part::None; 2]],
         };
         if self.begin_operation(Work::Host { rank }, batch, stages).is_none() {
-            // Through the queue all the same: the thread that asked is still busy asking.
+            // Takes 1 ns, so that it ends through the queue: the caller is still polling.
             let stages = [[Part::Timed(1), Part::None], [Part::None; 2], [Part::None; 2]];
             self.begin_operation(Work::Host { rank }, batch, stages);
         }
@@ -289,7 +290,7 @@ impl World<'_> {
         self.poll(rank);
     }
 
-    /// Begins to bring published slots into host memory, as many as there is room for.
+    /// Begins to copy published slots into host memory, up to the limit.
     fn fetch(&mut self, rank: u32) {
         while let Some((batch, id, generation)) =
             self.ranks[rank as usize].scheduler.fetch(self.now)
@@ -347,7 +348,7 @@ impl World<'_> {
         }
     }
 
-    /// Drops device batches that the host redoes although they were accepted.
+    /// Discards device batches that were accepted but that the host prepares again.
     pub(super) fn discard(&mut self, rank: u32) {
         while let Some((_, id)) = self.ranks[rank as usize].scheduler.discard(self.now) {
             self.ranks[rank as usize].outcome.redone += 1;
@@ -381,7 +382,7 @@ impl World<'_> {
         }
     }
 
-    /// The time that a rank's scheduler asked for has come.
+    /// The tick that a rank's scheduler requested.
     pub(super) fn wake(&mut self, rank: u32) {
         let found = &mut self.ranks[rank as usize];
         if found.wake_at != Some(self.now) {
@@ -413,7 +414,7 @@ impl World<'_> {
                 scenario.accelerator.direct_read.0
             }
         };
-        // A step of no time at all would let virtual time stand still.
+        // With steps of zero time, virtual time would not advance.
         let step = step.saturating_add(extra).max(1);
         let ends = now.saturating_add(step);
         found.outcome.accelerator_busy_ns += step;

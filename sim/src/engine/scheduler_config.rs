@@ -1,5 +1,5 @@
-//! The configuration of the scheduler, and its learned times: the true means of the machine, times
-//! the factors of the scenario.
+//! The configuration of the scheduler, and its learned times: the true means of the machine,
+//! multiplied by the factors of the scenario.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Scenario {
     }
 }
 
-/// Nanoseconds that bytes take alone; 0 where nothing limits them.
+/// Nanoseconds of an unshared transfer; 0 without a limit.
 pub(super) fn transfer_ns(bytes: u64, bandwidth: Option<Bandwidth>) -> f64 {
     bandwidth.map_or(0.0, |bandwidth| bytes as f64 * 1e9 / bandwidth.0 as f64)
 }
@@ -93,7 +93,7 @@ pub(super) fn config(
         let kind = &scenario.devices[layout.kind(device)];
         let ranks = u32::try_from(layout.lanes_of_device(device).len()).unwrap_or(u32::MAX);
         let slots = scenario.slots_of(kind, ranks);
-        // What is kept is not there to be filled.
+        // Slots with retained batches cannot be filled.
         let spool_slots = slots - scenario.retained_most(kind, ranks);
         DeviceConfig { ahead: kind.ahead, spool_slots, first_generation: generations(lane) }
     };
@@ -137,7 +137,7 @@ pub(super) fn config(
     })
 }
 
-/// Batch b is device b mod D's.
+/// Batch b belongs to device b mod D.
 #[derive(Debug)]
 struct Even {
     devices: u16,

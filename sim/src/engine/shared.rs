@@ -1,29 +1,29 @@
-//! A resource that those who use it share equally: a link, a drive, a set of cores.
+//! A resource that its users share equally: a link, a drive, a set of cores.
 //!
 //! Processor sharing: of n users each gets capacity / n, and never more than `each_max` (one core
-//! serves a thread, and no more). The model keeps one clock of its own, which counts what each user
-//! has been given since the resource was last idle; a user is done when that clock reaches what it
-//! read at arrival plus its work. So arrivals and departures cost O(log n) whatever n is.
+//! serves a thread, and no more). The model keeps a counter of the work that each user has received
+//! since the resource was last idle; a user is done when the counter reaches its value at arrival
+//! plus the user's work. So arrivals and departures cost O(log n) whatever n is.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use meetpoint_scheduler::Time;
 
-/// Less work than this is none: rounding of the clock.
+/// Less work than this counts as none, because the counter is rounded.
 const NOTHING: f64 = 1e-6;
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Work a nanosecond, all users together.
+    /// Work per nanosecond, all users together.
     capacity: f64,
-    /// Work a nanosecond that one user gets at the most.
+    /// Maximum work per nanosecond of one user.
     each_max: f64,
     users: u32,
-    /// Work that each user present since the beginning was given.
+    /// Work that a user has received if it has been present since the resource was last idle.
     given: f64,
     updated: Time,
-    /// Counts arrivals and departures: an announced end holds only without any since.
+    /// Counts arrivals and departures; an announced end is valid only until the next one.
     version: u32,
     ends: BinaryHeap<Reverse<End>>,
 }
@@ -51,7 +51,7 @@ impl Ord for End {
 }
 
 impl Shared {
-    /// Bytes over a leg.
+    /// A leg of this bandwidth.
     pub(super) fn bandwidth(bytes_per_second: u64) -> Self {
         Self::new(bytes_per_second as f64 / 1e9, f64::INFINITY)
     }
@@ -73,7 +73,7 @@ impl Shared {
         }
     }
 
-    /// Everybody leaves.
+    /// Removes all users.
     pub(super) fn clear(&mut self) {
         self.users = 0;
         self.given = 0.0;
@@ -81,7 +81,7 @@ impl Shared {
         self.ends.clear();
     }
 
-    /// Somebody comes with so much work.
+    /// A user arrives with an amount of work.
     pub(super) fn join(&mut self, now: Time, op: u32, serial: u32, work: f64) {
         self.advance(now);
         if self.users == 0 {
@@ -92,14 +92,14 @@ impl Shared {
         self.version = self.version.wrapping_add(1);
     }
 
-    /// Somebody leaves before its work is done; its end is passed over when it comes up.
+    /// A user leaves before its work is done; its end is ignored later.
     pub(super) fn leave(&mut self, now: Time) {
         self.advance(now);
         self.users -= 1;
         self.version = self.version.wrapping_add(1);
     }
 
-    /// Who is done now; `is_live` tells those who left before.
+    /// The users that are done now; `is_live` is false for those that have left.
     pub(super) fn done(
         &mut self,
         now: Time,
@@ -121,7 +121,7 @@ impl Shared {
         None
     }
 
-    /// When the next one is done if nobody comes or goes, and the version that this holds for.
+    /// When the next user is done if none arrives or leaves, and the version for which this holds.
     pub(super) fn next(&mut self, is_live: impl Fn(u32, u32) -> bool) -> Option<(Time, u32)> {
         while let Some(Reverse(end)) = self.ends.peek() {
             if is_live(end.op, end.serial) {

@@ -1,6 +1,6 @@
 //! What ranks do together: agree on the source of a step, and end it when the slowest has.
 //!
-//! A rank that does not come in time is named, and the run ends with that.
+//! A rank that is not in time is named, and ends the run.
 
 use meetpoint_scheduler::{Proposal, Time};
 
@@ -10,13 +10,13 @@ use super::rank::Phase;
 use crate::outcome::LostRank;
 use crate::scenario::RankFaultKind;
 
-/// How far all ranks are with the step before them.
+/// The progress of all ranks in the current step.
 #[derive(Debug)]
 pub(super) struct Steps {
     ranks: u32,
     /// Ranks that proposed.
     proposed: u32,
-    /// What these came to.
+    /// The combination of the proposals.
     combined: Option<Proposal>,
     /// Ranks that began the step.
     started: u32,
@@ -24,7 +24,7 @@ pub(super) struct Steps {
     ends: Time,
     /// Ranks that have consumed every batch.
     done: u32,
-    /// Since when somebody waits for the others.
+    /// Since when a rank waits for the others.
     open_since: Option<Time>,
     timer_is_set: bool,
     /// Steps of the epoch that have ended.
@@ -65,7 +65,7 @@ impl Steps {
 }
 
 impl World<'_> {
-    /// A rank proposes what the step could be.
+    /// A rank proposes its step.
     pub(super) fn propose(&mut self, rank: u32, proposal: Proposal) {
         if self.dies_now(rank) {
             return;
@@ -122,7 +122,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether a rank takes no more steps; it is then absent for good.
+    /// Whether a rank is lost from now on; it then stays absent.
     pub(super) fn dies_now(&mut self, rank: u32) -> bool {
         let next = self.ranks[rank as usize].steps() + 1;
         let mut faults = self.scenario.ranks.faults.iter();
@@ -136,7 +136,7 @@ impl World<'_> {
         dies
     }
 
-    /// A late rank is there.
+    /// A late rank arrives.
     pub(super) fn arrives(&mut self, rank: u32) {
         let found = &mut self.ranks[rank as usize];
         found.phase = Phase::Asking;
@@ -161,7 +161,7 @@ impl World<'_> {
         }
     }
 
-    /// Looks whether somebody was waited for too long.
+    /// Checks whether a rank was waited for too long.
     pub(super) fn timeout(&mut self) {
         self.steps.timer_is_set = false;
         let timeout = self.scenario.ranks.timeout.0;
@@ -171,7 +171,7 @@ impl World<'_> {
             self.set_timer();
             return;
         }
-        // A rank that is absent, or has no batch yet while the others have.
+        // A rank is missing if it is absent, or has no batch yet while the others have one.
         let is_missing = |phase: Phase| match phase {
             Phase::Absent => 0,
             Phase::Asking => 1,
@@ -180,7 +180,7 @@ impl World<'_> {
         let missing = (0_u32..).zip(&self.ranks).min_by_key(|(_, rank)| is_missing(rank.phase));
         let (rank, found) = missing.expect("there is a rank");
         if is_missing(found.phase) == 2 {
-            // All have begun a step that takes longer than that: nobody is late.
+            // All have begun a step that takes longer than the timeout: no rank is late.
             self.steps.open_since = Some(self.now);
             self.set_timer();
             return;

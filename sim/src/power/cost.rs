@@ -1,4 +1,4 @@
-//! What an epoch costs in money.
+//! The cost of an epoch in money.
 
 use serde::Serialize;
 
@@ -9,29 +9,29 @@ use super::{SECONDS_PER_HOUR, wear::Wear};
 /// Money for an epoch by the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cost {
-    /// As the file names it, such as `USD`.
+    /// Currency from the power file, such as `USD`.
     pub currency: String,
-    /// The node, by the hour.
+    /// Price of the node for this time.
     pub node: f64,
     /// Electricity of the whole node.
     pub energy: f64,
-    /// What the devices cost more than plain drives, over their life.
+    /// Price of the devices above that of plain drives, spread over their life.
     pub device_premium: f64,
-    /// The drive's price, by the share of its rated life that was written.
+    /// Price of the drive, multiplied by the share of its rated life that was used up.
     pub flash_wear: f64,
-    /// All four.
+    /// The sum of the four.
     pub total: f64,
-    /// Prices that were chosen to show the sum, as `prices.drive`.
+    /// Keys of prices that are only examples, such as `prices.drive`.
     pub examples: Vec<String>,
-    /// Values that have no checked source.
+    /// Keys of values without a verified source.
     pub unverified: Vec<String>,
 }
 
 impl PowerModel {
     /// The cost of an epoch of a given number of seconds on `nodes` nodes with `devices` devices;
-    /// `None` where the file has no prices.
+    /// `None` if the file has no prices.
     ///
-    /// A rented node's price covers its electricity, so a file for one has `per_kwh = 0`.
+    /// The price of a rented node includes its electricity, so its file has `per_kwh = 0`.
     pub fn cost(
         &self,
         epoch_s: f64,
@@ -63,8 +63,8 @@ impl PowerModel {
         })
     }
 
-    /// The drive's price by the share of its rated life that a given number of bytes use up; 0
-    /// where the file has no prices or says nothing of flash.
+    /// The price of the drive, multiplied by the share of its rated life that `bytes` use up; 0 if
+    /// the file has no prices or no flash section.
     pub fn flash_wear(&self, bytes: u64) -> f64 {
         let (Some(prices), Some(flash)) = (&self.file.prices, &self.file.flash) else { return 0.0 };
         prices.value("drive") * bytes as f64 / (flash.value("rated_tbw") * BYTES_PER_TB)

@@ -1,4 +1,4 @@
-//! The model's watts as whole numbers, for a scheduler that must decide alike everywhere.
+//! The model's watts as integers, because the scheduler must decide the same on every machine.
 
 use meetpoint_scheduler::Costs;
 
@@ -6,11 +6,11 @@ use super::PowerModel;
 use super::section::Resolved;
 
 impl PowerModel {
-    /// What the scheduler minimises when it saves energy, for a machine of a given number of of
-    /// each.
+    /// The costs that the scheduler minimises to save energy, for a machine with these numbers of
+    /// cores, devices and accelerators.
     ///
-    /// Memory counts with its static power; what moving bytes adds is left out, and so is the work
-    /// of the accelerator, which takes the same steps whichever end prepares.
+    /// Memory counts with its static power. The energy of moving bytes is left out, and so is the
+    /// work of the accelerator, which is the same whichever end prepares.
     pub fn costs(&self, host_cores: u32, devices: u32, accelerators: u32) -> Costs {
         let file = &self.file;
         let idle = |section: &Resolved, count: u32| section.value("idle_w") * f64::from(count);

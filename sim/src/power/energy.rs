@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::PowerModel;
 use super::section::Resolved;
 
-/// What a run used of a machine.
+/// How a run used a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Activity {
     /// T, seconds.
@@ -14,7 +14,7 @@ pub struct Activity {
     pub host_cores: u32,
     /// Core-seconds that they were busy.
     pub host_busy_core_s: f64,
-    /// Bytes that the host's memory moved; [`super::DramTraffic`] estimates them.
+    /// Bytes transferred by the host's memory; [`super::DramTraffic`] estimates them.
     pub dram_bytes: u64,
     /// Devices present, used or not.
     pub devices: u32,
@@ -26,7 +26,7 @@ pub struct Activity {
     pub accelerator_busy_s: f64,
 }
 
-/// What draws power.
+/// A component that draws power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Component {
@@ -45,11 +45,11 @@ pub enum Component {
 /// The energy of one component, modelled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Part {
-    /// What draws it.
+    /// The component.
     pub component: Component,
-    /// Drawn whatever happens, over the whole time.
+    /// Joules at idle power over the whole time.
     pub idle_j: f64,
-    /// Added by work.
+    /// Additional joules of work.
     pub work_j: f64,
 }
 
@@ -64,12 +64,12 @@ pub struct ModelledEnergy {
     pub parts: [Part; 5],
     /// `modelled(PROFILE@HASH)`.
     pub source: String,
-    /// Values that have no checked source, as `device.active_w`.
+    /// Keys of values without a verified source, such as `device.active_w`.
     pub unverified: Vec<String>,
 }
 
 impl Component {
-    /// All of them.
+    /// Every component.
     pub const ALL: [Self; 5] =
         [Self::Base, Self::Host, Self::Dram, Self::Device, Self::Accelerator];
 
@@ -84,14 +84,14 @@ impl Component {
         }
     }
 
-    /// Whether it takes part in preparing batches.
+    /// Whether it is used to prepare batches.
     pub fn prepares(self) -> bool {
         matches!(self, Self::Host | Self::Dram | Self::Device)
     }
 }
 
 impl Part {
-    /// Idle and work together.
+    /// Sum of idle and work.
     pub fn joules(&self) -> f64 {
         self.idle_j + self.work_j
     }

@@ -1,12 +1,12 @@
-//! Power files that are refused, each with the key and what to do.
+//! Errors of power files, each with the key and the remedy.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 
-/// A power file or preset that was refused.
+/// Why a power file or preset was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PowerError {
-    /// A name that is no preset.
+    /// There is no preset with this name.
     #[error("there is no power preset {name}")]
     NoSuchPreset {
         /// The given value.
@@ -14,56 +14,56 @@ pub enum PowerError {
         /// Names of the presets.
         known: String,
     },
-    /// Text that is not such a file.
+    /// The text is not a valid power file.
     #[error("power file {origin} does not parse: {reason}")]
     Syntax {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
-        /// Place and reason.
+        /// Position and reason.
         reason: String,
     },
-    /// A key that its section does not have.
+    /// The section has no such key.
     #[error("power file {origin}: unknown key {key}")]
     UnknownKey {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
-        /// Section and key, as `host_core.idle`.
+        /// Section and key, such as `host_core.idle`.
         key: String,
         /// Keys of the section.
         known: String,
     },
-    /// A key that is not given and no part has.
+    /// A required key is missing, and no bundled part supplies it.
     #[error("power file {origin}: {key} is missing")]
     Missing {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
         /// Section and key.
         key: String,
     },
-    /// A value that no machine has.
+    /// A value is out of range.
     #[error("power file {origin}: {key} is {value}")]
     Value {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
         /// Section and key.
         key: String,
         /// The given value.
         value: String,
-        /// What it may be.
+        /// The valid range.
         must_be: &'static str,
     },
-    /// A component that would use less when it works.
+    /// A component would draw less power when active than when idle.
     #[error("power file {origin}: {section}.active_w is below its idle_w")]
     ActiveBelowIdle {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
         /// The component.
         section: &'static str,
     },
-    /// A part that the program does not bring.
+    /// There is no bundled part with this name.
     #[error("power file {origin}: {section}.like names {name}, which does not exist")]
     NoSuchPart {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
         /// The section.
         section: &'static str,
@@ -72,18 +72,18 @@ pub enum PowerError {
         /// Names of the parts of this kind.
         known: String,
     },
-    /// Numbers without a source.
+    /// A section has numbers but no source.
     #[error("power file {origin}: {section} has no source")]
     NoSource {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
         /// The section.
         section: &'static str,
     },
-    /// A name in `unverified` or `example` that is no value of the section.
+    /// A name in `unverified` or `example` is not a key of the section.
     #[error("power file {origin}: {section}.{list} names {name}, which it does not have")]
     UnknownName {
-        /// Where it came from.
+        /// Name of the file or preset.
         origin: String,
         /// The section.
         section: &'static str,

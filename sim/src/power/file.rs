@@ -51,7 +51,7 @@ pub(super) const PRICES: SectionKind = SectionKind {
     has_currency: true,
 };
 
-/// A power file as it is written.
+/// A power file as deserialized.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenFile {
@@ -80,7 +80,7 @@ struct PartsFile {
     prices: Parts,
 }
 
-/// A power file with every number in place.
+/// A power file with every number resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PowerFile {
     pub profile: String,
@@ -122,7 +122,7 @@ impl PowerFile {
         })
     }
 
-    /// The sections that are there, in the order of the file.
+    /// The sections that the file has, in its order.
     pub(super) fn sections(&self) -> impl Iterator<Item = (&'static SectionKind, &Resolved)> {
         const fn kinds() -> [&'static SectionKind; 7] {
             [&BASE, &HOST_CORE, &DRAM, &DEVICE, &ACCELERATOR, &FLASH, &PRICES]
@@ -144,7 +144,7 @@ fn parts() -> PartsFile {
     toml::from_str(PARTS).expect("a test parses the bundled parts")
 }
 
-/// Of the file and of the parts that it may refer to.
+/// Hash of the file and of the parts that it may refer to.
 fn hash(text: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(text.as_bytes());

@@ -1,4 +1,4 @@
-//! The numbers of one machine, and what follows from them.
+//! The numbers of one machine.
 
 use super::error::PowerError;
 use super::file::PowerFile;
@@ -13,20 +13,20 @@ pub struct PowerModel {
 /// One number of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number<'a> {
-    /// Section and key, as `host_core.idle_w`.
+    /// Section and key, such as `host_core.idle_w`.
     pub key: String,
     /// Its value, in the unit that the key names.
     pub value: f64,
     /// Where it comes from.
     pub source: &'a str,
-    /// Whether nobody looked at that source, or it is a guess.
+    /// Whether the source was not verified, or the number is a guess.
     pub is_unverified: bool,
-    /// Whether it was chosen to show the sum.
+    /// Whether the number is only an example.
     pub is_example: bool,
 }
 
 impl PowerModel {
-    /// The preset that stands where none is asked for.
+    /// The default preset.
     pub fn bundled() -> Self {
         Self::preset(DEFAULT_PRESET).expect("a test parses every preset")
     }
@@ -40,7 +40,7 @@ impl PowerModel {
         Self::parse(preset.text, "bundled with the program")
     }
 
-    /// A user's own file; `origin` is named in errors.
+    /// Parses a user's file; errors name its `origin`.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PowerError> {
         Ok(Self { file: PowerFile::parse(text, origin)? })
     }
@@ -50,12 +50,12 @@ impl PowerModel {
         &self.file.profile
     }
 
-    /// What the file says of the machine.
+    /// The file's description of the machine.
     pub fn about(&self) -> &str {
         &self.file.about
     }
 
-    /// `modelled(PROFILE@HASH)`: what a report prints beside a figure.
+    /// `modelled(PROFILE@HASH)`: the source that a report prints with a figure.
     pub fn source(&self) -> String {
         format!("modelled({}@{})", self.file.profile, self.file.hash)
     }
@@ -76,7 +76,7 @@ impl PowerModel {
         self.file.sections().flat_map(of_section).collect()
     }
 
-    /// Keys of the sections given, as `device.active_w`, that have no checked source.
+    /// Keys of the given sections without a verified source, such as `device.active_w`.
     pub(super) fn unverified(&self, sections: &[&str]) -> Vec<String> {
         let wanted = |key: &str| sections.iter().any(|section| key.starts_with(section));
         let numbers = self.numbers().into_iter();

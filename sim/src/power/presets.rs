@@ -1,15 +1,15 @@
-//! The power files that come with the program.
+//! The bundled power files.
 
-/// A power file that comes with the program.
+/// A bundled power file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// What `--power` takes.
+    /// Its name, for `--power`.
     pub name: &'static str,
     /// The file, as a user would write it.
     pub text: &'static str,
 }
 
-/// The preset that stands where none is asked for.
+/// Name of the default preset.
 pub const DEFAULT_PRESET: &str = "server";
 
 macro_rules! preset {

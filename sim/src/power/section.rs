@@ -1,4 +1,5 @@
-//! One section of a power file: numbers, their source, and perhaps a bundled part that it is like.
+//! One section of a power file: numbers, their source, and optionally a bundled part that supplies
+//! the rest (`like`).
 
 use std::collections::BTreeMap;
 
@@ -6,20 +7,20 @@ use serde::Deserialize;
 
 use super::error::PowerError;
 
-/// What a section may hold.
+/// The schema of a section.
 #[derive(Debug)]
 pub(super) struct SectionKind {
     /// Its name in the file.
     pub section: &'static str,
-    /// Keys of numbers; all of them are needed.
+    /// Keys of numbers, all of which are required.
     pub keys: &'static [&'static str],
-    /// Those that divide, and so must be above zero.
+    /// Keys of divisors, which must be above zero.
     pub positive: &'static [&'static str],
-    /// Whether it says in which currency its prices are.
+    /// Whether it has a currency for its prices.
     pub has_currency: bool,
 }
 
-/// A section as it is written.
+/// A section as deserialized.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(super) struct Written {
     like: Option<String>,
@@ -33,7 +34,7 @@ pub(super) struct Written {
     values: BTreeMap<String, toml::Value>,
 }
 
-/// A section with every number in place.
+/// A section with every number resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Resolved {
     values: BTreeMap<&'static str, f64>,
@@ -47,7 +48,7 @@ pub(super) struct Resolved {
 pub(super) type Parts = BTreeMap<String, Written>;
 
 impl SectionKind {
-    /// Fills in what the part has that the section is like, and checks every value.
+    /// Fills in missing values from the bundled part, and checks every value.
     pub(super) fn resolve(
         &self,
         written: &Written,
@@ -130,7 +131,7 @@ impl SectionKind {
         }
     }
 
-    /// A section that is like no part has everything itself.
+    /// Resolves a section without a bundled part, which must be complete.
     fn complete(
         &self,
         values: BTreeMap<&'static str, f64>,
@@ -151,7 +152,7 @@ impl SectionKind {
         self.is_complete(resolved, origin)
     }
 
-    /// The part's numbers under the section's own.
+    /// Adds the part's numbers, which the section's own override.
     fn overlay(
         &self,
         own: BTreeMap<&'static str, f64>,
@@ -161,7 +162,7 @@ impl SectionKind {
     ) -> Result<Resolved, PowerError> {
         let mut values = self.check(part, "bundled with the program")?;
         let below = part.source.as_deref().unwrap_or_default();
-        // How many modules there are is no measurement: it needs no source.
+        // The number of modules is not a measurement, so it needs no source.
         let measured = own.keys().any(|key| *key != "modules");
         let source = match written.source.as_deref().map(str::trim) {
             None | Some("") if measured => {
@@ -206,7 +207,7 @@ impl SectionKind {
 }
 
 impl Resolved {
-    /// A number that the kind of this section has.
+    /// The number of a key, which the kind of this section has.
     pub(super) fn value(&self, key: &'static str) -> f64 {
         *self.values.get(key).expect("a resolved section has every key of its kind")
     }

@@ -1,12 +1,12 @@
-//! An estimate of the bytes that the host's memory moves. No counter is read.
+//! An estimate of the bytes on the host's memory bus. No counter is read.
 
 use serde::Serialize;
 
 /// Bytes across the memory bus, each crossing counted once.
 ///
 /// A host batch: its encoded samples arrive by DMA, the decoder loads them, the tensor is stored,
-/// the consumer reads it. Rows between decoding and the tensor stay in cache: this program's
-/// pipelines work in stripes; one that decodes whole pictures stores and loads those as well. A
+/// the consumer reads it. Intermediate rows stay in the cache, because this program's pipelines
+/// work in stripes; a pipeline that decodes whole pictures also stores and loads those. A
 /// device batch: the slot arrives, its checksum loads it, the consumer reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct DramTraffic {
@@ -21,7 +21,8 @@ pub struct DramTraffic {
 }
 
 impl DramTraffic {
-    /// Of batches prepared by the host, `encoded` bytes of samples in all and `tensors` bytes out.
+    /// Traffic of batches that the host prepares from `encoded` bytes of samples to `tensors`
+    /// bytes.
     pub fn host(encoded: u64, tensors: u64) -> Self {
         Self {
             read_bytes: encoded,
@@ -31,7 +32,7 @@ impl DramTraffic {
         }
     }
 
-    /// Of batches prepared by a device, `tensors` bytes in all.
+    /// Traffic of batches that a device prepares, of `tensors` bytes in total.
     pub fn device(tensors: u64) -> Self {
         Self {
             read_bytes: tensors,
@@ -41,7 +42,7 @@ impl DramTraffic {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -52,7 +53,7 @@ impl DramTraffic {
         }
     }
 
-    /// Everything that the bus moves.
+    /// All bytes on the bus.
     pub fn total_bytes(&self) -> u64 {
         [self.read_bytes, self.decoded_bytes, self.written_bytes, self.consumed_bytes]
             .into_iter()

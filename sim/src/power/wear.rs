@@ -1,32 +1,32 @@
-//! What the spool does to the rated life of the drive that holds it.
+//! The wear of the drive that holds the spool.
 
 use serde::Serialize;
 
 use super::{BYTES_PER_TB, DAYS_PER_YEAR, PowerModel, SECONDS_PER_DAY};
 
-/// Wear of flash by the model: bytes that were written, against the maker's rating.
+/// Modelled flash wear: written bytes, compared with the vendor's rating.
 ///
-/// A rating is in bytes that the host writes, so the drive's own write amplification is within it.
+/// A rating is in bytes that the host writes, so it already accounts for the drive's write
+/// amplification.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Wear {
     /// Bytes written in an epoch.
     pub bytes_per_epoch: u64,
-    /// Whole drives written in a day of such epochs, one after the other.
+    /// Drive writes per day, if such epochs run one after another.
     pub drive_writes_per_day: f64,
-    /// Drive writes a day that the maker rates the drive for.
+    /// Drive writes per day that the vendor's rating allows.
     pub rated_drive_writes_per_day: f64,
     /// Share of the rated bytes that an epoch uses up.
     pub life_share_per_epoch: f64,
-    /// Years until the rated bytes are written, at this rate; `None` where nothing is written.
+    /// Years until the rated bytes are written, at this rate; `None` if nothing is written.
     pub years: Option<f64>,
-    /// Values that have no checked source, as `flash.rated_tbw`.
+    /// Keys of values without a verified source, such as `flash.rated_tbw`.
     pub unverified: Vec<String>,
 }
 
 impl PowerModel {
-    /// The wear of epochs that write a given number of bytes in a given number of seconds, spread
-    /// evenly over `drives` drives; `None` where the file says nothing of flash, or there is no
-    /// drive or no time.
+    /// The wear of epochs that each write `bytes_per_epoch` in `epoch_s` seconds, spread evenly
+    /// over `drives` drives; `None` if the file has no flash section, or drives or time are zero.
     pub fn wear(&self, bytes_per_epoch: u64, epoch_s: f64, drives: u32) -> Option<Wear> {
         let flash = self.file.flash.as_ref()?;
         if drives == 0 || epoch_s.is_nan() || epoch_s <= 0.0 {

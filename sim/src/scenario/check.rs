@@ -1,4 +1,4 @@
-//! What is refused although it can be read: values that no machine has, keys that contradict.
+//! Validates scenarios: values out of range, contradictory keys.
 
 use meetpoint_scheduler::{AnyStrategy, Goal, OptionTooLarge, Order};
 
@@ -16,7 +16,7 @@ const EPOCHS_MAX: u32 = 100_000;
 const WORKERS_MAX: u32 = 1 << 16;
 
 impl Scenario {
-    /// Whether it can be simulated; names the key and the remedy where not.
+    /// Checks whether it can be simulated; an error names the key and the remedy.
     pub fn check(&self) -> Result<(), ScenarioError> {
         within("batches", self.batches, 1, u32::MAX / 2)?;
         within("epochs", self.epochs, 1, EPOCHS_MAX)?;
@@ -90,7 +90,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What goes from one epoch into the next.
+    /// Checks the keys about consecutive epochs.
     fn check_epochs(&self) -> Result<(), ScenarioError> {
         let chosen = self.choice == ChoiceName::Saving;
         let both = |key: &str, other: &str| {

@@ -1,4 +1,4 @@
-//! How long something takes: a constant, a law, or what was measured.
+//! How long something takes: a constant, a random distribution, or measured times.
 //!
 //! In a scenario a text such as `"20ms"` is a constant; a table names its `kind`.
 
@@ -20,30 +20,30 @@ pub enum Distribution {
     Lognormal {
         /// The mean, not the median.
         mean: Span,
-        /// σ of the logarithm; 0.3 is a jitter of some 30 %.
+        /// σ of the logarithm; 0.3 is a jitter of about 30 %.
         sigma: f64,
     },
-    /// Any time from `low` to `high`, alike.
+    /// Uniform from `low` to `high`.
     Uniform {
-        /// The least.
+        /// Minimum.
         low: Span,
-        /// The most.
+        /// Maximum.
         high: Span,
     },
-    /// Values that were given, in random order, with repetition.
+    /// Given values, drawn at random with replacement.
     Empirical(Values),
-    /// Values that were given, in their order, from the start again after the last.
+    /// Given values in their order, repeated after the last.
     Trace(Values),
     /// Slow periods: `base`, times `factor` while virtual time is within `lasting` of a multiple of
     /// `every`.
     Burst {
         /// Outside of the slow periods.
         base: Box<Distribution>,
-        /// Time from one slow period's beginning to the next.
+        /// Time from the beginning of one slow period to the next.
         every: Span,
         /// Length of a slow period.
         lasting: Span,
-        /// How much slower it is then.
+        /// Slow-down factor in a slow period.
         factor: f64,
     },
 }
@@ -52,7 +52,7 @@ pub enum Distribution {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Values {
-    /// File with a time a line; read by the caller, see [`super::Scenario::fill_traces`].
+    /// File with one time per line, which the caller reads; see [`super::Scenario::fill_traces`].
     pub file: Option<String>,
     /// The times.
     pub values: Vec<Span>,
@@ -120,12 +120,12 @@ impl<'de> Visitor<'de> for TimeOrTable {
 }
 
 impl Distribution {
-    /// Always a given number of nanoseconds.
+    /// A constant number of nanoseconds.
     pub fn constant_ns(ns: u64) -> Self {
         Self::Constant(Span(ns))
     }
 
-    /// Its mean in nanoseconds; of slow periods too, in proportion to their length.
+    /// Its mean in nanoseconds, including slow periods in proportion to their length.
     pub fn mean_ns(&self) -> f64 {
         match self {
             Self::Constant(time) | Self::Lognormal { mean: time, .. } => time.0 as f64,
@@ -141,7 +141,7 @@ impl Distribution {
         }
     }
 
-    /// Each file that is named and whose values are not there yet.
+    /// Appends the values whose file has not been read yet.
     pub(super) fn unread<'a>(&'a mut self, found: &mut Vec<&'a mut Values>) {
         match self {
             Self::Empirical(values) | Self::Trace(values) => {
@@ -154,7 +154,7 @@ impl Distribution {
         }
     }
 
-    /// Whether times can be drawn from it; `key` is named where not.
+    /// Checks its parameters; an error names `key`.
     pub(super) fn check(&self, key: &str) -> Result<(), ScenarioError> {
         let wrong = |name: &str, problem: String, remedy: &str| {
             Err(ScenarioError::new(format!("{key}.{name}"), problem, remedy))

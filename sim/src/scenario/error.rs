@@ -1,10 +1,10 @@
-//! What is wrong with a scenario, where, and what would be right.
+//! Errors of scenarios, with position and remedy.
 
 use std::fmt::{self, Display, Formatter};
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 
-/// A scenario that cannot be simulated.
+/// Why a scenario cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{}`{key}` {problem}{}",
@@ -12,9 +12,9 @@ use meetpoint_diagnose::{Diagnose, Remedy};
     Swept(.swept)
 )]
 pub struct ScenarioError {
-    /// Line and column, from 1, where they are known.
+    /// Line and column, from 1, if they are known.
     pub place: Option<(usize, usize)>,
-    /// The key, as `host.workers` or `devices.2.preparation`.
+    /// The key, such as `host.workers` or `devices.2.preparation`.
     pub key: String,
     /// The parameters that a sweep has set, with their values as text.
     pub swept: Vec<(String, String)>,
@@ -24,7 +24,7 @@ pub struct ScenarioError {
     pub remedy: String,
 }
 
-/// The parameters that a sweep has set, as the end of a message: nothing where there are none.
+/// The parameters that a sweep has set, as the end of a message; empty if there are none.
 #[derive(Debug, Clone, Copy)]
 pub struct Swept<'a>(pub &'a [(String, String)]);
 

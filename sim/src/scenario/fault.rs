@@ -1,4 +1,4 @@
-//! What goes wrong, when: `die@100`, `stall@5s:2s`, `slow@40:x4`, as in job files.
+//! Faults and when they occur: `die@100`, `stall@5s:2s`, `slow@40:x4`, as in job files.
 //!
 //! WHEN is a batch of the device, from 1, or a virtual time with a unit.
 
@@ -18,20 +18,20 @@ pub enum When {
     Time(Span),
 }
 
-/// What a device does wrong.
+/// A fault of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FaultKind {
     /// It ends without a message.
     Die,
     /// Its link breaks: the host learns at once.
     DropLink,
-    /// It says and does nothing for a time, then goes on; `None`: for ever.
+    /// It stops responding for a time, then resumes; `None`: it never resumes.
     Stall(Option<Span>),
     /// Everything takes this many times as long from here on.
     Slow(f64),
-    /// What it publishes is damaged: that batch.
+    /// This batch is published damaged.
     Corrupt,
-    /// It reports progress and publishes nothing any more.
+    /// It reports progress but no longer publishes anything.
     Lie,
 }
 
@@ -44,12 +44,12 @@ pub struct Fault {
     pub when: When,
 }
 
-/// What a rank does wrong.
+/// A fault of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RankFaultKind {
     /// It begins its first step this much later than the others.
     Late(Span),
-    /// It takes no step from this one on (from 1).
+    /// It takes no steps from this one on (counted from 1).
     Die(u64),
 }
 
@@ -62,7 +62,7 @@ pub struct RankFault {
     pub kind: RankFaultKind,
 }
 
-/// A fault that cannot be read.
+/// The text does not name a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a fault: {wanted}")]
 pub struct NotAFault {

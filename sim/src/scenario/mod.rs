@@ -1,10 +1,9 @@
-//! What is simulated: hosts, devices, storage, accelerators, ranks, what the scheduler knows of
-//! them, and what goes wrong.
+//! The simulated machine: hosts, devices, storage, accelerators, ranks, what the scheduler knows
+//! about them, and faults.
 //!
-//! A scenario is a TOML text with the names of job files; what a job measures, a scenario says.
-//! In reading order: this file (the whole), `parts` (its tables), `strategy` and `options` (who
-//! decides),
-//! `distribution`, `fault`, `quantity` (the values), `check` (what is refused), `sweep` (many
+//! A scenario is a TOML text with the same names as job files; it specifies what a job measures.
+//! In reading order: this file (the whole), `parts` (its tables), `strategy` and `options` (the
+//! strategy), `distribution`, `fault`, `quantity` (the values), `check` (validation), `sweep` (many
 //! scenarios from one).
 
 mod check;
@@ -29,11 +28,11 @@ pub use quantity::{Bandwidth, Bytes, NotAQuantity, Span};
 pub use strategy::ChoiceName;
 pub use sweep::{Point, Sweep, points};
 
-/// Everything that a simulation needs but its seed.
+/// The input of a simulation, except its seed.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Scenario {
-    /// For readers.
+    /// Description for readers; ignored.
     #[serde(default)]
     pub description: Option<String>,
     /// N: batches of an epoch at each rank.
@@ -41,46 +40,46 @@ pub struct Scenario {
     /// Epochs to run, one after the other.
     #[serde(default = "one")]
     pub epochs: u32,
-    /// Who decides.
+    /// The strategy.
     #[serde(default = "strategy::unnamed")]
     pub strategy: StrategyName,
     /// The options of every strategy, each in a table of its name.
     #[serde(skip)]
     pub options: StrategyOptions,
-    /// A device with work that says nothing for so long loses it to the host.
+    /// A device that has work but reports no progress for this time loses the work to the host.
     #[serde(default = "stall_timeout")]
     pub stall_timeout: Span,
-    /// After a given number of stalls a device gets no more work in the epoch.
+    /// After this number of stalls, a device gets no more work in the epoch.
     #[serde(default = "three")]
     pub stalls_max: u32,
-    /// Batches of each end that are measured where nothing is known.
+    /// Batches of each end that are measured if no times are known.
     #[serde(default = "three")]
     pub profile_batches: u32,
-    /// Whether an epoch knows what the one before measured.
+    /// Whether an epoch knows the times that the previous one measured.
     #[serde(default = "yes")]
     pub learn: bool,
     /// Whether a device that has finished its part of an epoch begins the next.
     #[serde(default)]
     pub run_ahead: bool,
-    /// Whether batches of devices are kept for other epochs: up to half of the spool, beyond what
-    /// a device has ahead. Every epoch then has the same batches.
+    /// Whether batches of devices are kept for other epochs: up to half of the spool, in addition
+    /// to the batches granted ahead. Every epoch then has the same batches.
     #[serde(default)]
     pub reuse: bool,
-    /// Which batches devices are given.
+    /// Which batches devices prepare.
     #[serde(default)]
     pub choice: ChoiceName,
-    /// A record that the epochs replay, as `mte:812`.
+    /// A record that the epochs replay, such as `mte:812`.
     #[serde(default)]
     pub replay: Option<String>,
-    /// What `auto` goes by where energy counts.
+    /// Power figures for `auto`, for goals that include energy.
     #[serde(default)]
     pub power: Option<Power>,
-    /// What the scheduler knows of the machine before the first epoch.
+    /// What the scheduler knows about the machine before the first epoch.
     #[serde(default)]
     pub profile: Knowledge,
     /// The host that prepares.
     pub host: Host,
-    /// The devices; none: the host is alone.
+    /// The devices; empty: the host alone.
     #[serde(default)]
     pub devices: Vec<Device>,
     /// Which device may prepare which batch.
@@ -89,15 +88,15 @@ pub struct Scenario {
     /// Which ranks a device works for.
     #[serde(default)]
     pub serve: Serve,
-    /// What is read and written, and how fast.
+    /// Bytes that are read and written, and bandwidths.
     #[serde(default)]
     pub storage: Storage,
-    /// What consumes, one a rank.
+    /// The accelerators, one per rank.
     pub accelerator: Accelerator,
     /// How many accelerators there are, and how they agree.
     #[serde(default)]
     pub ranks: Ranks,
-    /// Parameters to vary; see [`points`]. A run of the scenario itself leaves them aside.
+    /// Parameters to vary; see [`points`]. A run of the scenario itself ignores them.
     #[serde(default)]
     pub sweep: Vec<Sweep>,
 }
@@ -119,7 +118,7 @@ fn stall_timeout() -> Span {
 }
 
 impl Scenario {
-    /// A host alone, one rank, with defaults for everything else.
+    /// The host alone, with one rank and defaults for everything else.
     pub fn new(batches: u32, preparation: Distribution, step: Distribution) -> Self {
         Self {
             description: None,
@@ -148,9 +147,9 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario. Files of traces that it names are still to be filled in
-    /// ([`Scenario::fill_traces`]), and [`Scenario::check`] is still to be asked; [`crate::run`]
-    /// asks it.
+    /// Parses a scenario. The caller must then read the trace files that it names
+    /// ([`Scenario::fill_traces`]). It is not validated yet; [`crate::run`] calls
+    /// [`Scenario::check`].
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         toml::from_str(text).map_err(|error| {
             let found = from_serde(&error);
@@ -165,18 +164,18 @@ impl Scenario {
         })
     }
 
-    /// The same from a tree, as sweeps change it.
+    /// The same from a table, which sweeps modify.
     pub fn from_table(table: &toml::Table) -> Result<Self, ScenarioError> {
         <Self as Deserialize>::deserialize(table.clone()).map_err(|error| from_serde(&error))
     }
 
     /// Reads the fields; `options` reads the tables of strategies.
     fn of_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Derived beside the trait, which is implemented there.
+        // The derived function; the trait is implemented elsewhere.
         Self::deserialize(deserializer)
     }
 
-    /// Reads each file that a distribution names: `read` gives its times.
+    /// Fills in the times of each file that a distribution names, which `read` returns.
     pub fn fill_traces<E>(
         &mut self,
         mut read: impl FnMut(&str) -> Result<Vec<Span>, E>,
@@ -193,13 +192,13 @@ impl Scenario {
         Ok(())
     }
 
-    /// Devices, each table as often as its `count` says.
+    /// Number of devices: the sum of the `count` of each table.
     pub fn device_count(&self) -> usize {
         self.devices.iter().map(|device| device.count as usize).sum()
     }
 
-    /// Most batches that the host may have claimed and not consumed at a rank, as the host's
-    /// loader sets it.
+    /// Maximum number of batches that the host may have claimed and not consumed at a rank, as in
+    /// the host's loader.
     pub fn host_ahead(&self) -> u32 {
         match self.host.workers {
             0 => 1,
@@ -208,7 +207,7 @@ impl Scenario {
     }
 }
 
-/// What serde found, as an error with a remedy.
+/// Turns an error of serde into one with a remedy.
 fn from_serde(error: &toml::de::Error) -> ScenarioError {
     let message = error.message();
     let (problem, remedy) = match message.split_once(", expected ") {
@@ -220,7 +219,7 @@ fn from_serde(error: &toml::de::Error) -> ScenarioError {
         false => expected_in_words(remedy),
     };
     let problem = in_words(problem);
-    // serde names keys between backquotes, and the tree's path in a line of its own.
+    // serde names keys between backquotes, and the path on a separate line.
     let path = error.to_string();
     let path = path
         .lines()
@@ -231,16 +230,16 @@ fn from_serde(error: &toml::de::Error) -> ScenarioError {
     ScenarioError::new(key, problem, remedy)
 }
 
-/// What stands where a name belongs.
+/// The problem in the message of serde for a name that is not a string.
 const NO_NAME: &str = "wanted string or table";
 
-/// What serde says is there, without its words for types.
+/// The found value in serde's message, without its names of types.
 fn in_words(problem: &str) -> String {
     if problem == NO_NAME {
-        return "is no name".to_owned();
+        return "is not a name".to_owned();
     }
     let found = problem.strip_prefix("invalid type: ").or(problem.strip_prefix("invalid value: "));
-    let Some(found) = found else { return format!("is wrong: {problem}") };
+    let Some(found) = found else { return format!("is invalid: {problem}") };
     match found.split_once(' ').map_or((found, ""), |(kind, value)| (kind, value)) {
         ("map", _) => "is a table".to_owned(),
         ("sequence", _) => "is a list".to_owned(),
@@ -251,12 +250,12 @@ fn in_words(problem: &str) -> String {
                 Ok(number) if value.len() > 20 => format!("is {number:e}"),
                 _ => format!("is {value}"),
             },
-            None => format!("is wrong: {problem}"),
+            None => format!("is invalid: {problem}"),
         },
     }
 }
 
-/// What serde expects, without the names of types.
+/// The expected value in serde's message, without its names of types.
 fn expected_in_words(expected: &str) -> String {
     match expected.strip_prefix("struct ").unwrap_or(expected) {
         "u32" => format!("a whole number from 0 to {}", u32::MAX),
@@ -276,7 +275,7 @@ fn place(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The key on the line of a byte, with the table that the line stands in.
+/// The key on the line of a byte, with the table that contains the line.
 fn key_at(text: &str, offset: usize) -> Option<String> {
     let before = text.get(..offset)?;
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,7 +1,7 @@
 //! The tables of strategies in a scenario: `[mte]`, `[windowed]`, … beside the scenario's own keys.
 //!
-//! Which there are, and what they hold, is declared by the strategies. So a scenario is read in
-//! one pass: tables named after a strategy go to its options, everything else to the fields.
+//! The strategies declare these tables and their keys. A scenario is read in one pass: tables named
+//! after a strategy become its options, everything else becomes fields.
 
 use std::fmt::{self, Formatter};
 
@@ -26,7 +26,7 @@ fn tables() -> impl Iterator<Item = StrategyName> {
     StrategyName::ALL.into_iter().filter(|name| !name.options().is_empty())
 }
 
-/// A deserializer, its visitor or its map, from which tables of strategies are set apart.
+/// A wrapper of a deserializer, its visitor or its map, which separates the tables of strategies.
 struct Apart<'o, T> {
     inner: T,
     options: &'o mut StrategyOptions,
@@ -100,7 +100,7 @@ enum Found<F> {
     Table(StrategyName),
 }
 
-/// Reads a key; the seed of a field is used up by the first that is one.
+/// Reads a key; the first key of a field consumes the seed.
 struct Key<'s, K> {
     seed: &'s mut Option<K>,
     fields: &'static [&'static str],

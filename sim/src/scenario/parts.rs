@@ -1,5 +1,5 @@
 //! The tables of a scenario: host, devices, storage, accelerator, ranks, and what the scheduler
-//! knows of them.
+//! knows about them.
 
 use serde::Deserialize;
 
@@ -17,16 +17,16 @@ pub struct Host {
     /// Batches prepared ahead per worker.
     #[serde(default = "two")]
     pub prefetch: u32,
-    /// t_p: core time of a batch, reads left aside.
+    /// t_p: core time of a batch, without reads.
     pub preparation: Distribution,
-    /// η: workers of a rank come to workers·η undisturbed ones; a batch takes preparation / η.
-    /// Without workers it has no meaning.
+    /// η: the workers of a rank are equivalent to workers·η independent ones; a batch takes
+    /// preparation / η. Ignored without workers.
     #[serde(default = "whole")]
     pub efficiency: f64,
     /// Cores that all ranks share, fairly; absent: one for each thread that prepares.
     #[serde(default)]
     pub cores: Option<u32>,
-    /// t_h: what a step on a host batch takes longer (copy to the accelerator).
+    /// t_h: additional time of a step on a host batch (copy to the accelerator).
     #[serde(default)]
     pub copy: Span,
     /// Share of `preparation` that goes with a batch's size, from 0 to 1.
@@ -35,7 +35,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Without workers, whose batches take this.
+    /// A host without workers and with this preparation time.
     pub fn new(preparation: Distribution) -> Self {
         Self {
             workers: 0,
@@ -53,10 +53,10 @@ impl Host {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// How many of them there are.
+    /// Number of these devices.
     #[serde(default = "one")]
     pub count: u32,
-    /// Time of a batch; with bandwidths set, its reads and writes come on top. All of it is t_s.
+    /// Time of a batch; if bandwidths are set, its reads and writes are added. The sum is t_s.
     pub preparation: Distribution,
     /// Slots of its spool, shared fairly by the ranks that it serves; absent: never limits.
     #[serde(default)]
@@ -64,29 +64,29 @@ pub struct Device {
     /// Batches granted ahead, for each rank.
     #[serde(default = "four")]
     pub ahead: u32,
-    /// Time of a message to it or from it.
+    /// Time of a message to or from it.
     #[serde(default)]
     pub latency: Span,
-    /// Its reads of samples; absent: they take no time of their own.
+    /// Bandwidth of its reads of samples; absent: they take no additional time.
     #[serde(default)]
     pub read_bandwidth: Option<Bandwidth>,
-    /// Its writes of slots.
+    /// Bandwidth of its writes of slots.
     #[serde(default)]
     pub write_bandwidth: Option<Bandwidth>,
-    /// Its flash as a whole: the device's reads and writes, and the host's reads of samples and
-    /// slots, share it. Instead of the bandwidths per leg, here and in `storage`.
+    /// Total bandwidth of its flash, which the device's reads and writes and the host's reads of
+    /// samples and slots share. Instead of the bandwidths per leg, here and in `storage`.
     #[serde(default)]
     pub drive_bandwidth: Option<Bandwidth>,
     /// Share of `preparation` that goes with a batch's size, from 0 to 1.
     #[serde(default)]
     pub by_size: f64,
-    /// What goes wrong at each of them.
+    /// The faults of each of these devices.
     #[serde(default)]
     pub faults: Vec<Fault>,
 }
 
 impl Device {
-    /// One device whose batches take this.
+    /// One device with this preparation time.
     pub fn new(preparation: Distribution) -> Self {
         Self {
             count: one(),
@@ -110,7 +110,7 @@ pub enum Holders {
     /// Each may prepare all.
     #[default]
     Shared,
-    /// Each batch is one device's, in an even pattern.
+    /// Each batch belongs to one device, in a regular pattern.
     Interleaved,
 }
 
@@ -118,7 +118,7 @@ pub enum Holders {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serve {
-    /// Each device serves all ranks, a batch of one after a batch of the next.
+    /// Each device serves all ranks in turn, one batch each.
     #[default]
     AllRanks,
     /// Device d serves rank d mod G, or, with fewer devices than ranks, the ranks r with
@@ -126,7 +126,7 @@ pub enum Serve {
     OwnRanks,
 }
 
-/// Bytes of a batch, and the legs that they go over.
+/// Bytes of a batch, and the bandwidths of their transfers.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Storage {
@@ -134,16 +134,18 @@ pub struct Storage {
     pub read_bytes: Bytes,
     /// Bytes of a prepared batch: written to the spool and read from it.
     pub batch_bytes: Bytes,
-    /// The host's reads of samples, all ranks together; absent: they take no time of their own.
+    /// Bandwidth of the host's reads of samples, all ranks together; absent: they take no
+    /// additional time.
     pub host_read_bandwidth: Option<Bandwidth>,
-    /// Reads of slots, all ranks and devices together.
+    /// Bandwidth of reads of slots, all ranks and devices together.
     pub spool_read_bandwidth: Option<Bandwidth>,
     /// Time before the first byte of a read by the host.
     pub latency: Span,
-    /// Whether reading a batch and preparing it go on at the same time, at host and device; else
-    /// one after the other. Writing comes after both.
+    /// Whether reading and preparing a batch overlap, at host and device; otherwise they are
+    /// sequential. Writing follows both.
     pub overlap: bool,
-    /// σ of the sizes of batches: exp(N(-σ²/2, σ)), of mean 1. They stretch what `by_size` says.
+    /// σ of the sizes of batches: exp(N(-σ²/2, σ)), of mean 1. They scale the share of times that
+    /// `by_size` sets.
     pub size_sigma: f64,
 }
 
@@ -153,7 +155,7 @@ pub struct Storage {
 pub struct Accelerator {
     /// t_t: a training step.
     pub step: Distribution,
-    /// t_d: what a step on a device batch takes longer.
+    /// t_d: additional time of a step on a device batch.
     #[serde(default)]
     pub direct_read: Span,
     /// Slots that may be fetched, or being fetched, and not consumed; absent: never limits.
@@ -162,7 +164,7 @@ pub struct Accelerator {
 }
 
 impl Accelerator {
-    /// One whose steps take this.
+    /// An accelerator with this step time.
     pub fn new(step: Distribution) -> Self {
         Self { step, direct_read: Span(0), fetch_ahead: None }
     }
@@ -174,14 +176,14 @@ impl Accelerator {
 pub struct Ranks {
     /// G.
     pub count: u32,
-    /// Whether the source of a step is decided for all ranks together; else each decides alone.
-    /// Steps end together either way.
+    /// Whether all ranks decide together on the source of a step; otherwise each decides alone. In
+    /// both cases, steps end together.
     pub collective: bool,
     /// Time of an agreement.
     pub cost: Span,
-    /// A rank that keeps the others waiting for so long is named, and the run ends.
+    /// If the others wait this long for a rank, the run ends and names the rank.
     pub timeout: Span,
-    /// What goes wrong at ranks.
+    /// Faults of ranks.
     pub faults: Vec<RankFault>,
 }
 
@@ -197,18 +199,18 @@ impl Default for Ranks {
     }
 }
 
-/// What the scheduler knows of the machine before the first epoch: the true means, times a factor
-/// each.
+/// What the scheduler knows of the machine before the first epoch: the true means, each multiplied
+/// by a factor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Knowledge {
-    /// Whether it knows the times; else it measures.
+    /// Whether it knows the times; otherwise it measures them.
     pub known: bool,
-    /// On t_c (and on the host's preparation).
+    /// Factor on t_c and on the host's preparation.
     pub host_factor: f64,
-    /// On t_s: 0.5 says twice as fast as it is.
+    /// Factor on t_s: with 0.5, the device appears twice as fast as it is.
     pub device_factor: f64,
-    /// On t_g.
+    /// Factor on t_g.
     pub ready_factor: f64,
 }
 
@@ -222,11 +224,11 @@ impl Default for Knowledge {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
-    /// Drawn as long as the epoch lasts, whatever happens.
+    /// Constant power during the epoch, in watts.
     pub base_w: f64,
-    /// More than idle, for a core of the host that prepares.
+    /// Additional power of a core of the host that prepares, in watts.
     pub host_core_w: f64,
-    /// More than idle, for a device that prepares.
+    /// Additional power of a device that prepares, in watts.
     pub device_w: f64,
 }
 

@@ -1,6 +1,7 @@
-//! Quantities of a scenario as people write them: `20ms`, `512MiB`, `500MB/s`.
+//! Quantities of a scenario, written with units: `20ms`, `512MiB`, `500MB/s`.
 //!
-//! The units are those of job files. A bare number is refused: it would leave the unit to guess.
+//! The units are those of job files. A number without a unit is refused, because its unit would be
+//! ambiguous.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -17,11 +18,11 @@ pub struct Span(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
-/// Bytes a second.
+/// Bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bandwidth(pub u64);
 
-/// A text that is no such quantity; says what would be.
+/// The text is not a quantity of the expected kind; the message names the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not {wanted}")]
 pub struct NotAQuantity {
@@ -62,7 +63,7 @@ fn not(text: &str, wanted: &'static str) -> NotAQuantity {
     NotAQuantity { text: text.to_owned(), wanted }
 }
 
-/// In the largest unit in which it is whole.
+/// Writes a value in the largest unit in which it is an integer.
 fn show(f: &mut Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let whole =
         units.iter().filter(|(_, factor)| value >= *factor && value.is_multiple_of(*factor));
@@ -90,7 +91,7 @@ impl Display for Bandwidth {
     }
 }
 
-/// Reads a text into a quantity; anything else names what is wanted.
+/// Parses a quantity from a string; errors for other types name the expected form.
 struct TextVisitor<T>(&'static str, std::marker::PhantomData<T>);
 
 impl<T: FromStr<Err = NotAQuantity>> Visitor<'_> for TextVisitor<T> {

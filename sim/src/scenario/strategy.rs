@@ -1,22 +1,22 @@
-//! The strategy of a scenario with its options, and which batches devices are given.
+//! The strategy of a scenario with its options, and which batches devices prepare.
 
 use meetpoint_scheduler::{AnyStrategy, StrategyName};
 use serde::Deserialize;
 
 use super::Scenario;
 
-/// Which batches devices are given.
+/// Which batches devices prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChoiceName {
-    /// The last of the epoch's order.
+    /// The last ones in the epoch's order.
     #[default]
     Tail,
-    /// Those that save the host most time for the devices', once both are known.
+    /// Those that save the host most time per device time, once both are known.
     Saving,
 }
 
-/// The strategy of a scenario that names none.
+/// The default strategy.
 pub(super) fn unnamed() -> StrategyName {
     StrategyName::Wrr
 }

@@ -15,7 +15,7 @@ pub struct Sweep {
     /// Its path in the file: `host.workers`, `devices.0.preparation`, `devices.*.count`,
     /// `accelerator.step.sigma`, `strategy`.
     pub parameter: String,
-    /// The values, as the parameter takes them.
+    /// The values.
     pub values: Vec<Value>,
 }
 
@@ -24,7 +24,7 @@ pub struct Sweep {
 pub struct Point {
     /// Each swept parameter with the value that it has here, as text.
     pub settings: Vec<(String, String)>,
-    /// The scenario, checked but for files of traces.
+    /// The scenario, validated except for trace files.
     pub scenario: Scenario,
 }
 
@@ -33,8 +33,8 @@ pub struct Point {
 ///
 /// # Errors
 ///
-/// A path that leads nowhere, a sweep without values, more than 100,000 combinations, or a
-/// combination that is no scenario: the error names parameter and value.
+/// A path that does not exist, a sweep without values, more than 100,000 combinations, or a
+/// combination that is not a valid scenario. The error names parameter and value.
 pub fn points(scenario: &Table, sweeps: &[Sweep]) -> Result<Vec<Point>, ScenarioError> {
     let mut count = 1_usize;
     for sweep in sweeps {
@@ -69,7 +69,7 @@ fn point(scenario: &Table, sweeps: &[Sweep], index: usize) -> Result<Point, Scen
     }
 }
 
-/// Sets what `path` leads to; tables on the way are made, elements of arrays must be there.
+/// Sets the value at `path`. Missing tables are created; elements of arrays must exist.
 fn set(tree: &mut Value, path: &str, whole: &str, value: &Value) -> Result<(), ScenarioError> {
     let (step, rest) = match path.split_once('.') {
         Some((step, rest)) => (step, Some(rest)),

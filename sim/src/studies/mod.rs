@@ -1,6 +1,7 @@
-//! Questions that are asked of every strategy, each answered by a table.
+//! Experiments with every strategy, each with a table as its result.
 //!
-//! [`robustness`]: what a wrong profile, a slowing device, jitter and several ranks do.
+//! [`robustness`]: the effect of a wrong profile, a device that slows down, jitter and several
+//! ranks.
 
 mod robustness;
 

@@ -1,13 +1,13 @@
-//! What each strategy makes of a wrong profile, a device that slows down, jitter, and several
-//! ranks with and without collective decision.
+//! How each strategy performs with a wrong profile, a device that slows down, jitter, and several
+//! ranks with and without collective decisions.
 
 use meetpoint_scheduler::{AnyStrategy, StrategyName, Value};
 
 use crate::scenario::{Device, Distribution, Fault, FaultKind, Scenario, Serve, Span, When};
 use crate::{Error, run};
 
-/// The machine that is varied: the paper's headline if it is a reduction of time (t_g/t_c = 0.375,
-/// t_s/t_c = 2, without workers), with steps of t_g and nothing else.
+/// Batches of the base machine: t_g/t_c = 0.375 and t_s/t_c = 2 without workers, as the paper's
+/// headline implies if it is a reduction of time.
 const BATCHES: u32 = 1_000;
 const T_C_NS: u64 = 800_000_000;
 const T_G_NS: u64 = 300_000_000;
@@ -16,45 +16,45 @@ const T_S_NS: u64 = 1_600_000_000;
 /// σ of jitter.
 const SIGMA: f64 = 0.3;
 
-/// Seeds that a condition with chance is averaged over.
+/// Number of seeds over which random conditions are averaged.
 const SEEDS: u64 = 5;
 
-/// What is done to the machine.
+/// How the machine differs from the base machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Condition {
-    /// Nothing: constants that equal the profile.
-    AsTold,
+    /// Not at all: constants that equal the profile.
+    AsProfiled,
     /// True t_s is a multiple of the t_s in the profile.
     MisProfiled(f64),
     /// The device halves its speed when half of the undisturbed epoch is over.
     HalvesMidEpoch,
     /// Host, device and step vary lognormally, σ = 0.3.
     Jitter,
-    /// This number of ranks, each with a device of its own, with jitter; deciding together or
-    /// alone.
+    /// Several ranks, each with its own device, with jitter.
     Ranks {
-        /// G.
+        /// G, the number of ranks.
         count: u32,
-        /// Together.
+        /// Whether they decide together.
         collective: bool,
     },
 }
 
-/// A strategy under a condition; means over seeds where there is chance.
+/// A strategy under a condition; means over seeds if the condition is random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What was done to the machine.
+    /// The condition.
     pub condition: Condition,
     /// T in seconds.
     pub total_s: f64,
-    /// T of the host alone under the same condition and draws, in seconds.
+    /// T of the host alone under the same condition and with the same random times, in seconds.
     pub host_only_s: f64,
     /// Share of the batches that devices prepared.
     pub device_share: f64,
-    /// Time that accelerators waited without preparing themselves, mean of the ranks, in seconds.
+    /// Time that accelerators waited, without preparation by the consumer; mean of the ranks, in
+    /// seconds.
     pub wait_s: f64,
-    /// Steps in which not all ranks took the same kind of source, of all steps; `None` for one
-    /// rank.
+    /// Share of the steps in which ranks took batches from different kinds of source; `None` for
+    /// one rank.
     pub mixed_steps: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ impl Row {
 /// A strategy under every condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// The strategy, with its option where it has one.
+    /// The strategy, with its option if it has one.
     pub strategy: String,
     /// A row for each condition that the scheduler runs the strategy under.
     pub rows: Vec<Row>,
@@ -77,10 +77,10 @@ pub struct Table {
 }
 
 impl Condition {
-    /// As a table says it.
+    /// Description for a table.
     pub fn describe(&self) -> String {
         match self {
-            Self::AsTold => "constants, profile right".to_owned(),
+            Self::AsProfiled => "constants, profile right".to_owned(),
             Self::MisProfiled(factor) => format!("true t_s {factor} × the profile"),
             Self::HalvesMidEpoch => "device halves its speed mid-epoch".to_owned(),
             Self::Jitter => format!("lognormal jitter {SIGMA}"),
@@ -95,7 +95,7 @@ impl Condition {
 
     fn apply(&self, scenario: &mut Scenario) {
         match *self {
-            Self::AsTold => {}
+            Self::AsProfiled => {}
             Self::MisProfiled(factor) => {
                 let true_ns = (T_S_NS as f64 * factor).round() as u64;
                 scenario.devices[0].preparation = Distribution::constant_ns(true_ns);
@@ -122,7 +122,7 @@ impl Condition {
 
 /// Every condition, in the order of the tables.
 pub fn conditions() -> Vec<Condition> {
-    let mut all = vec![Condition::AsTold];
+    let mut all = vec![Condition::AsProfiled];
     all.extend([0.5, 2.0, 4.0].map(Condition::MisProfiled));
     all.extend([Condition::HalvesMidEpoch, Condition::Jitter]);
     for count in [2, 4, 8] {
@@ -135,7 +135,7 @@ pub fn conditions() -> Vec<Condition> {
 ///
 /// # Errors
 ///
-/// A scenario that cannot be simulated: none of these.
+/// If a scenario cannot be simulated, which does not occur with these.
 pub fn robustness(mut step: impl FnMut(usize, usize)) -> Result<Vec<Table>, Error> {
     let conditions = conditions();
     let strategies = strategies();

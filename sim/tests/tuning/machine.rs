@@ -75,7 +75,7 @@ struct Meter {
 const NOTHING_NS: f64 = 1e-3;
 
 impl Machine {
-    /// A run in which the effort stays as it is.
+    /// A run in which the effort does not change.
     pub(crate) fn fixed(&self, effort: Effort, batches: u32) -> Run {
         self.run(effort, None, batches)
     }

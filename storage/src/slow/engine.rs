@@ -1,4 +1,4 @@
-//! Makes an engine as slow as a given device.
+//! Slows an engine down to the speed of a given device.
 
 use super::{Achieved, Ahead, Direction, Lead, Moved, Pace, Pacer};
 use crate::engine::WAIT_MAX;
@@ -12,16 +12,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Holds the completions of another engine back until a device of the given pace would be done.
+/// Delays the completions of another engine until a device of the given pace would have finished.
 ///
-/// It only ever slows down: storage that is slower than the pace shows in [`Meter::achieved`].
+/// It cannot speed an engine up: if the storage is slower than the pace, [`Meter::achieved`] shows
+/// it.
 pub struct SlowEngine {
     inner: Box<dyn Engine>,
     since: Instant,
     pacer: Pacer,
     lead: Lead,
     commands: Slots<Command>,
-    /// What the inner engine has finished and the device has not.
+    /// Requests that the inner engine has finished and the emulated device has not.
     held: Vec<(Completion, Command)>,
     scratch: Vec<Completion>,
     meter: Meter,
@@ -36,15 +37,16 @@ struct Command {
     moved: Moved,
 }
 
-/// Tells what a [`SlowEngine`] has achieved, also while somebody else owns the engine. A command
-/// that is over when it is first asked for counts as in time, for nobody saw when it was.
+/// Reports the pace that a [`SlowEngine`] has achieved, also while another thread owns the engine.
+/// A command that has finished when it is first polled counts as on time, because its time of
+/// completion is not known.
 #[derive(Debug, Clone, Default)]
 pub struct Meter {
     achieved: Arc<Mutex<Achieved>>,
 }
 
 impl Meter {
-    /// What was reached until now.
+    /// The pace achieved so far.
     pub fn achieved(&self) -> Achieved {
         *self.achieved.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,12 +67,12 @@ impl SlowEngine {
         }
     }
 
-    /// Where its figures can be read.
+    /// A handle that reports the achieved pace.
     pub fn meter(&self) -> Meter {
         self.meter.clone()
     }
 
-    /// Takes what the inner engine has finished, waiting for it at most `nap`.
+    /// Collects the completions of the inner engine, for which it waits at most `nap`.
     fn collect(&mut self, nap: Duration) -> Result<(), Error> {
         if self.inner.in_flight() == 0 {
             if !nap.is_zero() {
@@ -86,14 +88,15 @@ impl SlowEngine {
         Ok(())
     }
 
-    /// The held command that is over first.
+    /// The held command that is due first.
     fn first_held(&self) -> Option<usize> {
         let held = self.held.iter().enumerate();
         held.min_by_key(|(_, (_, command))| command.moved.due).map(|(place, _)| place)
     }
 
-    /// Hands out what is over. The first one may have been slept for, or bring the device's time
-    /// forward; the others only come along. `Err` is what to sleep until if nothing is.
+    /// Appends the commands that are due to `out`. Only the first may advance the device's time,
+    /// after a sleep or ahead of the clock; the others are those that are due by then. If none is
+    /// due, `Err` is the time to sleep, or `None` if none is held.
     fn hand_out(
         &mut self,
         slept: bool,
@@ -113,7 +116,7 @@ impl SlowEngine {
             }
             let (mut completion, command) = self.held.swap_remove(place);
             completion.token = command.token;
-            // What was there when asked for was over in time, as far as anybody can tell.
+            // A command that is due at the first poll counts as on time.
             let over = if waited { self.lead.device_time(clock).max(due) } else { due };
             let mut achieved = self.meter.achieved.lock().unwrap_or_else(PoisonError::into_inner);
             achieved.enter(command.direction, command.bytes, command.moved, over);
@@ -234,7 +237,7 @@ mod tests {
         engine.submit(Request { token, file, kind, offset: 0, bytes, buffer }).unwrap();
     }
 
-    /// Reads until `commands` are over, `depth` at a time.
+    /// Reads until `commands` have completed, `depth` at a time.
     fn keep_reading(
         engine: &mut SlowEngine,
         file: FileId,

@@ -1,30 +1,29 @@
-//! Decides when it is worth to sleep until a moment, and when to run ahead of the clock instead.
+//! Decides whether to sleep until a moment, or to run ahead of the clock instead.
 //!
-//! A sleep is some 50 µs too long, so one for each of many short commands would make a device
-//! slower than it should be. Here the device's time may run up to [`LEAD_MAX`] ahead of the clock;
-//! only then is it slept off, and what a sleep takes too long is made up for.
+//! A sleep takes about 50 µs too long, so a sleep for each of many short commands would make a
+//! device slower than its pace. Instead, the device's time may run up to [`LEAD_MAX`] ahead of the
+//! clock before a sleep, and the time by which a sleep was too long is compensated.
 
 use std::time::Duration;
 
 /// How far the device's time may run ahead of the clock.
 pub const LEAD_MAX: Duration = Duration::from_micros(200);
 
-/// How much oversleeping is made up for; more than that is lost and shows in what was achieved.
+/// How much oversleeping is compensated; any more lowers the achieved pace.
 pub const LATE_MAX: Duration = Duration::from_millis(5);
 
-/// The device's time against the clock, in nanoseconds since a common instant; positive when the
-/// device is ahead. Pure: the clock's time is an argument.
+/// How far the device's time is ahead of the clock, or behind. The clock's time is an argument.
 #[derive(Debug, Clone, Default)]
 pub struct Lead {
     ahead_ns: i64,
 }
 
-/// What to do about a moment of the device's time.
+/// Whether a moment of the device's time has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ahead {
-    /// It counts as reached.
+    /// It has, or counts as reached.
     Reached,
-    /// The clock has to reach this first; then ask again.
+    /// Sleep until the clock reaches this time, then call [`Lead::reach`] again.
     SleepUntil(Duration),
 }
 
@@ -38,8 +37,8 @@ impl Lead {
         }
     }
 
-    /// Whether the moment `due` of the device's time has come. Running ahead, and making up for a
-    /// sleep that began before `due`, both move the device's time to `due` exactly.
+    /// Whether the moment `due` of the device's time has come. Running ahead, and compensating for
+    /// a sleep that began before `due`, both move the device's time to exactly `due`.
     pub fn reach(&mut self, clock: Duration, due: Duration, slept: bool) -> Ahead {
         if slept && clock >= due {
             let late = (clock - due).min(LATE_MAX);
@@ -69,7 +68,7 @@ mod tests {
 
     const US: Duration = Duration::from_micros(1);
 
-    /// One command after the other on a clock whose sleeps are `late` too long.
+    /// One command after another, with a clock whose sleeps are too long by `late`.
     fn one_by_one(pace: Pace, bytes: u64, commands: u32, late: Duration) -> (Duration, u32) {
         let (mut pacer, mut lead) = (Pacer::new(pace), Lead::default());
         let (mut clock, mut sleeps) = (Duration::ZERO, 0);

@@ -1,8 +1,8 @@
-//! Makes storage as slow as a given device: latency per command, bandwidth per direction.
+//! Slows storage down to a given device: latency per command, bandwidth per direction.
 //!
-//! [`Pacer`] says when a command of such a device would be over and touches no clock; [`Lead`]
-//! turns those moments into sleeps worth taking; [`SlowEngine`] applies both to an engine and
-//! [`Throttle`] to bytes that are moved without one.
+//! [`Pacer`] computes when the device would complete a command, without a clock; [`Lead`] decides
+//! which of these moments to sleep for; [`SlowEngine`] applies both to an engine, and [`Throttle`]
+//! to bytes that are copied without one.
 
 mod engine;
 mod lead;

@@ -1,19 +1,20 @@
-//! Computes when commands of a given device are over; the time is an argument.
+//! Computes when a given device completes its commands; the time is an argument.
 
 use std::time::Duration;
 
-/// How fast a device is.
+/// The speed of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
-    /// Time that each command takes beside its transfer; commands in flight share it.
+    /// Time that each command takes in addition to its transfer; the latencies of commands in
+    /// flight overlap.
     pub latency: Duration,
-    /// Bytes a second that it reads; `None` for no limit.
+    /// Read bandwidth in bytes per second; `None` for no limit.
     pub read_bytes_per_second: Option<u64>,
-    /// Bytes a second that it writes; `None` for no limit.
+    /// Write bandwidth in bytes per second; `None` for no limit.
     pub write_bytes_per_second: Option<u64>,
 }
 
-/// Which way bytes move. The two do not slow each other down.
+/// Direction of a transfer. The two do not slow each other down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the device.
@@ -22,24 +23,24 @@ pub enum Direction {
     Write,
 }
 
-/// When a command is over.
+/// The times of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
-    /// When its bytes begin to move.
+    /// Start of its transfer.
     pub begin: Duration,
-    /// When they have moved.
+    /// End of its transfer.
     pub end: Duration,
-    /// When it is over: `end` and the latency.
+    /// Completion: `end` plus the latency.
     pub due: Duration,
 }
 
-/// The model of one device. Each direction moves one transfer at a time, in the order of the
-/// commands; the latency of a command lets the next one's bytes through:
+/// The model of one device. Each direction has one transfer at a time, in the order of the
+/// commands; the next transfer begins during the latency of a command:
 /// ```text
 /// transfer  [--- 1 ---][--- 2 ---]      [--- 3 ---]
 /// over                       1         2          3 + latency
 /// ```
-/// Moments are durations since any fixed instant.
+/// Times are durations since any fixed instant.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     pace: Pace,
@@ -53,12 +54,12 @@ impl Pacer {
         Self { pace, read_free_at: Duration::ZERO, write_free_at: Duration::ZERO }
     }
 
-    /// What it models.
+    /// The pace that it models.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Takes a command that is given at `now` and moves `bytes`.
+    /// Computes the times of a command that is submitted at `now` and transfers `bytes`.
     pub fn command(&mut self, now: Duration, direction: Direction, bytes: u64) -> Moved {
         let (free_at, rate) = match direction {
             Direction::Read => (&mut self.read_free_at, self.pace.read_bytes_per_second),
@@ -74,33 +75,34 @@ impl Pacer {
     }
 }
 
-/// Time to move `bytes`; a rate of nothing counts as one byte a second.
+/// Time to transfer `bytes`; a rate of zero counts as one byte per second.
 fn transfer_time(bytes: u64, bytes_per_second: u64) -> Duration {
     let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
     Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX / 4))
 }
 
-/// What one direction did.
+/// The commands of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// Commands that are over.
+    /// Completed commands.
     pub commands: u64,
-    /// Bytes that they moved.
+    /// Bytes that they transferred.
     pub bytes: u64,
-    /// Time in which bytes moved: from a command's turn until it was over, less the latency.
+    /// Time of transfers: for each command from the start of its transfer to its completion, less
+    /// the latency.
     pub busy: Duration,
-    /// Sum over commands of the time from the end of the transfer until it was over.
+    /// Sum over commands of the time from the end of the transfer to the completion.
     pub latency_sum: Duration,
 }
 
 impl Figures {
-    /// Bytes a second while bytes moved; `None` before any did.
+    /// Bytes per second of transfer time; `None` before any transfer.
     pub fn bytes_per_second(&self) -> Option<f64> {
         let busy = self.busy.as_secs_f64();
         (busy > 0.0).then(|| self.bytes as f64 / busy)
     }
 
-    /// Mean time that commands took beside their transfers; `None` before any was over.
+    /// Mean time that commands took in addition to their transfers; `None` before any completed.
     pub fn latency_mean(&self) -> Option<Duration> {
         let ns = self.latency_sum.as_nanos().checked_div(u128::from(self.commands))?;
         Some(Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)))
@@ -119,7 +121,7 @@ pub struct Achieved {
 }
 
 impl Achieved {
-    /// Enters a command: what the model said and when it was really `over`.
+    /// Records a command with its modelled times and its actual completion at `over`.
     pub fn enter(&mut self, direction: Direction, bytes: u64, moved: Moved, over: Duration) {
         let (figures, over_at) = match direction {
             Direction::Read => (&mut self.read, &mut self.read_over_at),

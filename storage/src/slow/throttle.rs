@@ -1,13 +1,12 @@
-//! Paces bytes that are moved without an engine: copies into shared memory that stands for a
-//! device's.
+//! Paces transfers without an engine: copies into shared memory that emulates a device's memory.
 
 use super::{Achieved, Ahead, Direction, Lead, Pace, Pacer};
 use std::time::{Duration, Instant};
 
-/// Longest sleep between two questions whether to go on.
+/// Longest sleep between two calls of `go_on`.
 pub const SLICE_MAX: Duration = Duration::from_millis(20);
 
-/// Holds a thread up as long as a device of a given pace would.
+/// Delays a thread until a device of a given pace would have finished.
 #[derive(Debug)]
 pub struct Throttle {
     since: Instant,
@@ -27,14 +26,15 @@ impl Throttle {
         }
     }
 
-    /// Says that a command begins now. What is then done, the copy for example, counts as part of
+    /// Begins a command and returns its start. Work from here on, such as the copy, counts towards
     /// its time.
     pub fn begin(&mut self) -> Duration {
         self.lead.device_time(self.since.elapsed())
     }
 
-    /// Returns when the device is done with a command of `bytes` that began at `begun`, or `false`
-    /// as soon as `go_on` does, which is asked every [`SLICE_MAX`].
+    /// Waits until the device would have completed a command of `bytes` that began at `begun`, and
+    /// returns `true`; or returns `false` as soon as `go_on` does, which is called every
+    /// [`SLICE_MAX`].
     pub fn finish(
         &mut self,
         begun: Duration,
@@ -63,7 +63,7 @@ impl Throttle {
         }
     }
 
-    /// What was reached.
+    /// The pace achieved so far.
     pub fn achieved(&self) -> Achieved {
         self.achieved
     }

@@ -1,6 +1,6 @@
 //! Reads and writes through io_uring.
 //!
-//! Parts: `ring` is the one place that talks to the kernel, [`UringEngine`] keeps the requests.
+//! Parts: `ring` makes all system calls, [`UringEngine`] manages the requests.
 
 mod ring;
 
@@ -27,21 +27,21 @@ pub const REGISTERED_BYTES: usize = 4 << 20;
 /// saves system calls. A wait always submits.
 const QUEUED_SHARE: usize = 4;
 
-/// Longest time that dropping an engine waits for the kernel to let go of buffers.
+/// Longest time that dropping an engine waits for the kernel to release buffers.
 pub const DROP_WAIT: Duration = Duration::from_secs(2);
 
 /// An engine over one io_uring.
 ///
-/// Dropped with requests in flight, it cancels them and waits up to [`DROP_WAIT`] for the kernel
-/// to let go of their buffers. Buffers that the kernel does not let go of are leaked, for it may
-/// still write to them.
+/// If it is dropped with requests in flight, it cancels them and waits up to [`DROP_WAIT`] for the
+/// kernel to release their buffers. Buffers that are not released by then are leaked, because the
+/// kernel may still write to them.
 pub struct UringEngine {
     ring: Ring,
     depth: usize,
     files: FileTable<File>,
-    /// Requests that the kernel has, by the number it knows them by.
+    /// Requests submitted to the kernel, by the number that identifies them.
     slots: Slots<Work<File>>,
-    /// Requests that needed no kernel.
+    /// Requests that completed without a system call.
     ended: VecDeque<Completion>,
     buffers: Lender,
     registered_bytes_max: usize,
@@ -55,8 +55,9 @@ impl UringEngine {
         Self::with_registered(depth, REGISTERED_BYTES)
     }
 
-    /// Sets up a ring for `depth` requests in flight. Of the buffers that it lends, which are made
-    /// when [`Engine::buffer`] is first called, it registers up to `registered_bytes_max`.
+    /// Sets up a ring for `depth` requests in flight. Of the buffers that it lends, which are
+    /// allocated when [`Engine::buffer`] is first called, it registers up to
+    /// `registered_bytes_max`.
     pub fn with_registered(depth: usize, registered_bytes_max: usize) -> Result<Self, Error> {
         let depth = clamp_depth(depth);
         let ring = Ring::new(depth)?;
@@ -73,7 +74,7 @@ impl UringEngine {
         })
     }
 
-    /// Features that the kernel names, of those that matter to reports.
+    /// The features that the kernel reports and that reports show.
     pub(crate) fn features(&self) -> Vec<&'static str> {
         self.ring.features()
     }
@@ -85,7 +86,7 @@ impl UringEngine {
         self.ring.push(work, registered, slot);
     }
 
-    /// Takes what the kernel has finished.
+    /// Collects the requests that the kernel has completed.
     fn reap(&mut self, out: &mut Vec<Completion>) {
         while let Some((slot, answer)) = self.ring.pop() {
             match self.slots.get_mut(slot).step(answer) {
@@ -98,9 +99,9 @@ impl UringEngine {
         }
     }
 
-    /// Tells the kernel of what is queued.
+    /// Submits the queued entries to the kernel.
     fn flush(&mut self) {
-        // What is not taken now goes with the next wait, which reports what is wrong.
+        // Entries that are not submitted now are submitted by the next wait, which reports errors.
         let _ = self.ring.flush();
     }
 }

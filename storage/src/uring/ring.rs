@@ -1,4 +1,4 @@
-//! Talks to the kernel: the only file that touches an io_uring.
+//! System calls of io_uring; no other file makes any.
 #![expect(unsafe_code, reason = "submissions carry raw pointers to buffers")]
 
 use crate::transfer::{Piece, Work};
@@ -11,10 +11,10 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::time::Duration;
 
-/// What the answer to [`Ring::push_cancel`] is known by.
+/// The id of the completion of [`Ring::push_cancel`].
 pub(super) const CANCEL: u64 = u64::MAX;
 
-/// How long to leave a kernel alone that has no room for a request.
+/// How long to wait before a retry if the kernel has no room for a request.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
 /// A ring with room for a given number of requests, one entry each, and one cancellation.
@@ -28,7 +28,7 @@ impl Ring {
         let unavailable =
             |(reason, remedy)| Error::Unavailable { engine: "io_uring", reason, remedy };
         // Completions need not interrupt a thread that is decoding; Linux before 5.19 does not
-        // know that wish.
+        // support this flag.
         let ring = IoUring::builder()
             .setup_coop_taskrun()
             .setup_taskrun_flag()
@@ -45,10 +45,10 @@ impl Ring {
         Ok(Self { ring })
     }
 
-    /// Queues the next piece of a request; the answer is known by `id`.
+    /// Queues the next piece of a request; its completion has this `id`.
     ///
-    /// Its buffer is `registered` or it is not. The engine keeps `work`, and with it the buffer,
-    /// until the answer is there.
+    /// `registered` says whether its buffer is. The engine keeps `work`, and with it the buffer,
+    /// until the completion arrives.
     pub(super) fn push(&mut self, work: &Work<File>, registered: bool, id: u64) {
         let piece = work.transfer.next();
         let fd = types::Fd(work.file.body.as_raw_fd());
@@ -81,8 +81,8 @@ impl Ring {
     }
 
     fn push_entry(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the engine holds the buffer and the file of each request until its answer is
-        // there, and leaks the buffer if none comes.
+        // SAFETY: the engine holds the buffer and the file of each request until its completion
+        // arrives, and leaks the buffer if none arrives.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.expect("the ring has room: it has one entry for each request and one to cancel");
     }
@@ -92,12 +92,12 @@ impl Ring {
         self.ring.submission().len()
     }
 
-    /// Tells the kernel of what is queued.
+    /// Submits the queued entries to the kernel.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         passing(self.ring.submit())
     }
 
-    /// Tells the kernel of what is queued and waits for an answer, at most `timeout`.
+    /// Submits the queued entries and waits for a completion, at most `timeout`.
     pub(super) fn enter(&mut self, timeout: Duration) -> io::Result<()> {
         let timeout = types::Timespec::from(timeout);
         let limit = types::SubmitArgs::new().timespec(&timeout);
@@ -108,7 +108,7 @@ impl Ring {
         passing(entered)
     }
 
-    /// The next answer that is there.
+    /// The next completion that has arrived.
     pub(super) fn pop(&mut self) -> Option<(u64, io::Result<usize>)> {
         let entry = self.ring.completion().next()?;
         let answer = usize::try_from(entry.result())
@@ -116,7 +116,7 @@ impl Ring {
         Some((entry.user_data(), answer))
     }
 
-    /// Features that the kernel names, of those that matter to reports.
+    /// The features that the kernel reports and that reports show.
     pub(super) fn features(&self) -> Vec<&'static str> {
         let params = self.ring.params();
         let all = [
@@ -129,24 +129,25 @@ impl Ring {
         all.into_iter().filter_map(|(name, there)| there.then_some(name)).collect()
     }
 
-    /// Registers memory, in which requests may then call their pieces registered. Once a ring.
+    /// Registers memory, once per ring. Requests with buffers in it may then be pushed as
+    /// `registered`.
     pub(super) fn register(&self, start: NonNull<u8>, bytes: usize) -> io::Result<()> {
         let memory = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: bytes };
-        // SAFETY: the kernel pins the pages, and transfers into them are only asked for with a
-        // buffer that keeps them.
+        // SAFETY: the kernel pins the pages, and transfers into them are requested only with a
+        // buffer that keeps them allocated.
         unsafe { self.ring.submitter().register_buffers(&[memory]) }
     }
 }
 
-/// Where a piece lies in memory, and its length.
+/// Address and length of a piece in memory.
 fn memory(work: &Work<File>, piece: Piece) -> (*mut u8, u32) {
     let bytes = u32::try_from(piece.bytes).expect("a piece is at most 1 GiB");
     assert!(piece.at + piece.bytes <= work.buffer.capacity(), "a piece lies in its buffer");
-    // SAFETY: the piece lies in the buffer, as just checked.
+    // SAFETY: the piece is within the buffer, as checked above.
     (unsafe { work.buffer.start().as_ptr().add(piece.at) }, bytes)
 }
 
-/// A wait that timed out, was interrupted, or found the kernel busy is to be tried again.
+/// Ignores errors after which a wait is repeated: a timeout, an interruption, a busy kernel.
 fn passing(entered: io::Result<usize>) -> io::Result<()> {
     match entered.map_err(|error| (error.raw_os_error(), error)) {
         Ok(_) | Err((Some(libc::ETIME | libc::EINTR), _)) => Ok(()),
@@ -155,18 +156,18 @@ fn passing(entered: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// Whether the kernel had no room for a request just now.
+/// Whether the kernel had no room for a request.
 fn is_busy(code: Option<i32>) -> bool {
     matches!(code, Some(libc::EAGAIN | libc::EBUSY))
 }
 
-/// The sysctl `kernel.io_uring_disabled`, where the kernel has it.
+/// The sysctl `kernel.io_uring_disabled`, if the kernel has it.
 fn uring_disabled() -> Option<String> {
     let value = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()?;
     Some(value.trim().to_owned())
 }
 
-/// Why there is no ring, and what would help.
+/// Why no ring could be set up, and the remedy.
 fn why_not(error: &io::Error, disabled: Option<&str>) -> (String, Option<Remedy>) {
     let (reason, remedy): (_, &'static str) = match (error.raw_os_error(), disabled) {
         (Some(libc::ENOSYS), _) => {

@@ -5,7 +5,7 @@ use crate::layers::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python with these modules; `None` where there is none, which is said on standard error, unless
+/// A Python with these modules; `None` if there is none, which is said on standard error, unless
 /// MEETPOINT_REQUIRE_PYARROW is set.
 fn python_with(modules: &str) -> Option<String> {
     let python = std::env::var("MEETPOINT_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());

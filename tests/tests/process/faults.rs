@@ -69,7 +69,7 @@ fn a_spool_without_space_leaves_the_work_to_the_host() {
     let run = with_fault("enospc@2", "wrr", 0, spool);
     let said = run["events"].to_string().to_lowercase();
     assert!(said.contains("space"), "{said}");
-    // Three batches show that it is full for good: no more are given to it, and each reason is
+    // Three batches show that it is permanently full: no more are given to it, and each reason is
     // listed once.
     let run = with_fault("enospc@2", "device-only", 0, spool);
     let events = run["events"].as_array().unwrap();

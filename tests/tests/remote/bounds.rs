@@ -8,7 +8,7 @@ use std::path::Path;
 /// A file of the shards.
 const MEMBER_BYTES: usize = 200_000;
 
-/// A tar shard of some 2 MB whose contents are no pictures.
+/// A tar shard of some 2 MB whose contents are not pictures.
 fn shard(number: u32) -> Vec<u8> {
     let mut tar = Vec::new();
     for member in 0..10_u32 {

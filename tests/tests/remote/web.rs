@@ -71,7 +71,7 @@ impl Web {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (shared, serve) = (Arc::clone(&shared), Arc::clone(&serve));
-                // A client that leaves is no failure.
+                // A client that leaves is not a failure.
                 std::thread::spawn(move || drop(serve(stream, &shared)));
             }
         });
@@ -156,7 +156,7 @@ fn serve(stream: impl Read + Write, shared: &Mutex<State>) -> std::io::Result<()
     Ok(())
 }
 
-/// Answers; `false` where the connection is to end.
+/// Answers; `false` if the connection is to end.
 fn answer(
     to: &mut impl Write,
     (method, path, range): &(String, String, Option<String>),

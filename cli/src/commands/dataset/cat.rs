@@ -1,4 +1,4 @@
-//! `meetpoint dataset head` and `cat`: the rows of a dataset, one a line.
+//! `meetpoint dataset head` and `cat`: the rows of a dataset, one per line.
 
 use super::as_signal;
 use super::select::Fitting;
@@ -41,7 +41,8 @@ pub(super) struct Arguments {
     showing: Showing,
 }
 
-/// What of a row is shown. With --json it is a JSON document a line, with values in full.
+/// Which columns are shown. With --json, each row is one line with a JSON document that has full
+/// values.
 #[derive(Debug, clap::Args)]
 struct Showing {
     /// Show only these columns besides the key, separated by commas; "" for none.

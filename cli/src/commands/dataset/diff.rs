@@ -1,4 +1,4 @@
-//! `meetpoint dataset diff`: what is different between two datasets.
+//! `meetpoint dataset diff`: the differences between two datasets.
 
 use super::with_bar;
 use crate::surface::failure::Reported;

@@ -1,4 +1,4 @@
-//! `meetpoint dataset shuffle` and `sample`: what is drawn at random.
+//! `meetpoint dataset shuffle` and `sample`: random orders and random samples.
 
 use super::{Writing, with_bar, written};
 use crate::surface::{Output, Stop};

@@ -100,7 +100,7 @@ fn with_bar<T>(
     done.map_err(as_signal)
 }
 
-/// An error as the program tells it.
+/// The error that the program reports.
 fn as_signal(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
@@ -108,7 +108,7 @@ fn as_signal(error: Error) -> anyhow::Error {
     }
 }
 
-/// A dataset that was written, in words.
+/// Describes a dataset that was written.
 fn written(summary: &CopySummary) -> String {
     let mut text = format!(
         "{}: {}, {} in {}, {}\n",

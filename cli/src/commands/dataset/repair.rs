@@ -1,4 +1,4 @@
-//! `meetpoint dataset repair`: what can be saved of a damaged dataset.
+//! `meetpoint dataset repair`: saves the undamaged samples of a dataset.
 
 use super::{with_bar, written};
 use crate::surface::{Output, Stop, units};

@@ -1,4 +1,4 @@
-//! `meetpoint dataset select`: the samples of a dataset that fit.
+//! `meetpoint dataset select`: the samples of a dataset that match.
 
 use super::{Writing, with_bar, written};
 use crate::surface::{Output, Stop};
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     writing: Writing,
 }
 
-/// Which samples fit.
+/// Which samples match.
 #[derive(Debug, clap::Args)]
 pub(super) struct Fitting {
     /// Samples with this label; give it several times for any of several labels.

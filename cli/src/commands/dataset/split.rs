@@ -1,4 +1,4 @@
-//! `meetpoint dataset split`: a dataset into several that share nothing.
+//! `meetpoint dataset split`: splits a dataset into disjoint ones.
 
 use super::{Writing, with_bar, written};
 use crate::surface::{Output, Stop};

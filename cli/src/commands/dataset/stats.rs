@@ -1,4 +1,4 @@
-//! `meetpoint dataset stats`: what the samples of a dataset are like.
+//! `meetpoint dataset stats`: statistics of the samples of a dataset.
 
 use super::with_bar;
 use crate::surface::{Output, Stop, units};

@@ -4,7 +4,7 @@ use crate::surface::{Output, units};
 use meetpoint_report::Report;
 use std::time::Duration;
 
-/// Least time for the host alone, so that start and end of a run matter little.
+/// Minimum time for the host alone, so that the start and the end of a run matter little.
 const HOST_TIME_WANTED: Duration = Duration::from_secs(2);
 /// Most epochs of the first attempt.
 const EPOCHS_AT_FIRST_MAX: u32 = 4;
@@ -18,8 +18,8 @@ pub(super) fn epochs_for(batches: u32, batch_time: Duration) -> u32 {
     u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, EPOCHS_AT_FIRST_MAX)
 }
 
-/// The report of the first run whose device held its speed, or of the last attempt. `run` takes
-/// the number of epochs.
+/// The report of the first run whose device met its speed limits, or of the last attempt. `run`
+/// takes the number of epochs.
 pub(super) fn until_valid(
     first_epochs: u32,
     output: Output,

@@ -1,4 +1,4 @@
-//! Measures how fast this host prepares, and chooses device and accelerator to suit.
+//! Measures how fast this host prepares, and chooses the speeds of device and accelerator.
 
 use anyhow::Context;
 use meetpoint_format::batching::Batching;
@@ -9,16 +9,17 @@ use meetpoint_storage::{EngineKind, open_engine};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Batches prepared before the clock counts, so that caches and clocks have settled.
+/// Batches prepared before the measurement, so that caches and clock frequencies have settled.
 const WARM_UP: u32 = 3;
 /// Batches that are timed.
 const TIMED: u32 = 15;
-/// The device is to take this many times as long for a batch as the host with its step.
+/// Time of the device for a batch, divided by the time in which the host prepares it and trains on
+/// it.
 const DEVICE_OVER_HOST: f64 = 2.0;
-/// A step of the accelerator as a share of the host's preparation.
+/// Time of a step, divided by the time in which the host prepares a batch.
 const STEP_OVER_PREPARE: f64 = 0.5;
 
-/// What was measured and what follows from it.
+/// The measured time, and the settings that follow from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Calibration {
     /// Median time of this host to prepare a batch.
@@ -53,7 +54,7 @@ pub(in crate::commands) fn measure(
         recipe,
         batching,
         on_error: OnError::default(),
-        // What takes time; the memory holds nothing else.
+        // The column that takes time; the memory holds no other.
         columns: vec!["image".to_owned()].into(),
     };
     let mut preparer = CpuPreparer::new(job, engine, Cpu::detect())?;

@@ -1,7 +1,7 @@
 //! `meetpoint demo`: pictures, a dataset, an emulated device, and the strategies side by side.
 //!
-//! It does nothing that the other commands do not: it writes a recipe and a job file, and runs the
-//! job, so that `--keep` leaves everything that is needed to run it again. In reading order: this
+//! It uses only what other commands offer: it writes a recipe and a job file, and runs the job, so
+//! that `--keep` retains everything that is needed to run it again. In reading order: this
 //! file, [`calibrate`] (how slow the device is made), [`attempts`] (runs until the emulation held
 //! its speed), [`conclusion`] (the closing sentence), [`workplace`] (the temporary folder).
 
@@ -32,7 +32,7 @@ use workplace::Workplace;
 
 /// Samples in a batch, where there are enough.
 const BATCH_SIZE: u32 = 8;
-/// Batches that an epoch should have at least, so that its ends weigh little.
+/// Minimum number of batches of an epoch, so that its start and end matter little.
 const BATCHES_WANTED: u64 = 60;
 
 /// Generate pictures, pack them, and run three strategies with an emulated device.
@@ -67,8 +67,8 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     arguments.report.check()?;
     let stop = Stop::install()?;
-    // Removed when they go out of scope, on errors and signals too: the one with all that is in
-    // it, the other where nothing is.
+    // Both are dropped on errors and signals too: the temporary folder is removed with its content,
+    // the folder of `--keep` only if it is empty.
     let (temporary, _kept);
     let folder = match &arguments.keep {
         Some(folder) => {
@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folders that were made for `--keep`. Those in which nothing was put go again.
+/// The folders that were created for `--keep`. Those that are empty are removed when it is dropped.
 #[derive(Debug)]
 struct OutputFolder {
     /// The innermost first.
@@ -114,7 +114,7 @@ struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Makes an empty folder and those above it, or takes one that is there.
+    /// Creates a folder and missing parents, or uses an existing empty one.
     fn make(folder: &Path) -> anyhow::Result<Self> {
         let failed = || {
             let message = format!("failed to create folder {}", folder.display());
@@ -122,7 +122,7 @@ impl OutputFolder {
         };
         let missing = folder.ancestors().take_while(|above| !above.as_os_str().is_empty());
         let made = missing.take_while(|above| !above.exists()).map(Path::to_path_buf).collect();
-        // Dropped on the errors below, too.
+        // Also dropped on the errors below.
         let kept = Self { made };
         std::fs::create_dir_all(folder).with_context(failed)?;
         if std::fs::read_dir(folder).with_context(failed)?.next().is_some() {
@@ -138,13 +138,13 @@ impl OutputFolder {
 impl Drop for OutputFolder {
     fn drop(&mut self) {
         for folder in &self.made {
-            // Fails, as it should, where there is anything in it.
+            // Fails, as intended, if the folder is not empty.
             let _ = std::fs::remove_dir(folder);
         }
     }
 }
 
-/// Makes or takes the pictures and packs them.
+/// Generates the pictures, or uses the user's, and packs them.
 fn make_dataset(
     arguments: &Arguments,
     folder: &Path,
@@ -171,13 +171,13 @@ fn make_dataset(
         None => {
             let pictures = folder.join("pictures");
             let made = make_pictures(arguments, &pictures, cores, stop).inspect_err(|_| {
-                // A part of them is of no use; what cannot be removed is left.
+                // An incomplete set is not useful; files that cannot be removed remain.
                 let _ = std::fs::remove_dir_all(&pictures);
             })?;
             output.line(&describe(&made));
             pack_with_bar(&pictures, &packed, &options(Check::Header, OnError::Fail))?;
             if arguments.keep.is_none() {
-                // The dataset has them; keeping both would double the space.
+                // The dataset contains them; keeping both would double the space.
                 std::fs::remove_dir_all(&pictures)
                     .with_context(|| format!("failed to remove {}", pictures.display()))?;
             }
@@ -255,7 +255,7 @@ fn batch_size(samples: u64) -> u32 {
     u32::try_from(samples / BATCHES_WANTED).unwrap_or(BATCH_SIZE).clamp(1, BATCH_SIZE)
 }
 
-/// Reserves the last core for the device, as a drive has a processor of its own.
+/// Reserves the last core for the device, because a drive has its own processor.
 fn job_text(
     batch_size: u32,
     seed: u64,

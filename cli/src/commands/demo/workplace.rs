@@ -1,5 +1,5 @@
-//! The demo's temporary folder: locked while in use, so that the next demo can clear what a killed
-//! one left.
+//! The demo's temporary folder: locked while in use, so that the next demo can remove the folders
+//! of killed ones.
 
 use crate::surface::fault::Fault;
 use anyhow::Context;
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "meetpoint-demo-";
 
-/// A folder that goes when this does.
+/// A folder that is removed when this value is dropped.
 #[derive(Debug)]
 pub(in crate::commands) struct Workplace {
     folder: tempfile::TempDir,
-    /// Holds the lock; the kernel gives it back when this process ends, however it ends.
+    /// Holds the lock, which the kernel releases however this process ends.
     _lock: File,
 }
 
 impl Workplace {
-    /// Makes a folder below `parent` and clears those of demos that were killed; also what was
-    /// cleared.
+    /// Creates a folder in `parent` and removes those of demos that were killed. Returns the
+    /// removed folders as well.
     pub(in crate::commands) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let failed = || {
             let message = format!("failed to create a temporary folder in {}", parent.display());
@@ -45,8 +45,8 @@ impl Workplace {
     }
 }
 
-/// Removes the folders whose lock nobody holds. A folder of another user does not open or does not
-/// go, and stays.
+/// Removes the folders whose lock no process holds. Those of other users cannot be opened or
+/// removed, and remain.
 fn clear_abandoned(parent: &Path) -> Vec<PathBuf> {
     let mut cleared = Vec::new();
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -65,7 +65,7 @@ fn clear_abandoned(parent: &Path) -> Vec<PathBuf> {
     cleared
 }
 
-/// Between making a folder and locking it a demo that has just begun holds nothing.
+/// A demo that has just started has created its folder but may not have locked it yet.
 fn is_older_than_a_start(entry: &std::fs::DirEntry) -> bool {
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age.as_secs() >= 10))

@@ -1,4 +1,5 @@
-//! `meetpoint profile`: what of a recipe is worth preparing once, measured on part of a dataset.
+//! `meetpoint profile`: which operations of a recipe are worth executing once in advance, measured
+//! on part of a dataset.
 //!
 //! In reading order: this file (arguments and the call), [`words`] (tables and sentences),
 //! [`picture`] (throughput against storage).
@@ -29,7 +30,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest file of results.
+/// Maximum size of a file with results, in bytes.
 const RESULTS_BYTES_MAX: u64 = 64 << 20;
 
 /// Measure which operations of a recipe to run once in advance, and choose the best strategy.
@@ -111,7 +112,7 @@ pub(crate) struct Arguments {
     from: Option<PathBuf>,
 }
 
-/// A codec as it is typed.
+/// The name of a codec on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum CodecName {
     /// No compression.
@@ -132,7 +133,7 @@ impl From<CodecName> for Codec {
     }
 }
 
-/// A meaning of storage as it is typed.
+/// The definition of storage, as named on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Storage {
     /// Bytes stored besides the files.
@@ -170,7 +171,7 @@ fn samples(text: &str) -> Result<Samples, String> {
     count.map(Samples::Exactly).ok_or_else(wrong)
 }
 
-/// A size that may be nothing at all.
+/// Parses a size that may be 0.
 pub(super) fn limit(text: &str) -> Result<u64, String> {
     match text.trim() {
         "0" | "0B" => Ok(0),
@@ -183,7 +184,7 @@ pub(super) fn confidence(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("\"{text}\" is not a number above 0 and below 1, such as 0.95"))
 }
 
-/// What is printed under `--json`.
+/// The output with `--json`.
 #[derive(Debug, Serialize)]
 struct Document {
     results: Vec<Measured>,
@@ -197,7 +198,7 @@ struct Document {
     is_by_score: bool,
     /// Cuts that are not legal; empty with `--from`.
     refused_points: Vec<RefusedPoint>,
-    /// Why no energy was measured; `None` where it was, or with `--from`.
+    /// Why no energy was measured; `None` if it was, or with `--from`.
     no_meters: Option<String>,
 }
 
@@ -266,7 +267,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Vec<Measured>> {
 }
 
 fn goal(arguments: &Arguments) -> Goal {
-    // What is decided again may be for another machine: its memory is not known.
+    // A repeated decision may be for another machine, whose memory is not known.
     let available = || {
         let is_measured = arguments.from.is_none();
         is_measured.then(|| MemoryLimit::of_this_process().available_bytes)
@@ -280,7 +281,7 @@ fn goal(arguments: &Arguments) -> Goal {
     }
 }
 
-/// A goal that was typed and cannot be is wrong usage.
+/// Reports an invalid goal as wrong usage.
 fn usage(error: DecideError) -> anyhow::Error {
     match error {
         DecideError::NoEpochs | DecideError::Confidence(_) => Fault::usage_of(&error).into(),
@@ -309,7 +310,7 @@ fn measure(arguments: &Arguments, recipe: &Path, dataset: &Path) -> anyhow::Resu
     measured(&opened, &recipe, &options)
 }
 
-/// The folder for temporary files: the one that was named, or the one that has the dataset.
+/// The folder for temporary files: the named one, or the one that contains the dataset.
 pub(super) fn folder(named: Option<&Path>, dataset: &Path) -> PathBuf {
     let beside = || {
         let path = std::path::absolute(dataset).unwrap_or_else(|_| dataset.to_path_buf());
@@ -318,7 +319,7 @@ pub(super) fn folder(named: Option<&Path>, dataset: &Path) -> PathBuf {
     named.map_or_else(beside, Path::to_path_buf)
 }
 
-/// Measures, with progress, until it is done or stopped.
+/// Measures, with a progress bar, until it is complete or stopped.
 pub(super) fn measured(
     dataset: &Arc<Dataset>,
     recipe: &Recipe,

@@ -7,16 +7,16 @@ use meetpoint_report::svg::Picture;
 
 /// Bytes of the unit of the axis.
 const MIB: f64 = (1u64 << 20) as f64;
-/// Stored forms with a name beside them; more would cover each other.
+/// Stored forms with a name beside them; more names would overlap.
 const NAMED_MAX: usize = 5;
 /// A form is named if it is faster than the previously named form by this factor.
 const NAMED_GAIN: f64 = 1.1;
-/// Place of the colours of the best and of the others in the palette.
+/// Indices of the colours of the best and of the others in the palette.
 const BEST: usize = 1;
 const OTHERS: usize = 0;
 
-/// Draws the picture. Each stored form is one point, with the threads and the cache that are best
-/// for it: all of them differ only in their height, and would hide each other.
+/// Draws the picture. Each stored form is one point, with the best threads and cache for it: its
+/// other strategies differ only in height, and their points would overlap.
 pub(super) fn of(document: &Document) -> Picture {
     let at = |index: usize| {
         let measured = &document.results[index];
@@ -61,8 +61,8 @@ pub(super) fn of(document: &Document) -> Picture {
     lines(&chart)
 }
 
-/// The fastest strategy of each stored form, by increasing storage; of the form of `best`, that
-/// one, which limits of memory may have made another.
+/// The fastest strategy of each stored form, by increasing storage; for the form of `best`, `best`
+/// itself, which may not be the fastest because of memory limits.
 fn fastest_of_each_form(document: &Document, best: usize) -> Vec<usize> {
     let results = &document.results;
     let form = |index: usize| (results[index].point(), results[index].codec);
@@ -82,7 +82,8 @@ fn fastest_of_each_form(document: &Document, best: usize) -> Vec<usize> {
     shown
 }
 
-/// Those that none with as little storage surpasses, by increasing storage.
+/// The strategies that are faster than every other with at most as much storage, by increasing
+/// storage.
 fn fastest_at_each_storage(shown: &[usize], at: &dyn Fn(usize) -> (f64, f64)) -> Vec<usize> {
     let mut indices = shown.to_vec();
     indices.sort_by(|&a, &b| {

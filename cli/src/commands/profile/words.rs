@@ -1,4 +1,4 @@
-//! A profile in words: the table, the decision in sentences, the page.
+//! A profile as text: the table, the decision in sentences, the HTML page.
 
 use super::Document;
 use crate::surface::output::table_style;
@@ -13,14 +13,14 @@ use meetpoint_report::grid::Grid;
 use meetpoint_report::html::{figure, grid, page as whole_page, section};
 use meetpoint_report::svg::Picture;
 
-/// Strategies that the table of a terminal lists.
+/// Maximum number of strategies in the table on a terminal.
 const LISTED_MAX: usize = 20;
 
 fn bytes(value: f64) -> String {
     units::bytes(value.max(0.0).round() as u64)
 }
 
-/// What is stored, as people name it.
+/// Describes the stored form.
 pub(super) fn form(measured: &Measured) -> String {
     match measured.codec {
         Codec::None => measured.point().to_string(),
@@ -28,7 +28,7 @@ pub(super) fn form(measured: &Measured) -> String {
     }
 }
 
-/// A strategy as people name it.
+/// Describes a strategy.
 pub(super) fn name(measured: &Measured) -> String {
     let cache = match measured.cache {
         Cache::Cold => "no cache",
@@ -59,7 +59,7 @@ pub(super) fn text(document: &Document) -> String {
     text
 }
 
-/// A page of its own.
+/// The HTML page.
 pub(super) fn page(document: &Document, picture: &Picture) -> String {
     let lead = sentences(document).join(" ");
     let drawn = section("Throughput against storage", "", &figure(picture));
@@ -127,7 +127,7 @@ fn table(document: &Document) -> Grid {
     grid
 }
 
-/// The strategies in the order of the table: those that are refused are last.
+/// The strategies in the order of the table, refused ones last.
 fn order(document: &Document) -> Vec<usize> {
     let refused = document.decision.refused.iter().map(|it| it.index);
     if document.is_by_score {
@@ -163,7 +163,7 @@ fn remark(document: &Document, index: usize) -> &'static str {
     }
 }
 
-/// The decision, and what is to be known of it.
+/// The decision and its caveats.
 fn sentences(document: &Document) -> Vec<String> {
     let mut said: Vec<String> = score_sentence(document).into_iter().collect();
     said.extend([winner(document), lead(document)]);
@@ -263,7 +263,7 @@ fn score_sentence(document: &Document) -> Option<String> {
     Some(format!("Best by PRESTO's score with {storage}: {best}, {:.4}{tied}.", first.score))
 }
 
-/// Where the recipe cannot be cut, by reason.
+/// The cuts that are not legal, grouped by reason.
 fn refused_sentences(document: &Document) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for point in &document.refused_points {

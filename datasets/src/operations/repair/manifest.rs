@@ -178,7 +178,7 @@ pub(super) struct Saved {
     /// Names of the labels, if a manifest has them.
     known: Option<Vec<String>>,
     from: LabelsFrom,
-    /// First folder of the keys of each label; `None` where they have several, or none.
+    /// First folder of the keys of each label; `None` if they have several, or none.
     folders: BTreeMap<i32, Option<String>>,
     form: Form,
     converted: u64,

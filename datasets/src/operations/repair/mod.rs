@@ -63,7 +63,7 @@ pub struct Lost {
     pub part: String,
     /// The first of its rows that are lost.
     pub first_row: u64,
-    /// How many follow one another; 0 where that is not known.
+    /// How many follow one another; 0 if that is not known.
     pub samples: u64,
     /// Key, of a single sample whose key is known.
     pub key: Option<String>,
@@ -161,7 +161,7 @@ fn nothing_to_do(
         progress(Progress { samples_done, samples: step.samples, bytes_done: step.bytes_done });
     }) {
         Err(Error::Interrupted) => return Err(Error::Interrupted),
-        // What does not even open is looked at row by row.
+        // What does not even open is examined row by row.
         Err(_) => return Ok(None),
         Ok(report) => report,
     };

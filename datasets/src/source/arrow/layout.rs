@@ -6,7 +6,7 @@
 use crate::source::rows::ContentColumn;
 use arrow_schema::{DataType, Schema};
 
-/// How many buffers a column of a type has; `None` where that depends on the message.
+/// How many buffers a column of a type has; `None` if that depends on the message.
 fn buffers(of: &DataType) -> Option<usize> {
     Some(match of {
         DataType::Null | DataType::RunEndEncoded(_, _) => 0,

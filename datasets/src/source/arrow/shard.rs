@@ -68,7 +68,7 @@ impl Shard {
         Ok(Self { file, schema, bytes, messages, decoder, budget })
     }
 
-    /// The number of rows in what follows; each message is looked at but for its body.
+    /// The number of rows in what follows; each message is examined but for its body.
     pub(super) fn count_rows(mut self) -> Result<u64, Error> {
         let mut rows = 0u64;
         while let Some(message) = self.messages.next(&self.file)? {

@@ -16,7 +16,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
-/// Bytes of a content that are looked at to tell what it is.
+/// Bytes of a content that are examined to determine what it is.
 const FIRST_BYTES: u64 = 16;
 
 /// The files of a dataset.

@@ -27,7 +27,7 @@ pub use verify::{Verified, verify};
 
 /// Longest sample that is read into memory.
 const SAMPLE_BYTES_MAX: u64 = 1 << 31;
-/// Entries of a folder that are looked at to tell whether it holds such a file.
+/// Entries of a folder that are examined to determine whether it holds such a file.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 
 /// Returns the evidence that `path` is a datadings file.

@@ -3,7 +3,7 @@
 use std::hash::Hasher;
 use std::io::Read;
 
-/// Bytes that are read at once.
+/// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The checksum of all bytes of `from` in hexadecimal; `None` for an algorithm that is not known.

@@ -57,7 +57,7 @@ impl Shard {
         Ok(shard)
     }
 
-    /// The file, where samples lie in it as they are.
+    /// The file, where samples are in it unchanged.
     pub(super) fn ranges(&self) -> Option<Arc<OpenFile>> {
         match &self.body {
             Body::File(file) => Some(Arc::clone(file)),

@@ -1,7 +1,7 @@
 //! Pages that are compressed, unfolded with memory that grows with what is there.
 //!
 //! The `parquet` crate takes as much memory as a page claims, up to 2 GiB, and needs a library in C
-//! for Zstandard. So it gets pages that claim not to be compressed, returns them as they are, and
+//! for Zstandard. So it gets pages that claim not to be compressed, returns them unchanged, and
 //! they are decompressed here. LZ4, whose blocks do not say where they end, is left to it.
 
 use super::value_ranges::{Placing, ValueRanges};

@@ -3,7 +3,7 @@
 //!
 //! In a page of the encoding PLAIN each byte array is its length (four bytes, little endian) and
 //! its bytes ("Encodings" of the Parquet specification), so such a value is a range of the file.
-//! Nothing is read twice: the pages are looked at on their way to the decoder.
+//! Nothing is read twice: the pages are examined on their way to the decoder.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, Type};
@@ -46,7 +46,7 @@ impl ValueRanges {
         self.lock().is_lost = true;
     }
 
-    /// The next value's place; `None` where it has none, or is not of a given number of bytes.
+    /// The next value's place; `None` if it has none, or is not of a given number of bytes.
     pub(super) fn next(&self, bytes: u64) -> Option<ByteRange> {
         let mut found = self.lock();
         let place = found.places.pop_front();
@@ -84,7 +84,7 @@ impl ChunkReader for Noting {
     }
 }
 
-/// The pages of a column chunk, looked at on their way.
+/// The pages of a column chunk, examined on their way.
 pub(super) struct Placing {
     inner: SerializedPageReader<Noting>,
     end: Arc<AtomicU64>,
@@ -93,7 +93,7 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// Opens a chunk of `rows` rows; `None` where it is compressed, nested in lists, or of
+    /// Opens a chunk of `rows` rows; `None` if it is compressed, nested in lists, or of
     /// something else than byte arrays.
     pub(super) fn open(
         file: &Arc<File>,
@@ -150,7 +150,7 @@ impl Placing {
 }
 
 /// The places of the values that begin at a byte of a page, which itself begins at `start`; `None`
-/// where they do not end with it.
+/// if they do not end with it.
 fn places_of(page: &[u8], start: u64, values: u64) -> Option<Vec<ByteRange>> {
     let mut places = Vec::new();
     let mut at = values;

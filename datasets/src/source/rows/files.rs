@@ -63,7 +63,7 @@ impl Files {
     }
 
     /// The next one, by `open`, which gives its schema too; `None` behind the last. A file that
-    /// has other columns than when it was looked at has changed.
+    /// has other columns than when it was examined has changed.
     pub(crate) fn open_next<T>(
         &mut self,
         open: impl FnOnce(&StorePath) -> Result<(T, SchemaRef), Error>,

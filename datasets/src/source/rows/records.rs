@@ -18,7 +18,7 @@ use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Records that are looked at for the types.
+/// Records that are examined for the types.
 const LOOK_RECORDS: usize = 1024;
 /// Bytes of them.
 const LOOK_BYTES: usize = 32 << 20;
@@ -84,7 +84,7 @@ pub(crate) trait Records: Send {
 /// Records as a table.
 pub(crate) struct RecordTable<R> {
     records: R,
-    /// Looked at and not given out yet.
+    /// Records that were examined and not returned yet.
     ahead: VecDeque<Record>,
     columns: Vec<(String, Kind)>,
     schema: SchemaRef,

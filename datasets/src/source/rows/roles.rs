@@ -72,7 +72,7 @@ pub(crate) enum KeyRole {
 /// What the columns are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Roles {
-    /// The content; `None` where there is none.
+    /// The content; `None` if there is none.
     pub(crate) content: Option<ContentColumn>,
     /// The key, where it is known by name; [`KeyRole::Number`] is open to be a path.
     pub(crate) key: KeyRole,

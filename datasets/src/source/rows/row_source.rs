@@ -19,7 +19,7 @@ use std::sync::Arc;
 const KEY_BYTES_MAX: usize = 4096;
 /// Digits of a row number at least, so that names sort as rows do.
 const NUMBER_DIGITS_MIN: usize = 6;
-/// Labels by name at most: what has more is no label.
+/// Labels by name at most: what has more is not a label.
 const LABELS_MAX: usize = 1 << 24;
 
 /// Options of all sources that are tables.

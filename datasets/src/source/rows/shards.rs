@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 4;
 const SPLIT_NAMES: [&str; 8] =
     ["train", "training", "test", "testing", "validation", "valid", "val", "dev"];
 
-/// Entries of a folder that are looked at to tell what it is.
+/// Entries of a folder that are examined to determine what it is.
 const LOOK_ENTRIES: usize = 4096;
 
 /// A file and its split.
@@ -26,7 +26,7 @@ pub(crate) struct SplitFile {
 
 /// Whether a file whose name `is_member` takes is among the first entries of a folder.
 pub(crate) fn has_one(folder: &StorePath, is_member: fn(&str) -> bool) -> bool {
-    // A link that leads nowhere, or a folder that does not open, is no such file.
+    // A link that leads nowhere, or a folder that does not open, is not such a file.
     let is_one =
         |found: Found| found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File;
     walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(is_one)

@@ -84,7 +84,7 @@ pub(crate) trait Table: Send {
     /// Bytes of what is read, where known.
     fn bytes(&self) -> Option<u64>;
 
-    /// The first bytes that a column holds, at least 16 where there are as many; empty where no
+    /// The first bytes that a column holds, at least 16 where there are as many; empty if no
     /// row among the first ones has any.
     fn first_bytes(&mut self, column: ContentColumn) -> Result<Vec<u8>, Error>;
 

@@ -14,9 +14,9 @@ use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_storage::is_of_the_file;
 
-/// Entries of a folder that are looked at to find its table.
+/// Entries of a folder that are examined to find its table.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
-/// Tables of a folder that are looked at to find out whether one names the files beside it.
+/// Tables of a folder that are examined to determine whether one names the files beside it.
 const RECOGNISE_TABLES: usize = 16;
 /// Longest row that is read for that.
 const RECOGNISE_ROW_BYTES: u64 = 1 << 20;
@@ -115,7 +115,7 @@ pub(super) fn locate(path: &StorePath, options: &SourceOptions) -> Result<Locate
     })
 }
 
-/// The table at the top of a folder; `None` where those of its splits are meant.
+/// The table at the top of a folder; `None` if those of its splits are meant.
 fn at_top(path: &StorePath, options: &SourceOptions) -> Result<Option<StorePath>, Error> {
     if options.split.is_some() {
         return Ok(None);
@@ -278,7 +278,7 @@ fn check(table: &StorePath) -> Result<(), Error> {
 }
 
 /// What is there under one of the usual names of such a table, whatever it is. They are tried one
-/// by one, since a folder may have more entries than are looked at.
+/// by one, since a folder may have more entries than are examined.
 fn usual_metadata(folder: &StorePath) -> Vec<StorePath> {
     let names = METADATA_EXTENSIONS.iter().flat_map(|extension| {
         COMPRESSED.iter().map(move |suffix| format!("{METADATA}.{extension}{suffix}"))

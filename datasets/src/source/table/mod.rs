@@ -204,7 +204,7 @@ struct TablePlan {
     may_lack_key: bool,
     label: Option<(usize, String)>,
     kind: ContentKind,
-    /// Index of each class by its name; empty where labels are integers.
+    /// Index of each class by its name; empty if labels are integers.
     classes: HashMap<String, i32>,
     labels: Vec<String>,
     unused_labels: Vec<UnusedLabel>,

@@ -1,7 +1,7 @@
 //! Follows the double quotes of a CSV file, by the rules of the crate `csv`, which does not say
 //! that a file ends inside of a quoted field.
 
-/// The UTF-8 byte order mark, which is no part of the first field.
+/// The UTF-8 byte order mark, which is not part of the first field.
 const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// A quoted field that is not closed.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest row.
 const ROW_BYTES_MAX: u64 = 16 << 20;
-/// Bytes that are looked at to find out what separates the fields.
+/// Bytes that are examined to find out what separates the fields.
 const LOOK_BYTES: usize = 64 << 10;
 /// What may separate fields; a file's name says which is likely.
 const SEPARATORS: [u8; 4] = [b',', b'\t', b';', b'|'];

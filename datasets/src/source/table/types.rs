@@ -39,7 +39,7 @@ impl Column {
         Self { name: name.to_owned(), guess, shape: Shape::Null, has_fraction: false }
     }
 
-    /// Its type, as far as its fields tell.
+    /// Its type, inferred from its fields.
     pub(super) fn shape(&self) -> Shape {
         match self.guess {
             _ if self.shape != Shape::Null => self.shape.clone(),

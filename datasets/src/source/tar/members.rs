@@ -79,12 +79,12 @@ impl Members {
         &mut self.input
     }
 
-    /// Whether members lie in the file as they are.
+    /// Whether members are in the file unchanged.
     pub(super) fn is_plain(&self) -> bool {
         self.input.compression() == Compression::None
     }
 
-    /// The next member; what is left of the one before is passed over.
+    /// The next member; the rest of the previous one is skipped.
     pub(in crate::source) fn next(&mut self) -> Result<Option<Member>, Error> {
         if self.is_ended {
             return Ok(None);
@@ -301,7 +301,7 @@ pub(super) fn has_checksum(block: &[u8; 512]) -> bool {
     stored == summed(i64::from) || stored == summed(|byte| i64::from(byte.cast_signed()))
 }
 
-/// The records of a pax header, `LENGTH KEY=VALUE\n`; `None` where they break that form.
+/// The records of a pax header, `LENGTH KEY=VALUE\n`; `None` if they break that form.
 fn pax_records(mut data: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut records = Vec::new();
     while !data.is_empty() {

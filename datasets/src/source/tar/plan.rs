@@ -41,7 +41,7 @@ pub(super) struct ShardPlan {
     /// A field of the JSON that is the key, where samples have it.
     pub(super) key: Option<From>,
     pub(super) label: Option<From>,
-    /// Index of each class by its name; empty where labels are integers.
+    /// Index of each class by its name; empty if labels are integers.
     pub(super) classes: HashMap<String, i32>,
     /// Names of the classes by index.
     pub(super) labels: Vec<String>,
@@ -195,8 +195,8 @@ fn is_flat_json(part: &PartSeen) -> bool {
     part.role == Role::Json && !part.name.contains('.')
 }
 
-/// The text `meetpoint.key` in a sample's JSON: for keys that are no names of members, with dots in
-/// them or an extension of their own.
+/// The text `meetpoint.key` in a sample's JSON: for keys that are not names of members, with dots
+/// in them or an extension of their own.
 fn key_of(survey: &Survey) -> Option<From> {
     let parts = survey.parts.iter().filter(|part| is_flat_json(part));
     let mut with_key = parts.filter(|part| match &part.shape {

@@ -23,7 +23,7 @@ pub(super) struct Part {
     /// What stands behind the first dot, in lower case.
     pub(super) name: String,
     pub(super) member: Member,
-    /// Its bytes, or why they are not read; `None` where nobody asked for them.
+    /// Its bytes, or why they are not read; `None` if nobody asked for them.
     pub(super) bytes: Option<Result<HeldBytes, String>>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) enum Yield {
     Group(Group),
-    /// Something that is no sample.
+    /// Something that is not a sample.
     Other(Entry),
 }
 
@@ -215,7 +215,7 @@ impl Samples {
     }
 }
 
-/// Key and part of a path; `None` where its last component has no dot behind its first character.
+/// Key and part of a path; `None` if its last component has no dot behind its first character.
 fn split(path: &str) -> Option<(&str, &str)> {
     let begin = path.rfind('/').map_or(0, |slash| slash + 1);
     let dot = begin + path[begin..].find('.')?;

@@ -6,7 +6,7 @@ use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use std::path::Path;
 
-/// Entries of a folder that are looked at to find one.
+/// Entries of a folder that are examined to find one.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 /// Endings of shards.
 const ENDINGS: [&str; 6] = [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst"];

@@ -75,7 +75,7 @@ pub(super) struct PartSeen {
     pub(super) samples: u64,
     /// Type of its values: of the JSON, or of the words.
     pub(super) shape: Shape,
-    /// Different words; only for words that are no integers, or could be names.
+    /// Different words; only for words that are not integers, or could be names.
     words: BTreeSet<String>,
 }
 
@@ -213,7 +213,7 @@ impl PartSeen {
         Ok(())
     }
 
-    /// The different words; `None` where there are too many to be names of classes.
+    /// The different words; `None` if there are too many to be names of classes.
     pub(super) fn words(&self) -> Option<&BTreeSet<String>> {
         (self.words.len() <= CLASSES_MAX).then_some(&self.words)
     }

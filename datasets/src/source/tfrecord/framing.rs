@@ -81,7 +81,7 @@ impl Frames {
         Ok(Self { path, name, file, is_plain, reader, next: 0, number: 0, bytes, budget })
     }
 
-    /// The file, where records lie in it as they are.
+    /// The file, where records are in it unchanged.
     pub(super) fn ranges(&self) -> Option<Arc<OpenFile>> {
         self.is_plain.then(|| Arc::clone(&self.file))
     }

@@ -1,7 +1,7 @@
 //! TFRecord files of `tf.train.Example`: one file, or a folder of them (names with `tfrec`),
 //! plain or gzip.
 //!
-//! Features become columns: lists of one value in each of the records that are looked at (the
+//! Features become columns: lists of one value in each of the records that are examined (the
 //! first 1,024 of the first file, or 32 MiB) are single values, others lists. Bytes are text
 //! where the name of the feature says so (`image/class/text`, `image/filename`, …). In a plain
 //! file the content is a range.
@@ -24,7 +24,7 @@ use framing::{Frame, Frames};
 use meetpoint_diagnose::Setting;
 use std::sync::Arc;
 
-/// Records that are looked at for the types of features.
+/// Records that are examined for the types of features.
 const LOOK_RECORDS: usize = 1024;
 /// Bytes of them.
 const LOOK_BYTES: usize = 32 << 20;

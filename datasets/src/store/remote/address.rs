@@ -60,7 +60,7 @@ impl Address {
     /// The URL of a name in the store.
     pub(super) fn url_of(&self, key: &Key) -> String {
         let mut base = self.url[..url::Position::BeforePath].to_owned();
-        // What stands for the store in the path, where it is no host.
+        // What stands for the store in the path, where it is not a host.
         let first = self.keys[0].as_ref();
         let path = path_of(&self.url);
         base.push_str(path.strip_suffix(first).unwrap_or("/").trim_end_matches('/'));

@@ -133,7 +133,7 @@ impl Whose {
     }
 }
 
-/// The cache folder of the user, where there is one.
+/// The cache folder of the user, if there is one.
 fn default_cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let absolute = |name| variable(name).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
@@ -146,7 +146,7 @@ fn private_folders() -> DirBuilder {
     builder
 }
 
-/// Makes a file, or empties it, that only the user reads and that is no link.
+/// Makes a file, or empties it, that only the user reads and that is not a link.
 pub(super) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -157,10 +157,10 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens what is no link, without waiting for the other end of a pipe.
+/// Opens what is not a link, without waiting for the other end of a pipe.
 const NO_LINK: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
-/// Takes a lock by name; `None` where somebody has it.
+/// Takes a lock by name; `None` if somebody has it.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = create_private(path)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {

@@ -234,7 +234,7 @@ impl Shared {
         outcome
     }
 
-    /// Removes files until an object has room; `false` where others must be through before.
+    /// Removes files until an object has room; `false` if others must be through before.
     fn make_room(
         &self,
         held: &mut Held,

@@ -4,7 +4,7 @@
 use super::RemoteError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Objects that are fetched at once.
+/// Objects that are fetched at the same time.
 const FETCHING_MAX: usize = 16;
 /// Bytes of objects that are fetched and not opened yet; one of them may be longer.
 const AHEAD_BYTES: u64 = 256 << 20;

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Objects of a pattern that are asked for at once.
+/// Objects of a pattern that are requested at the same time.
 const ASKED_AT_ONCE: usize = 16;
 /// Longest name of a file.
 const NAME_BYTES_MAX: usize = 255;

@@ -65,7 +65,7 @@ impl Default for RemoteOptions {
 /// are equal.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Set from elsewhere to stop.
+    /// Set by another thread to stop.
     pub stop: Arc<AtomicBool>,
     /// Objects that were listed.
     pub listed: Arc<AtomicU64>,

@@ -10,13 +10,13 @@ use crate::recipe::{DecodingErrors, Dtype, Encoding, Layout, SampleType};
 
 /// Python's `bytes.decode(encoding, errors)`. Always first, and nowhere else.
 ///
-/// A byte order mark at the beginning is no part of the text. Between operations, and where no
+/// A byte order mark at the beginning is not part of the text. Between operations, and where no
 /// operation follows, a text is the bytes of its UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecodeText {
     /// The character encoding of every file.
     pub encoding: Encoding,
-    /// What happens with bytes that are no characters.
+    /// What happens with bytes that are not characters.
     pub errors: DecodingErrors,
 }
 
@@ -46,7 +46,7 @@ impl Data for DecodeText {
                 "errors",
                 KeyType::Word { choices: DecodingErrors::NAMES },
                 Value::Word(DecodingErrors::Strict.name()),
-                "what happens with bytes that are no characters: an error, or U+FFFD",
+                "what happens with bytes that are not characters: an error, or U+FFFD",
             ),
         ],
     };

@@ -24,7 +24,7 @@ use crate::recipe::{Fill, WarpInterpolation};
 ///
 /// Corners lie at whole coordinates, 0 to W - 1 and 0 to H - 1. The coefficients of the map back
 /// are rounded to float32. A picture whose moved corners determine no map (three of them lie on a
-/// line, as in a picture of one row) stays as it is.
+/// line, as in a picture of one row) does not change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomPerspective {
     /// How far a corner can move, as a share of half the side.

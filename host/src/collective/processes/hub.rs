@@ -89,7 +89,7 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        // Decisions that all ranks came to are still handed out.
+        // Decisions of all ranks are still sent.
         self.threads.lose(0, "it closed its loader");
         self.stop.stop();
         for thread in self.serving.drain(..) {

@@ -36,7 +36,7 @@ pub(super) enum Message {
     Failed(CollectiveError),
     /// The rank leaves this epoch.
     Leave { epoch: u32, why: String },
-    /// The rank leaves for good.
+    /// The rank leaves permanently.
     Bye { why: String },
 }
 

@@ -131,7 +131,7 @@ impl Processes {
         Ok(Self { end })
     }
 
-    /// The rank leaves for good, for this reason.
+    /// The rank leaves permanently, for this reason.
     pub fn give_up(&self, why: &str) {
         match &self.end {
             End::Hub(hub) => hub.give_up(why),

@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// A device goes on to the next epoch: what it reports from here on is of that.
+    /// A device continues with the next epoch, to which its reports refer from here on.
     pub(in crate::driver) fn leave_device(&mut self, number: usize) {
         let end = &mut self.devices[number];
         end.meters_after = Some(end.meters());
@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    /// What all ranks came to.
+    /// The decision of all ranks.
     pub(in crate::driver) fn agreed(&mut self, agreement: Agreement) -> Outcome {
         let now = self.now();
         let outcome = self.scheduler.agreed(now, agreement);
@@ -185,7 +185,7 @@ impl Run {
 
     /// A device failed on as many batches one after another: it gets no more work.
     fn give_up_device(&mut self, now: u64, number: usize, why: &str) {
-        // A device that failed for good also fails on work already granted.
+        // A device that failed permanently also fails on work already granted.
         let end = &mut self.devices[number];
         let summary = self.scheduler.device_summary(end.id);
         let generation = summary.expect("the epoch knows its devices").generation;

@@ -14,7 +14,7 @@ pub(crate) struct DeviceEnd {
     pub(super) id: DeviceId,
     /// What events call it.
     pub(super) label: DeviceLabel,
-    /// The link; `None` where it could not be opened again.
+    /// The link; `None` if it could not be opened again.
     pub(super) session: Option<Arc<Session>>,
     /// It was asked to begin the epoch.
     pub(super) has_begun: bool,

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A device that fails on a given number of batches one after another gets no more work in the
-/// epoch: its spool is full for good, its memory too small, or what it writes does not arrive.
+/// epoch: its spool is permanently full, its memory too small, or what it writes does not arrive.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
 /// A device with work speaks more often than this, or it hangs.
@@ -45,7 +45,7 @@ const NOT_BEGUN: u64 = 0;
 pub(crate) struct RunSetup {
     pub(crate) epoch: u32,
     pub(crate) config: Config,
-    /// The link of each device; `None` where it could not be opened again.
+    /// The link of each device; `None` if it could not be opened again.
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
     /// Where batches do not stand in their order.
     pub(crate) labels: Option<Arc<Labels>>,
@@ -233,7 +233,7 @@ impl Run {
         &self.scheduler
     }
 
-    /// How far batches stand from their order; `None` where they stand in it.
+    /// How far batches stand from their order; `None` if they stand in it.
     pub(crate) fn displacement(&self) -> Option<Displacement> {
         self.scheduler.displacement()
     }
@@ -252,7 +252,7 @@ impl Run {
         self.has_failed
     }
 
-    /// Why, in words; empty where it has not.
+    /// Why, in words; empty if it has not.
     pub(crate) fn why_failed(&self) -> &str {
         &self.why_failed
     }
@@ -318,7 +318,7 @@ impl Run {
         total.bytes_written += more.bytes_written;
     }
 
-    /// The epoch cannot go on; the first reason counts.
+    /// The epoch cannot continue; the first reason counts.
     pub(super) fn fail(&mut self, error: Error) {
         if !self.has_failed {
             self.has_failed = true;
@@ -327,7 +327,7 @@ impl Run {
         }
     }
 
-    /// Why the epoch cannot go on: the reason once, then that there was one.
+    /// Why the epoch cannot continue: the reason once, then that there was one.
     pub(super) fn check_failure(&mut self) -> Result<(), Error> {
         match self.failure.take() {
             Some(error) => Err(error),

@@ -75,7 +75,7 @@ pub(crate) fn config(dataset: &Path) -> LoaderConfig {
     config
 }
 
-/// Consumes what is left of an epoch.
+/// Consumes the rest of an epoch.
 pub(crate) fn consume(mut epoch: Epoch<'_>) -> (Vec<Seen>, EpochStats) {
     let mut seen = Vec::new();
     while let Some(batch) = epoch.next_batch().unwrap() {
@@ -179,7 +179,7 @@ pub(crate) fn pack_with(
 }
 
 /// What went wrong in an epoch. That the host finished the last batches of a slow machine's device
-/// sooner is no fault.
+/// sooner is not a fault.
 pub(crate) fn events_of(stats: &EpochStats) -> Vec<EventKind> {
     let kinds = stats.events.iter().map(|event| event.kind.clone());
     kinds.filter(|it| !matches!(it, EventKind::BatchesReclaimed { silent_ns: None, .. })).collect()

@@ -87,7 +87,7 @@ impl TiffDecoder {
         conversion.convert(&layout, (&self.samples, interrupt), colour, out)
     }
 
-    /// Decodes the whole picture to the bytes of its pixels, in a mode that is no RGB or grey of
+    /// Decodes the whole picture to the bytes of its pixels, in a mode that is not RGB or grey of
     /// bytes. `picture` is memory.
     pub(super) fn decode_wide(
         &mut self,

@@ -214,7 +214,7 @@ pub(super) fn separate(pixels: &[u32; BLOCK], planes: [&mut [u8; BLOCK]; 3]) {
 #[target_feature(enable = "avx2")]
 fn separate_avx2(pixels: &[u32; BLOCK], [red, green, blue]: [&mut [u8; BLOCK]; 3]) {
     let pixels = pixels.as_chunks::<LANES>().0;
-    // In each half the bytes of a channel of four pixels beside one another.
+    // In each half the bytes of a channel of four pixels side by side.
     let together = _mm256_setr_epi8(
         0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10,
         14, 3, 7, 11, 15,

@@ -2,7 +2,7 @@
 //! axis: translations and shears along the rows.
 //!
 //! All columns of such a row lie at the same distance behind a column of the source, so that the
-//! pixels around them are rows of bytes beside one another, weighed by the same numbers.
+//! pixels around them are rows of bytes side by side, weighed by the same numbers.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

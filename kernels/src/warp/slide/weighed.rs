@@ -1,8 +1,8 @@
-//! Lines of bytes beside one another, and how they are weighed.
+//! Lines of bytes side by side, and how they are weighed.
 
 /// As many lines as pixels are weighed, and their weights.
 pub(super) struct Weighed<'a, const TAPS: usize> {
-    /// Each goes on for a block behind the end of the output.
+    /// Each continues for a block past the end of the output.
     pub(super) lines: [&'a [u8]; TAPS],
     pub(super) weights: [f32; TAPS],
     /// More than the sums differ from Pillow's.

@@ -51,7 +51,7 @@ pub(crate) trait SharesOut: Debug + Clone {
         None
     }
 
-    /// How shares follow from times; `None` where they do not.
+    /// How shares follow from times; `None` if they do not.
     fn division(&self) -> Option<(Division, Caps)>;
 
     /// The effective t_g for the host.
@@ -76,7 +76,7 @@ pub(crate) trait SharesOut: Debug + Clone {
         turns: &[u64],
     ) -> Pattern;
 
-    /// The numbers of a record before its shares; `None` where the order leaves no record.
+    /// The numbers of a record before its shares; `None` if the order leaves no record.
     fn turns(&self, _pattern: Pattern) -> Option<Vec<u64>> {
         Some(Vec::new())
     }
