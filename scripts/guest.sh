@@ -61,6 +61,8 @@ make_initramfs() {
     done
     cp "$init" "$tree/init"
     chmod +x "$tree/init"
+    # The guest's root folder; other users than root enter it.
+    chmod 755 "$tree"
     [ $# = 0 ] || cp "$@" "$tree/"
     (cd "$tree" && find . | cpio --quiet -o -H newc) | gzip -1 >"$output"
     rm -rf "$tree"

@@ -1,8 +1,8 @@
-//! Reads and writes blocks through io_uring, threads or memory.
+//! Reads and writes blocks through io_uring, threads, memory or NVMe commands.
 //!
 //! An [`Engine`] belongs to one thread. Buffers move into a request and come back in its
 //! completion, so nobody touches memory that the kernel is writing to. In reading order:
-//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], the decorators
+//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`], the decorators
 //! [`slow`] and [`faulty`], [`choose`] (which engine this machine gets, and why), [`probe`]
 //! (what it offers), [`files`] (plain random access for metadata), [`ReadMapping`],
 //! [`SharedMapping`] and [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this
@@ -22,6 +22,7 @@ mod local_socket;
 mod mapping;
 pub mod memory;
 mod memory_limit;
+pub mod nvme;
 mod open;
 mod own_limits;
 pub mod probe;

@@ -1,5 +1,6 @@
 //! What this machine offers to storage, for reports; each answer comes with its reason.
 
+use crate::nvme::{CommandSets, NvmeDevice};
 use crate::open::direct_alignment;
 use crate::uring::UringEngine;
 use crate::{Engine, Error};
@@ -61,6 +62,26 @@ pub fn probe_direct(path: &Path) -> Result<DirectSupport, Error> {
     }
 }
 
+/// What an NVMe drive says about its command sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NvmeSupport {
+    /// Its name, such as `nvme0`.
+    pub name: String,
+    /// Its command sets, `None` where it does not list them; or why it was not asked.
+    pub command_sets: Result<Option<CommandSets>, String>,
+}
+
+/// Asks NVMe drives, by their names, for their command sets. Needs the right to open /dev/nvmeX and
+/// to send it admin commands, which usually only root has.
+pub fn probe_nvme(names: Vec<String>) -> Vec<NvmeSupport> {
+    let ask = |name: &str| NvmeDevice::open(&Path::new("/dev").join(name), false)?.command_sets();
+    let asked = names.into_iter().map(|name| {
+        let command_sets = ask(&name).map_err(|error: io::Error| error.to_string());
+        NvmeSupport { name, command_sets }
+    });
+    asked.collect()
+}
+
 /// How much memory this process may lock, which is what registered buffers count as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemlockLimit {
@@ -94,6 +115,13 @@ mod tests {
         let answers = [folder.path(), &file].map(|path| probe_direct(path).unwrap());
         assert_eq!(answers[0], answers[1]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_drive_that_is_not_there_says_so() {
+        let found = probe_nvme(vec!["nvme999".to_owned()]);
+        assert_eq!(found[0].name, "nvme999");
+        assert!(found[0].command_sets.is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Parts: `ring` is the one place that talks to the kernel, [`UringEngine`] keeps the requests.
 
-mod ring;
+pub(crate) mod ring;
 
 use crate::engine::{WAIT_MAX, clamp_depth};
 use crate::lender::Lender;
@@ -229,7 +229,7 @@ fn not_registered(error: &io::Error) -> String {
     format!("io_uring works without registered buffers: {why} ({error})")
 }
 
-fn broken(error: &io::Error) -> Error {
+pub(crate) fn broken(error: &io::Error) -> Error {
     let reason = format!("io_uring_enter failed: {error}");
     Error::Unavailable { engine: "io_uring", reason, remedy: None }
 }

@@ -3,7 +3,7 @@
 
 use crate::transfer::{Piece, Work};
 use crate::{Error, RequestKind};
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use meetpoint_diagnose::Remedy;
 use std::fs::File;
 use std::io;
@@ -12,29 +12,37 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 /// What the answer to [`Ring::push_cancel`] is known by.
-pub(super) const CANCEL: u64 = u64::MAX;
+pub(crate) const CANCEL: u64 = u64::MAX;
 
 /// How long to leave a kernel alone that has no room for a request.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
-/// A ring with room for a given number of requests, one entry each, and one cancellation.
-pub(super) struct Ring {
-    ring: IoUring,
+/// A ring with room for a given number of requests, one entry each, and one cancellation. The types
+/// of its entries differ where requests are commands of a driver.
+pub(crate) struct Ring<
+    S: squeue::EntryMarker = squeue::Entry,
+    C: cqueue::EntryMarker = cqueue::Entry,
+> {
+    ring: IoUring<S, C>,
 }
 
-impl Ring {
-    pub(super) fn new(depth: usize) -> Result<Self, Error> {
+impl<S, C> Ring<S, C>
+where
+    S: squeue::EntryMarker + From<squeue::Entry>,
+    C: cqueue::EntryMarker + Into<cqueue::Entry>,
+{
+    pub(crate) fn new(depth: usize) -> Result<Self, Error> {
         let entries = (depth + 1).next_power_of_two() as u32;
         let unavailable =
             |(reason, remedy)| Error::Unavailable { engine: "io_uring", reason, remedy };
         // Completions need not interrupt a thread that is decoding; Linux before 5.19 does not
         // know that wish.
-        let ring = IoUring::builder()
+        let ring = IoUring::<S, C>::builder()
             .setup_coop_taskrun()
             .setup_taskrun_flag()
             .build(entries)
             .or_else(|error| match error.raw_os_error() {
-                Some(libc::EINVAL) => IoUring::new(entries),
+                Some(libc::EINVAL) => IoUring::<S, C>::builder().build(entries),
                 _ => Err(error),
             })
             .map_err(|error| unavailable(why_not(&error, uring_disabled().as_deref())))?;
@@ -45,6 +53,72 @@ impl Ring {
         Ok(Self { ring })
     }
 
+    /// Queues the cancellation of everything.
+    pub(crate) fn push_cancel(&mut self) {
+        let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
+        self.push_entry(&entry.user_data(CANCEL).into());
+    }
+
+    /// Queues an entry. What it points to is the engine's until its answer is there.
+    pub(crate) fn push_entry(&mut self, entry: &S) {
+        // SAFETY: the engine holds the buffer and the file of each request until its answer is
+        // there, and leaks the buffer if none comes.
+        let pushed = unsafe { self.ring.submission().push(entry) };
+        pushed.expect("the ring has room: it has one entry for each request and one to cancel");
+    }
+
+    /// Entries not yet submitted to the kernel.
+    pub(crate) fn queued(&mut self) -> usize {
+        self.ring.submission().len()
+    }
+
+    /// Tells the kernel of what is queued.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        passing(self.ring.submit())
+    }
+
+    /// Tells the kernel of what is queued and waits for an answer, at most `timeout`.
+    pub(crate) fn enter(&mut self, timeout: Duration) -> io::Result<()> {
+        let timeout = types::Timespec::from(timeout);
+        let limit = types::SubmitArgs::new().timespec(&timeout);
+        let entered = self.ring.submitter().submit_with_args(1, &limit);
+        if entered.as_ref().is_err_and(|error| is_busy(error.raw_os_error())) {
+            std::thread::sleep(BUSY_PAUSE);
+        }
+        passing(entered)
+    }
+
+    /// The next answer that is there.
+    pub(crate) fn pop(&mut self) -> Option<(u64, io::Result<usize>)> {
+        let entry: cqueue::Entry = self.ring.completion().next()?.into();
+        let answer = usize::try_from(entry.result())
+            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        Some((entry.user_data(), answer))
+    }
+
+    /// Features that the kernel names, of those that matter to reports.
+    pub(super) fn features(&self) -> Vec<&'static str> {
+        let params = self.ring.params();
+        let all = [
+            ("nodrop", params.is_feature_nodrop()),
+            ("ext_arg", params.is_feature_ext_arg()),
+            ("native_workers", params.is_feature_native_workers()),
+            ("resource_tagging", params.is_feature_resource_tagging()),
+            ("min_timeout", params.is_feature_min_timeout()),
+        ];
+        all.into_iter().filter_map(|(name, there)| there.then_some(name)).collect()
+    }
+
+    /// Registers memory, in which requests may then call their pieces registered. Once a ring.
+    pub(super) fn register(&self, start: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        let memory = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: bytes };
+        // SAFETY: the kernel pins the pages, and transfers into them are only asked for with a
+        // buffer that keeps them.
+        unsafe { self.ring.submitter().register_buffers(&[memory]) }
+    }
+}
+
+impl Ring {
     /// Queues the next piece of a request; the answer is known by `id`.
     ///
     /// Its buffer is `registered` or it is not. The engine keeps `work`, and with it the buffer,
@@ -73,73 +147,10 @@ impl Ring {
         };
         self.push_entry(&entry.user_data(id));
     }
-
-    /// Queues the cancellation of everything.
-    pub(super) fn push_cancel(&mut self) {
-        let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
-        self.push_entry(&entry.user_data(CANCEL));
-    }
-
-    fn push_entry(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the engine holds the buffer and the file of each request until its answer is
-        // there, and leaks the buffer if none comes.
-        let pushed = unsafe { self.ring.submission().push(entry) };
-        pushed.expect("the ring has room: it has one entry for each request and one to cancel");
-    }
-
-    /// Entries not yet submitted to the kernel.
-    pub(super) fn queued(&mut self) -> usize {
-        self.ring.submission().len()
-    }
-
-    /// Tells the kernel of what is queued.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        passing(self.ring.submit())
-    }
-
-    /// Tells the kernel of what is queued and waits for an answer, at most `timeout`.
-    pub(super) fn enter(&mut self, timeout: Duration) -> io::Result<()> {
-        let timeout = types::Timespec::from(timeout);
-        let limit = types::SubmitArgs::new().timespec(&timeout);
-        let entered = self.ring.submitter().submit_with_args(1, &limit);
-        if entered.as_ref().is_err_and(|error| is_busy(error.raw_os_error())) {
-            std::thread::sleep(BUSY_PAUSE);
-        }
-        passing(entered)
-    }
-
-    /// The next answer that is there.
-    pub(super) fn pop(&mut self) -> Option<(u64, io::Result<usize>)> {
-        let entry = self.ring.completion().next()?;
-        let answer = usize::try_from(entry.result())
-            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
-        Some((entry.user_data(), answer))
-    }
-
-    /// Features that the kernel names, of those that matter to reports.
-    pub(super) fn features(&self) -> Vec<&'static str> {
-        let params = self.ring.params();
-        let all = [
-            ("nodrop", params.is_feature_nodrop()),
-            ("ext_arg", params.is_feature_ext_arg()),
-            ("native_workers", params.is_feature_native_workers()),
-            ("resource_tagging", params.is_feature_resource_tagging()),
-            ("min_timeout", params.is_feature_min_timeout()),
-        ];
-        all.into_iter().filter_map(|(name, there)| there.then_some(name)).collect()
-    }
-
-    /// Registers memory, in which requests may then call their pieces registered. Once a ring.
-    pub(super) fn register(&self, start: NonNull<u8>, bytes: usize) -> io::Result<()> {
-        let memory = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: bytes };
-        // SAFETY: the kernel pins the pages, and transfers into them are only asked for with a
-        // buffer that keeps them.
-        unsafe { self.ring.submitter().register_buffers(&[memory]) }
-    }
 }
 
 /// Where a piece lies in memory, and its length.
-fn memory(work: &Work<File>, piece: Piece) -> (*mut u8, u32) {
+pub(crate) fn memory<B>(work: &Work<B>, piece: Piece) -> (*mut u8, u32) {
     let bytes = u32::try_from(piece.bytes).expect("a piece is at most 1 GiB");
     assert!(piece.at + piece.bytes <= work.buffer.capacity(), "a piece lies in its buffer");
     // SAFETY: the piece lies in the buffer, as just checked.
