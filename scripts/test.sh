@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, real processes and injected faults included, then those of the
-# Python package, then the NEON kernels under an emulator (scripts/neon_tests.sh), then instruction
-# counts against their baseline (scripts/instructions.sh). The last lines name the instruction sets
-# that were exercised. Needs Rust, and Python 3.9 or later with pip; makes virtual environments of
+# Every test: those of the workspace, real processes and injected faults included, then jobs in
+# restricted environments (scripts/environments.sh), those of the Python package, the NEON kernels
+# under an emulator (scripts/neon_tests.sh), the storage engines on an NVMe drive in a virtual
+# machine (scripts/nvme-guest), and instruction counts against their baseline
+# (scripts/instructions.sh). The last lines name the instruction sets that were exercised. Needs Rust, and Python 3.9 or later with pip; makes virtual environments of
 # its own under the target folder.
 #
 # The tests and the wheel share one build: both have the same profile and features.
@@ -36,11 +37,17 @@ export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
 printf '\n== cargo test --workspace\n'
 cargo test --workspace
 
+printf '\n== restricted environments\n'
+scripts/environments.sh
+
 printf '\n== the Python package\n'
 scripts/python_tests.sh
 
 printf '\n== NEON kernels\n'
 scripts/neon_tests.sh
+
+printf '\n== NVMe commands\n'
+scripts/nvme-guest
 
 printf '\n== instruction counts\n'
 scripts/instructions.sh

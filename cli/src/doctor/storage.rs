@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn drives_that_offer_programs_are_told_from_those_that_do_not() {
+    fn a_drive_that_offers_programs_is_named() {
         let with = |command_sets| {
             let name = "nvme0".to_owned();
             Probes { nvme: vec![NvmeSupport { name, command_sets }], ..ring(Ok(())) }
