@@ -37,7 +37,7 @@ for run in runs:
         f"{host(run)} batches of the host, {device(run)} of the device"
     )
     for event in run["events"]:
-        print(f"  {event.get('text') or event}")
+        print(f"  epoch {event['epoch']}: {event['kind']} {event.get('reason') or ''}".rstrip())
 
 
 def of(strategy):
