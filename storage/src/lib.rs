@@ -2,9 +2,9 @@
 //!
 //! An [`Engine`] belongs to one thread. Buffers move into a request and come back in its
 //! completion, so nobody touches memory that the kernel is writing to. In reading order:
-//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`], the decorators
-//! [`slow`] and [`faulty`], [`choose`] (which engine this machine gets, and why), [`probe`]
-//! (what it offers), [`files`] (plain random access for metadata), [`ReadMapping`],
+//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`], the
+//! decorators [`slow`] and [`faulty`], [`choose`] (which engine this machine gets, and why),
+//! [`probe`] (what it offers), [`files`] (plain random access for metadata), [`ReadMapping`],
 //! [`SharedMapping`] and [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this
 //! process may use), [`open_files_limit`] (failures at limits of this process), [`LocalSocket`]
 //! (how processes of one user meet).

@@ -63,8 +63,8 @@ impl SourceBlocks {
     }
 }
 
-/// Memory Copy, command 01h, from ranges of blocks: its data are `ranges` source ranges in format 2h,
-/// 1 to 256, `bytes` the bytes of all of them.
+/// Memory Copy, command 01h, from ranges of blocks: its data are `ranges` source ranges in format
+/// 2h, 1 to 256, `bytes` the bytes of all of them.
 ///
 /// ```text
 /// CDW2, CDW3    bytes        CDW10, CDW11    first byte of the target

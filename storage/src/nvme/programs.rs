@@ -140,8 +140,8 @@ pub struct ExecuteProgram {
     pub arguments: [u64; 2],
 }
 
-/// Execute Program, I/O command 01h: figures 16 to 22. With data, CDW4 is not zero, and Linux cannot
-/// pass it through.
+/// Execute Program, I/O command 01h: figures 16 to 22. With data, CDW4 is not zero, and Linux
+/// cannot pass it through.
 pub fn execute(execution: ExecuteProgram) -> Command {
     let ExecuteProgram { namespace, program, range_set, ranges, data_bytes, arguments } = execution;
     let [first_low, first_high] = halves(arguments[0]);
