@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, real processes and injected faults included, then those of the
-# Python package and, beside them, the NEON kernels under an emulator (scripts/neon_tests.sh) and
-# instruction counts against their baseline (scripts/instructions.sh). The last lines name the
-# instruction sets that were exercised. Needs Rust, and Python 3.9 or later with pip; makes virtual
-# environments of its own under the target folder.
+# Every test: those of the workspace, real processes and injected faults included, then jobs in
+# restricted environments (scripts/environments.sh), those of the Python package and, beside them,
+# the NEON kernels under an emulator (scripts/neon_tests.sh) and instruction counts against their
+# baseline (scripts/instructions.sh). The last lines name the instruction sets that were exercised.
+# Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own under the
+# target folder.
 #
 # The tests and the wheel share one build: both have the same profile and features.
 set -euo pipefail
@@ -39,6 +40,9 @@ export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
 
 printf '\n== cargo test --workspace\n'
 cargo test --workspace
+
+printf '\n== restricted environments\n'
+scripts/environments.sh
 
 # The Python tests use one core. The emulated lane and the counts use the other meanwhile, with
 # build folders of their own; their output follows in one piece.

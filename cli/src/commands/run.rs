@@ -12,7 +12,7 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
-use meetpoint_host::{GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
+use meetpoint_host::{DeviceKind, GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::gpu::ShareChoice;
 use meetpoint_scheduler::Record;
@@ -152,7 +152,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     arguments.report.check()?;
     let power = crate::power::model(arguments.power.as_deref())?;
     let stop = Stop::install()?;
-    let mut job = load(arguments)?;
+    let mut job = load(arguments, arguments.remote.devices())?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
     if !arguments.columns.is_empty() {
         let names = arguments.columns.iter().map(|name| name.trim().to_owned());
@@ -181,10 +181,6 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if let Some(name) = &arguments.sampler {
         job.replace_sampler(sampler(name)?);
     }
-    let devices = arguments.remote.devices();
-    if !devices.is_empty() {
-        job.replace_devices(devices);
-    }
     let recorded = match &arguments.replay {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),
         None => None,
@@ -209,10 +205,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     compared.map(|_| ())
 }
 
-/// The job, or the plan, which is a job as well.
-fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
+/// The job, or the plan, which is a job as well. `devices`, if any, replace those of the file.
+fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFile> {
     let path = arguments.plan.as_ref().or(arguments.job.as_ref()).context("the parser asks")?;
-    let mut job = JobFile::load(path)?;
+    let mut job = JobFile::load_for(path, devices)?;
     if arguments.plan.is_some() && job.plan.is_none() {
         let message = format!("{} has no table [plan]", path.display());
         let remedy = "make a plan with `meetpoint plan`, or run the file as a job without --plan";

@@ -144,6 +144,12 @@ pub enum AcceleratorJob {
 impl JobFile {
     /// Reads a job file and the recipe that it names.
     pub fn load(path: &Path) -> Result<Self, Error> {
+        Self::load_for(path, Vec::new())
+    }
+
+    /// Reads a job file that runs with these devices instead of its own, if there are any. Its
+    /// strategy may then need a device even if the file names none.
+    pub fn load_for(path: &Path, devices: Vec<DeviceKind>) -> Result<Self, Error> {
         let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
             place: None,
@@ -152,12 +158,16 @@ impl JobFile {
             remedy: open_files_limit(&error)
                 .map_or_else(|| "name a TOML file that can be read".into(), Remedy::from),
         })?;
-        Ok(Self::parse(&text, path)?)
+        let mut job = read::read(&text, path, !devices.is_empty())?;
+        if !devices.is_empty() {
+            job.replace_devices(devices);
+        }
+        Ok(job)
     }
 
     /// Reads a job from the text of the file at `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, JobError> {
-        read::read(text, path)
+        read::read(text, path, false)
     }
 
     /// A strategy with the job's options for it.
@@ -202,7 +212,7 @@ impl JobFile {
     }
 
     /// Replaces the devices by running ones; errors about them then name no place in the file.
-    pub fn replace_devices(&mut self, devices: Vec<DeviceKind>) {
+    fn replace_devices(&mut self, devices: Vec<DeviceKind>) {
         let device =
             |(number, kind)| DeviceJob { table: format!("device[{number}]"), kind, parts: None };
         self.devices = (0..).zip(devices).map(|it: (usize, _)| device(it)).collect();

@@ -68,8 +68,9 @@ const KEYS: [&str; 39] = [
     "description",
 ];
 
-/// Reads the job in `text`, which stands in the file at `path`.
-pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
+/// Reads the job in `text`, which stands in the file at `path`; `has_others`: it will run with
+/// other devices than those of the file.
+pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile, JobError> {
     let source = Source { file: path, text };
     let document = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -86,7 +87,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     let batch_size = batch_size.ok_or_else(missing)?;
     let devices = devices::read(&table, folder)?;
     let options = strategy::options(&table)?;
-    let (strategy, replay) = strategy::choice(&table, !devices.is_empty())?;
+    let (strategy, replay) = strategy::choice(&table, has_others || !devices.is_empty())?;
     let on_error = Action::ALL.map(|action| (action.as_str(), action));
     let choices = [("tail", Choice::Tail), ("saving", Choice::Saving)];
     let recipe = recipe::read(&table, folder)?;

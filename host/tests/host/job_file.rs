@@ -168,6 +168,24 @@ fn every_value_that_an_option_declares_can_be_written() {
 }
 
 #[test]
+fn a_job_without_a_device_runs_with_devices_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("job.toml");
+    let load = |lines: &str, devices| {
+        std::fs::write(&path, format!("dataset = \"s\"\nbatch_size = 1\n{lines}\n{RECIPE}"))
+            .unwrap();
+        JobFile::load_for(&path, devices)
+    };
+    let device = || vec![DeviceKind::Connect { socket: "d.sock".into() }];
+    let job = load("strategy = \"device-only\"", device()).unwrap();
+    assert_eq!(job.strategy, StrategyName::DeviceOnly);
+    assert_eq!(job.devices[0].kind, device()[0]);
+    assert_eq!(load("", device()).unwrap().strategy, StrategyName::Wrr);
+    assert_eq!(load("", Vec::new()).unwrap().strategy, StrategyName::HostOnly);
+    load("strategy = \"device-only\"", Vec::new()).unwrap_err();
+}
+
+#[test]
 fn only_auto_and_the_host_alone_do_without_a_device() {
     for name in StrategyName::ALL {
         let lines = format!("dataset = \"s\"\nbatch_size = 1\nstrategy = \"{name}\"");
