@@ -591,8 +591,9 @@ impl CpuPreparer {
         };
         hand.stats.filled_in += u32::from(is_filled_in);
         hand.stats.bytes_read += stored.len() as u64;
-        hand.stats.compute_ns += nanoseconds(started.elapsed());
-        self.note_own(started.elapsed());
+        let elapsed = started.elapsed();
+        hand.stats.compute_ns += nanoseconds(elapsed);
+        self.note_own(elapsed);
         Ok(())
     }
 
