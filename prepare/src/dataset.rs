@@ -10,6 +10,7 @@ use crate::member::{Member, OpenFile};
 use crate::recent::RecentKeys;
 use crate::shape::collated_shape;
 use crate::sizes::PictureSizes;
+use crate::small_samples::{Content, SmallSamples, granted_of, may_be_small};
 use crate::{Error, KeyLookup, original};
 use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
@@ -20,6 +21,7 @@ use meetpoint_format::dataset::{Columns, DatasetError, KeyedRows, Manifest, Samp
 use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Interrupt;
+use meetpoint_storage::MemoryLimit;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -50,6 +52,7 @@ pub struct Dataset {
     concatenation: Option<Concatenation>,
     recent_keys: RecentKeys,
     column_cache: ColumnCache,
+    small_samples: SmallSamples,
     pub(crate) picture_sizes: OnceLock<Arc<PictureSizes>>,
 }
 
@@ -88,10 +91,19 @@ impl Dataset {
     }
 
     fn alone(member: Member) -> Self {
-        let (starts, recent_keys, column_cache) = Default::default();
+        let (starts, recent_keys, column_cache, small_samples) = Default::default();
         let (path, picture_sizes) = (member.path().to_path_buf(), OnceLock::new());
         let (members, concatenation) = (vec![member], None);
-        Self { path, members, starts, concatenation, recent_keys, column_cache, picture_sizes }
+        Self {
+            path,
+            members,
+            starts,
+            concatenation,
+            recent_keys,
+            column_cache,
+            small_samples,
+            picture_sizes,
+        }
     }
 
     fn of_several(members: Vec<Member>) -> Result<Self, Error> {
@@ -107,9 +119,18 @@ impl Dataset {
         let starts = starts.collect();
         let names: Vec<_> =
             members.iter().map(|member| member.path().display().to_string()).collect();
-        let (recent_keys, column_cache) = Default::default();
+        let (recent_keys, column_cache, small_samples) = Default::default();
         let (path, picture_sizes) = (names.join(", ").into(), OnceLock::new());
-        Ok(Self { path, members, starts, concatenation, recent_keys, column_cache, picture_sizes })
+        Ok(Self {
+            path,
+            members,
+            starts,
+            concatenation,
+            recent_keys,
+            column_cache,
+            small_samples,
+            picture_sizes,
+        })
     }
 
     /// The folder; a combined name if there are several, for messages.
@@ -237,6 +258,47 @@ impl Dataset {
     /// Caches further columns in at most `bytes_max` bytes of memory from now on.
     pub fn keep_columns(&self, bytes_max: usize) {
         self.column_cache.set_bytes_max(bytes_max);
+    }
+
+    /// Retains record batches of small samples, which preparers read whole, in at most `bytes_max`
+    /// bytes of memory from now on. Has no effect on a dataset whose content stays in place.
+    pub fn keep_small_samples(&self, bytes_max: u64) {
+        if self.has_small_samples() {
+            self.small_samples.grant(bytes_max, self.record_batches());
+        }
+    }
+
+    /// As [`Self::keep_small_samples`], with what the memory of this process allows, at most
+    /// [`SMALL_SAMPLES_BYTES_MAX`](crate::SMALL_SAMPLES_BYTES_MAX).
+    pub fn keep_small_samples_by_memory(&self) {
+        // The limit is read from several files.
+        if self.has_small_samples() && !self.small_samples.is_granted() {
+            self.keep_small_samples(granted_of(MemoryLimit::of_this_process().bytes));
+        }
+    }
+
+    /// Bytes of memory of the retained small samples.
+    pub fn small_samples_bytes(&self) -> u64 {
+        self.small_samples.held()
+    }
+
+    /// Whether some samples may be small, by the lengths of the parts.
+    fn has_small_samples(&self) -> bool {
+        let parts = &self.manifest().parts;
+        self.content_root().is_none() && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
+    }
+
+    pub(crate) fn small_samples(&self) -> &SmallSamples {
+        &self.small_samples
+    }
+
+    /// The content of a record batch of small samples, one of which was located.
+    pub(crate) fn small_content(&self, record_batch: usize) -> Option<Content> {
+        let (member, own) = self.of_record_batch(record_batch);
+        let (part, range) = self.members[member].content_of(own)?;
+        let samples = self.members[member].samples_of(own);
+        let (part, rows) = (part + self.offset_of(member).part, samples.end - samples.start);
+        Some(Content { part, range, rows }).filter(Content::is_small)
     }
 
     /// Statistics of further columns that were read again since the previous call, because the

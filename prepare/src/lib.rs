@@ -49,6 +49,7 @@ mod resume;
 mod samples;
 mod shape;
 mod sizes;
+mod small_samples;
 
 pub use batch::{BYTES_AHEAD_MAX, CpuPreparer, READ_TIMEOUT, READS_MAX};
 pub use column_cache::ColumnsReadAgain;
@@ -74,3 +75,4 @@ pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
 pub use shape::{collated_shape, fixed_shape};
 pub use sizes::PictureSizes;
+pub use small_samples::SMALL_SAMPLES_BYTES_MAX;

@@ -136,6 +136,10 @@ impl Member {
         self.index.batch_of(sample).map_err(|source| self.damaged(source))
     }
 
+    pub(crate) fn content_of(&self, record_batch: usize) -> Option<(usize, Range<u64>)> {
+        self.index.content_of(record_batch)
+    }
+
     pub(crate) fn samples_of(&self, record_batch: usize) -> Range<u64> {
         self.index.samples_of(record_batch)
     }

@@ -198,6 +198,15 @@ impl Index {
         batch.first_sample..batch.first_sample + u64::from(batch.place.rows)
     }
 
+    /// The part of a record batch and the bytes of all its images there; `None` if they are in other
+    /// files, or if none of its samples was located yet.
+    pub fn content_of(&self, record_batch: usize) -> Option<(usize, Range<u64>)> {
+        let batch = self.batches.get(record_batch)?;
+        let table = batch.table.get().filter(|_| self.root().is_none())?;
+        let (first, end) = (table.image_offsets.first()?, table.image_offsets.last()?);
+        Some((batch.part, *first..*end))
+    }
+
     /// The further columns of a record batch, all or those of a projection in its order. Only
     /// their bytes are read, each compared with its checksum.
     pub fn extra(

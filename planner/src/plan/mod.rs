@@ -71,6 +71,26 @@ pub struct DeviceModel {
     pub spool_slots: u32,
 }
 
+/// Refuses batches that are larger than the dataset, before anything is measured.
+///
+/// ```
+/// use meetpoint_planner::plan::{PlanError, check_batch_size};
+///
+/// assert_eq!(check_batch_size(32, 32), Ok(()));
+/// let refused = PlanError::BatchTooLarge { batch_size: 33, samples: 32 };
+/// assert_eq!(check_batch_size(33, 32), Err(refused));
+/// ```
+///
+/// # Errors
+///
+/// [`PlanError::BatchTooLarge`] where `batch_size` exceeds `samples`.
+pub fn check_batch_size(batch_size: u32, samples: u64) -> Result<(), PlanError> {
+    match u64::from(batch_size) > samples {
+        true => Err(PlanError::BatchTooLarge { batch_size, samples }),
+        false => Ok(()),
+    }
+}
+
 /// The request for a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
