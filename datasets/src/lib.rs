@@ -46,6 +46,7 @@ pub mod pack;
 mod pattern;
 mod preview;
 mod printable;
+pub mod shards;
 pub mod sink;
 pub mod source;
 pub mod store;

@@ -22,6 +22,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether standard output gets one JSON document.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints the command's result: `document` under `--json`, else `text`.
     pub(crate) fn result(
         self,
