@@ -1,8 +1,8 @@
 //! Packs a source into a dataset, which appears complete or not at all.
 //!
 //! In reading order: `check` (checks and converts a sample), `pipeline` (parallel checks, ordered
-//! results, bounded memory), `keys` (duplicate keys), `census` (keys and labels of all samples), `rows` (checked samples become rows and are
-//! counted), [`sharded`] (the same on many hosts).
+//! results, bounded memory), `keys` (duplicate keys), `census` (keys and labels of all samples),
+//! `rows` (checked samples become rows and are counted), [`sharded`] (the same on many hosts).
 
 pub(crate) mod census;
 mod check;

@@ -4,7 +4,8 @@
 //! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose`
 //! (a part that differs: which of its checksums do), `locate` (which byte a checksum points to),
 //! `consistency` (a part that does not differ: whether the manifest tells the truth about it),
-//! [`sharded`] (the same on many hosts), [`verify_deep`] (each sample decoded, its form and entry points rebuilt).
+//! [`sharded`] (the same on many hosts), [`verify_deep`] (each sample decoded, its form and entry
+//! points rebuilt).
 
 mod consistency;
 mod deep;

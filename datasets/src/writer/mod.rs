@@ -2,8 +2,8 @@
 //!
 //! Rows are stored unchanged: the form of an image and its entry points are decided by the caller.
 //! In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts` (rows into part
-//! files), `one_part` (one of them), `part_file` and `part_drain` (their bytes to the drive), `recipe` (what decides on the
-//! bytes) and `journal` (what another process needs to go on).
+//! files), `one_part` (one of them), `part_file` and `part_drain` (their bytes to the drive),
+//! `recipe` (what decides on the bytes) and `journal` (what another process needs to resume).
 
 mod journal;
 mod one_part;

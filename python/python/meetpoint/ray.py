@@ -246,7 +246,8 @@ def _blocks(place: str, first: int, last: int) -> Iterable[Any]:
 
 def _parts(opened: Dataset) -> List[Tuple[int, int, int]]:
     """First sample, end and bytes of each part."""
-    ranges, first = [], 0
+    ranges: List[Tuple[int, int, int]] = []
+    first = 0
     for part in opened.manifest["parts"]:
         ranges.append((first, first + part["samples"], part["bytes"]))
         first += part["samples"]
@@ -275,7 +276,7 @@ def read(dataset: _Path, **options: Any) -> Any:
             return sum(size for _, _, size in parts)
 
         def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> List[Any]:
-            tasks = []
+            tasks: List[Any] = []
             for first, last, size in parts:
                 metadata = block.BlockMetadata(
                     num_rows=last - first, size_bytes=size, input_files=[place], exec_stats=None
@@ -443,7 +444,7 @@ def _states(folder: str) -> List[Dict[str, Any]]:
     names = sorted(
         name for name in os.listdir(folder) if name.startswith(prefix) and name.endswith(suffix)
     )
-    states = []
+    states: List[Dict[str, Any]] = []
     for name in names:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             states.append(json.load(file))

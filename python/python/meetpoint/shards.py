@@ -45,8 +45,12 @@ _RESULTS: Dict[str, Any] = {
     "verify": Verified,
 }
 # What means nothing before a shard runs, or is not divided.
-_UNUSED = {"pack": ("resume", "progress"), "prepare": ("resume", "progress")}
-_UNUSED.update({"convert": ("progress",), "verify": ("progress", "deep")})
+_UNUSED: Dict[str, List[str]] = {
+    "pack": ["resume", "progress"],
+    "convert": ["progress"],
+    "prepare": ["resume", "progress"],
+    "verify": ["progress", "deep"],
+}
 
 
 @dataclass(frozen=True)
