@@ -58,6 +58,15 @@ pub enum Command {
     Prepare,
     /// Measures forms of a dataset and writes the results to a file.
     ProfileResults,
+    /// Divides a command into shards.
+    PlanShards,
+    /// Runs a shard of a plan.
+    RunShard {
+        /// Its index.
+        shard: u64,
+    },
+    /// Joins the results of all shards of a plan.
+    CommitShards,
     /// Reports the features of this machine.
     Doctor,
 }
@@ -83,6 +92,9 @@ impl Command {
             Self::ProbeDevice { .. } | Self::ProbeRemote { .. } => "query the device",
             Self::Prepare => "prepare the dataset again",
             Self::ProfileResults => "write a file of results",
+            Self::PlanShards => "plan again",
+            Self::RunShard { .. } => "run the shard again",
+            Self::CommitShards => "finish it",
             Self::Doctor => "see what this machine permits",
         };
         format!("{purpose} with `{}`", self.call(surface))
@@ -119,6 +131,12 @@ impl Command {
             Self::ProbeRemote { address } => (format!("device probe --device {address}"), None),
             Self::Prepare => ("prepare".to_owned(), Some("prepare()")),
             Self::ProfileResults => ("profile --csv FILE".to_owned(), None),
+            Self::PlanShards => ("shards plan".to_owned(), Some("shards.plan()")),
+            Self::RunShard { shard } => {
+                let call = format!("shards run FOLDER --shard {shard}");
+                (call, Some("shards.run()"))
+            }
+            Self::CommitShards => ("shards commit".to_owned(), Some("shards.commit()")),
             Self::Doctor => ("doctor".to_owned(), None),
         };
         match (surface, function) {

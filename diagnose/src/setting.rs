@@ -97,8 +97,12 @@ pub enum Setting {
     OnError,
     /// Whether Huffman tables are optimised.
     OptimizeHuffman,
+    /// Samples of the source after which the next part begins.
+    PartSamples,
     /// Bytes after which the next part begins.
     PartSize,
+    /// Bytes of the source after which the next part begins.
+    PartSourceBytes,
     /// Sample each class.
     PerClass,
     /// Prefixes of keys, one for each dataset.
@@ -185,7 +189,9 @@ impl Setting {
             Self::Label => ("--label", "label"),
             Self::OnError => ("--on-error", "on_error"),
             Self::OptimizeHuffman => ("--optimize-huffman", "optimize_huffman"),
+            Self::PartSamples => ("--part-samples", "part_samples"),
             Self::PartSize => ("--part-size", "part_size"),
+            Self::PartSourceBytes => ("--part-source-bytes", "part_source_bytes"),
             Self::PerClass => ("--per-class", "per_class"),
             Self::Prefix => ("--prefix", "prefix"),
             Self::Progressive => ("--progressive", "progressive"),
@@ -262,7 +268,9 @@ impl Setting {
             | Self::Kind
             | Self::Label
             | Self::OnError
+            | Self::PartSamples
             | Self::PartSize
+            | Self::PartSourceBytes
             | Self::Prefix
             | Self::Progressive
             | Self::RestartInterval

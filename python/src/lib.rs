@@ -32,6 +32,7 @@ mod ranks;
 mod recipe;
 mod sampler;
 mod settings;
+mod shards;
 mod table;
 mod tensor;
 mod work;
@@ -70,6 +71,8 @@ mod _native {
     use super::recipe::{
         describe_recipe, load_recipe, recipe_schema, shipped_recipe, shipped_recipes,
     };
+    #[pymodule_export]
+    use super::shards::{commit_shards, open_shards, plan_shards, run_shard};
     #[pymodule_export]
     use super::tensor::{Batch, Tensor};
     #[cfg(debug_assertions)]

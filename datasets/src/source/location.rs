@@ -56,10 +56,19 @@ pub fn open(
 /// Names, lengths and times of everything that a source reads: of objects as they were listed,
 /// whose changes are found when they are fetched and when the source ends.
 pub(crate) fn stamp(from: &StorePath, options: &SourceOptions) -> Result<SourceStamp, Error> {
+    stamp_listing(from, options, &mut |_, _| ())
+}
+
+/// As [`stamp`], and calls `each` with every file and the stamp of it alone.
+pub(crate) fn stamp_listing(
+    from: &StorePath,
+    options: &SourceOptions,
+    each: &mut dyn FnMut(&Path, u128),
+) -> Result<SourceStamp, Error> {
     let given = [&options.table, &options.root];
     let given = given.into_iter().flatten().map(|path| from.given(path));
     let paths: Vec<StorePath> = std::iter::once(from.clone()).chain(given).collect();
-    SourceStamp::of(&paths, options.follow_links)
+    SourceStamp::listing(&paths, options.follow_links, each)
 }
 
 /// Refuses a URL where something is to be written.

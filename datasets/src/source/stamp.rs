@@ -21,6 +21,15 @@ impl SourceStamp {
     /// lead out of a folder count where `follow_links` says that they are followed.
     /// Fails at a limit of this process.
     pub fn of(paths: &[StorePath], follow_links: bool) -> Result<Self, Error> {
+        Self::listing(paths, follow_links, &mut |_, _| ())
+    }
+
+    /// As [`Self::of`], and calls `each` with every file and the stamp of it alone.
+    pub(crate) fn listing(
+        paths: &[StorePath],
+        follow_links: bool,
+        each: &mut dyn FnMut(&Path, u128),
+    ) -> Result<Self, Error> {
         let mut sum = 0_u128;
         let side_files = paths.iter().flat_map(side_files).collect::<Vec<_>>();
         for path in paths.iter().chain(&side_files) {
@@ -61,7 +70,9 @@ impl SourceStamp {
                     && metadata.kind == FileKind::File
                 {
                     // A sum does not depend on the order, in which a folder lists its files.
-                    sum = sum.wrapping_add(stamp_of(found.path(), &metadata));
+                    let stamp = stamp_of(found.path(), &metadata);
+                    each(found.path(), stamp);
+                    sum = sum.wrapping_add(stamp);
                 }
             }
         }

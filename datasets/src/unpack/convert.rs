@@ -172,7 +172,7 @@ fn check(written: &mut Written, from: &Path, options: &UnpackOptions) -> Result<
 }
 
 /// What a thread is to do about an entry.
-enum Job {
+pub(super) enum Job {
     Read(Box<Item>),
     /// Its key was there before.
     Twice(Box<Item>),
@@ -181,7 +181,7 @@ enum Job {
 }
 
 /// Reads the bytes of an entry.
-fn read(job: Job) -> Outcome {
+pub(super) fn read(job: Job) -> Outcome {
     let item = match job {
         Job::Read(item) => item,
         Job::Twice(item) => {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What all parts together have, to be compared with the manifest.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sums {
     image_bytes: u64,
     image_bytes_max: u64,
@@ -23,6 +23,14 @@ pub(super) struct Sums {
 }
 
 impl Sums {
+    /// Adds those of other parts.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.image_bytes += other.image_bytes;
+        self.image_bytes_max = self.image_bytes_max.max(other.image_bytes_max);
+        self.entry_points += other.entry_points;
+        self.entry_points_bytes += other.entry_points_bytes;
+    }
+
     /// What of the manifest is not so.
     pub(super) fn differences(&self, manifest: &Manifest) -> Vec<String> {
         let stored = manifest.stored.as_ref();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A damage.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Problem {
     /// File name in the dataset's folder.
     pub file: String,
@@ -23,7 +23,7 @@ impl fmt::Display for Problem {
 }
 
 /// Where a damage is.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum DamageLocation {
     /// The file as a whole.

@@ -3,10 +3,11 @@
 //!
 //! In reading order: [`find_cut`] (where the recipe is cut), [`PrepareOptions`] and
 //! [`materialize`], `trial` (a few samples before anything is written), `ordered` (many threads,
-//! rows in order).
+//! rows in order), [`sharded`] (the same on many hosts).
 
 mod cut;
 mod ordered;
+pub mod sharded;
 mod trial;
 
 use crate::Error;
@@ -14,6 +15,7 @@ use crate::jpeg::encode_jpeg;
 use crate::vocabulary::{Codec, Form, Point};
 use meetpoint_datasets::operations::carried;
 use meetpoint_datasets::options::Choice;
+use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::writer::{
     Decider, Difference, PART_BYTES_TARGET, Recipe as Deciders, TOOL,
 };
@@ -30,6 +32,7 @@ use meetpoint_storage::MemoryLimit;
 use ordered::in_order;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,8 +57,11 @@ pub struct PrepareOptions {
     pub resume: bool,
     /// How to handle samples that cannot be read or decoded.
     pub on_error: OnError,
-    /// Bytes after which the next part begins.
+    /// Bytes after which the next part begins, unless `part_rule` is set.
     pub part_bytes_target: u64,
+    /// When the next part begins, determined by the lengths of the source's samples alone, so that
+    /// shards on many hosts give the same bytes as one process.
+    pub part_rule: Option<PartRule>,
     /// The time for the provenance; without it, the same input gives the same bytes.
     pub time: Option<String>,
     /// Threads; 0 for one per core.
@@ -75,6 +81,7 @@ impl PrepareOptions {
             resume: false,
             on_error: OnError::Fail,
             part_bytes_target: PART_BYTES_TARGET,
+            part_rule: None,
             time: None,
             threads: 0,
             stop: Arc::default(),
@@ -188,19 +195,13 @@ pub fn materialize(
     options: &PrepareOptions,
     progress: &mut dyn FnMut(PrepareProgress),
 ) -> Result<PrepareSummary, Error> {
+    if options.part_rule.is_some() {
+        return sharded::prepare_alone(dataset, recipe, to, options, progress);
+    }
     let Point { operations, .. } = options.point;
     refuse_prepared(dataset, recipe, operations)?;
-    let quality = options.is_jpeg().then_some(options.jpeg_quality);
-    let codec = if options.is_jpeg() { Codec::None } else { options.codec };
-    let prepared = Prepared::of(recipe, operations, codec, quality);
+    let (prepared, columns, carried) = prepared_columns(dataset, recipe, options);
     let beginning = recipe.beginning(operations);
-    let (columns, carried) = carried(dataset.columns());
-    let columns = Columns {
-        kind: ContentKind::of_prepared(&prepared),
-        name: String::new(),
-        prepared: Some(prepared.clone()),
-        ..columns
-    };
     let written = writer_options(dataset, &prepared, options);
     Writer::may_write(to, &written)?;
     trial::run(dataset, recipe, to, options)?;
@@ -223,7 +224,7 @@ pub fn materialize(
             return Err(error);
         }
     }
-    let provenance = provenance(dataset, &prepared, options, &state);
+    let provenance = provenance(dataset, &prepared, options, state.left_out.len() as u64);
     let manifest = dataset.manifest();
     let stored = Stored { source_bytes: manifest.image_bytes, ..Stored::default() };
     let written = writer.finish(manifest.labels.clone(), stored, provenance)?;
@@ -242,6 +243,25 @@ pub fn materialize(
         notes: written.notes,
         replaced: written.replaced,
     })
+}
+
+/// How samples are stored, the columns of the result, and the further columns that rows carry over.
+fn prepared_columns(
+    dataset: &Dataset,
+    recipe: &Recipe,
+    options: &PrepareOptions,
+) -> (Prepared, Columns, Vec<usize>) {
+    let quality = options.is_jpeg().then_some(options.jpeg_quality);
+    let codec = if options.is_jpeg() { Codec::None } else { options.codec };
+    let prepared = Prepared::of(recipe, options.point.operations, codec, quality);
+    let (columns, carried) = carried(dataset.columns());
+    let columns = Columns {
+        kind: ContentKind::of_prepared(&prepared),
+        name: String::new(),
+        prepared: Some(prepared.clone()),
+        ..columns
+    };
+    (prepared, columns, carried)
 }
 
 /// Refuses a dataset that was prepared as far or with losses.
@@ -283,7 +303,7 @@ fn provenance(
     dataset: &Dataset,
     prepared: &Prepared,
     options: &PrepareOptions,
-    state: &State,
+    skipped: u64,
 ) -> Provenance {
     let mut said = BTreeMap::from([
         ("operation".to_owned(), "prepare".to_owned()),
@@ -297,7 +317,7 @@ fn provenance(
     Provenance {
         tool: TOOL.to_owned(),
         source: dataset.path().display().to_string(),
-        skipped: state.left_out.len() as u64,
+        skipped,
         options: said,
         time: options.time.clone(),
         recipe: None,
@@ -325,50 +345,24 @@ impl Work<'_> {
         state: &mut State,
         progress: &mut dyn FnMut(PrepareProgress),
     ) -> Result<(), Error> {
-        let Self { dataset, beginning, options, .. } = self;
-        let threads = match options.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads if threads > crate::profile::THREADS_MOST => {
-                let most = crate::profile::THREADS_MOST as u64;
-                let (name, setting) = ("threads", Setting::Threads);
-                return Err(Error::Number { name, setting, value: threads as u64, least: 1, most });
-            }
-            threads => threads,
-        };
-        let samples = dataset.len();
-        let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().available_bytes / 4);
-        let begin = || Maker::new(dataset, beginning, options);
-        let make = |maker: &mut Result<Maker<'_>, Error>, sample| match maker {
-            _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
-            Ok(maker) => maker.make(dataset, sample),
-            Err(_) => Err(Maker::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
-        };
-        let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
-        let mut rows = DatasetRows { work: self, record_batch: None };
+        let samples = self.dataset.len();
         // After the first sample that cannot be read, the rest is only checked.
         let mut is_writing = true;
         progress(PrepareProgress { done: state.next, samples });
-        in_order(state.next..samples, (threads, ahead), begin, make, bytes, |sample, made| {
-            if options.stop.load(Ordering::Relaxed) {
-                return Err(Error::Stopped);
-            }
-            let key = dataset.key(sample)?;
-            match made {
-                Ok(content) if is_writing => {
-                    let row = rows.row(sample, key, content)?;
+        self.each(state.next..samples, &mut |sample, prepared| {
+            match prepared {
+                PreparedRow::Row(row) if is_writing => {
                     let noted = &mut || {
                         let state = State { next: sample, left_out: state.left_out.clone() };
                         serde_json::to_string(&state).expect("texts and numbers serialise")
                     };
-                    writer.push_noting(row, noted)?;
+                    writer.push_noting(*row, noted)?;
                 }
-                Ok(_) => (),
-                Err(Error::Dataset(error)) if error.is_damage() => {
-                    is_writing = options.on_error == OnError::Skip;
-                    let reason = error.what().into();
-                    state.left_out.push(LeftOut { path: key, reason });
+                PreparedRow::Row(_) => (),
+                PreparedRow::LeftOut(left_out) => {
+                    is_writing = self.options.on_error == OnError::Skip;
+                    state.left_out.push(left_out);
                 }
-                Err(error) => return Err(error),
             }
             progress(PrepareProgress { done: sample + 1, samples });
             Ok(())
@@ -380,6 +374,55 @@ impl Work<'_> {
         }
         Ok(())
     }
+
+    /// Prepares a range of samples, and passes on their rows in order.
+    fn each(
+        &self,
+        samples: Range<u64>,
+        take: &mut dyn FnMut(u64, PreparedRow) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Self { dataset, beginning, options, .. } = self;
+        let threads = match options.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads if threads > crate::profile::THREADS_MOST => {
+                let most = crate::profile::THREADS_MOST as u64;
+                let (name, setting) = ("threads", Setting::Threads);
+                return Err(Error::Number { name, setting, value: threads as u64, least: 1, most });
+            }
+            threads => threads,
+        };
+        let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().available_bytes / 4);
+        let begin = || Maker::new(dataset, beginning, options);
+        let make = |maker: &mut Result<Maker<'_>, Error>, sample| match maker {
+            _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
+            Ok(maker) => maker.make(dataset, sample),
+            Err(_) => Err(Maker::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
+        };
+        let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
+        let mut rows = DatasetRows { work: self, record_batch: None };
+        in_order(samples, (threads, ahead), begin, make, bytes, |sample, made| {
+            if options.stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            let key = dataset.key(sample)?;
+            let prepared = match made {
+                Ok(content) => PreparedRow::Row(Box::new(rows.row(sample, key, content)?)),
+                Err(Error::Dataset(error)) if error.is_damage() => {
+                    let reason = error.what().into();
+                    PreparedRow::LeftOut(LeftOut { path: key, reason })
+                }
+                Err(error) => return Err(error),
+            };
+            take(sample, prepared)
+        })
+    }
+}
+
+/// The result of a sample.
+enum PreparedRow {
+    Row(Box<Row>),
+    /// It cannot be read or decoded.
+    LeftOut(LeftOut),
 }
 
 /// Rows in order, with their further columns.

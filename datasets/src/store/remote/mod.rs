@@ -42,7 +42,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 pub const CACHE_BYTES: u64 = 16 << 30;
 
 /// How a source elsewhere is reached and held.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RemoteOptions {
     /// Folder for what is fetched; `None` takes `meetpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
     pub cache: Option<PathBuf>,
@@ -51,6 +51,7 @@ pub struct RemoteOptions {
     /// Ask without credentials.
     pub anonymous: bool,
     /// Watches and stops it from elsewhere.
+    #[serde(skip)]
     pub watch: Watch,
 }
 
