@@ -1,11 +1,11 @@
-//! Brings datasets in and out: pack, unpack, inspect, verify.
+//! Imports, exports and checks datasets: pack, unpack, inspect, verify.
 //!
-//! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
-//! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
-//! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
-//! (whether every bit is unchanged, and the location of damage), [`preview()`] (a contact sheet of
-//! a recipe's results), [`Writer`] (rows into a dataset),
-//! [`options`] (the values of their options), [`Error`].
+//! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (the form in
+//! which JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
+//! [`convert()`] (a source into such a folder), [`inspect()`] (a summary of a dataset),
+//! [`verify()`] (whether every bit is unchanged, and the location of damage), [`preview()`] (a
+//! contact sheet of a recipe's results), [`Writer`] (rows into a dataset), [`options`] (the values
+//! of their options), [`Error`].
 //!
 //! ```
 //! use meetpoint_datasets::{PackOptions, UnpackOptions, pack, unpack, verify};
