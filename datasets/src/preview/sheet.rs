@@ -7,10 +7,10 @@ use std::io::Cursor;
 
 /// Minimum longest side of a tile, in pixels; smaller results, such as CIFAR's, are enlarged.
 const TILE_LEAST: u32 = 128;
-/// Pixels between tiles; larger than the gap between the pictures of one tile.
+/// Pixels between tiles with one picture; tiles with several are further apart.
 const GAP: u32 = 4;
 const GAP_OF_SEVERAL: u32 = 12;
-/// Maximum side of the canvas in pixels.
+/// Maximum side of the canvas, and its maximum number of pixels.
 const SIDE_MAX: u32 = 20_000;
 const PIXELS_MAX: u64 = 1 << 28;
 /// Colour between tiles.
