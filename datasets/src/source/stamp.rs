@@ -1,4 +1,4 @@
-//! Whether the files of a source are those that they were.
+//! Detects whether the files of a source changed.
 
 use super::links::Links;
 use super::side_files::side_files;
@@ -11,15 +11,14 @@ use std::path::Path;
 
 /// Names, lengths and times of the files of a source, in 128 bits.
 ///
-/// It takes one look at each name and none at the contents; hidden files do not count.
+/// It reads the metadata of each file but no contents; hidden files are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceStamp(u128);
 
 impl SourceStamp {
-    /// Of everything in these files and folders, and of the side files of a file. For a path that
-    /// names no file or folder by itself (a pattern), it is that of the files beside it. Links that
-    /// lead out of a folder count where `follow_links` says that they are followed.
-    /// Fails at a limit of this process.
+    /// The stamp of everything in these files and folders, and of the side files of a file. For a
+    /// pattern, it is that of the files beside it. Links that lead out of a folder are included if
+    /// `follow_links` is set. Fails if the process reaches a limit.
     pub fn of(paths: &[StorePath], follow_links: bool) -> Result<Self, Error> {
         let mut sum = 0_u128;
         let side_files = paths.iter().flat_map(side_files).collect::<Vec<_>>();
@@ -32,7 +31,7 @@ impl SourceStamp {
                 (if is_named { folder } else { path.at(".") }, 1)
             };
             let is_root = root.path() == path.path();
-            // What a pattern names may be links.
+            // A pattern may match links.
             let links = match Links::below(&root, follow_links || !is_root) {
                 Err(Error::Source { path, source }) if !is_of_the_file(&source) => {
                     return Err(Error::Source { path, source });
@@ -48,7 +47,7 @@ impl SourceStamp {
                 found.depth == 0 || !(is_hidden || is_refused)
             };
             let options = WalkOptions { min_depth: 0, max_depth, follow_links: true };
-            // What does not read here does not read when it is packed either, and is named there.
+            // Entries that cannot be read are reported when they are packed.
             for found in root.walk(options, is_seen) {
                 let found = match found {
                     Ok(found) => root.at(found.path),
@@ -60,7 +59,7 @@ impl SourceStamp {
                 if let Ok(metadata) = found.metadata()
                     && metadata.kind == FileKind::File
                 {
-                    // A sum does not depend on the order, in which a folder lists its files.
+                    // A sum is independent of the order in which a folder lists its files.
                     sum = sum.wrapping_add(stamp_of(found.path(), &metadata));
                 }
             }
