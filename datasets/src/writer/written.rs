@@ -1,4 +1,4 @@
-//! What a writer has written: the parts and their rows, and the hashes of files.
+//! The parts and rows that a writer wrote, and the hashes of files.
 
 use meetpoint_format::dataset::PartEntry;
 use sha2::{Digest, Sha256};
@@ -6,28 +6,28 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 
-/// Bytes of a part that are read at a time.
+/// Bytes of a part per read.
 const READ_BUFFER_BYTES: usize = 1 << 20;
 
-/// What was written.
+/// The written parts.
 #[derive(Debug, Default)]
 pub(super) struct WrittenParts {
     pub(super) entries: Vec<PartEntry>,
     pub(super) rows: RowCounts,
 }
 
-/// Rows, counted.
+/// Counts of rows.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct RowCounts {
     pub(super) samples: u64,
     pub(super) image_bytes: u64,
     pub(super) image_bytes_max: u64,
-    /// Samples with entry points.
+    /// Number of samples with entry points.
     pub(super) entry_points: u64,
     pub(super) entry_points_bytes: u64,
 }
 
-/// The SHA-256 of everything in a file.
+/// The SHA-256 of a whole file.
 pub(super) fn sha256_of(file: &mut File) -> std::io::Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; READ_BUFFER_BYTES];
