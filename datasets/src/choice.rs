@@ -8,7 +8,7 @@ pub trait Choice: Copy + PartialEq + 'static {
     /// The name that users write.
     fn name(self) -> &'static str;
 
-    /// What it stands for, where the name does not say it.
+    /// The meaning of the value, if its name does not explain it.
     fn meaning(self) -> Option<&'static str> {
         None
     }

@@ -4,8 +4,8 @@
 //! unlocked one was left by a killed process, and the next process removes or resumes it. A
 //! resumable one is called `NAME.partial-0-0` in every process, so that two processes cannot both
 //! begin. A dataset is written directly into it. Files with arbitrary names are written into a
-//! folder inside, next to a mark, so that leftovers are recognised whatever the names of the files
-//! are.
+//! folder inside it, next to a marker file, so that leftovers are recognised whatever the files are
+//! called.
 
 use crate::Error;
 use crate::source::refuse_destination;
@@ -21,62 +21,62 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// What follows the dataset's name in the name of a place to write in.
+/// Infix between the dataset's name and the process in the name of a working folder.
 const PARTIAL: &str = ".partial-";
-/// Attempts at a name that is free.
+/// Maximum number of attempts to find an unused name.
 const NAMES_MAX: u32 = 1000;
-/// What stands for process and number in the name of a resumable folder.
+/// Replaces process and number in the name of a resumable folder.
 const RESUMABLE: &str = "0-0";
 
-/// Name of the mark in a place for files of any name.
+/// Name of the marker file in a working folder for files with arbitrary names.
 const MARK: &str = "unpacking";
-/// Name of the folder beside the mark.
+/// Name of the folder beside the marker file.
 const FILES: &str = "files";
 
 /// What may be replaced at a destination.
 pub(crate) enum Replace<'a> {
     /// A dataset, if `force` is set.
     Dataset {
-        /// Whether it is.
+        /// Whether the user allowed replacing it.
         force: bool,
     },
     /// An empty folder; if `force` is set, also one without foreign files.
     Files {
-        /// Whether it is.
+        /// Whether the user allowed replacing it.
         force: bool,
         /// Returns a file in the folder that must not be removed.
         foreign: &'a dyn Fn(&Path) -> std::io::Result<Option<String>>,
     },
 }
 
-/// Where the result is to lie.
+/// The destination of the result.
 #[derive(Debug)]
 pub(crate) struct Destination {
     /// Absolute, links resolved.
     path: PathBuf,
     /// Whether the destination exists and is to be replaced.
     exists: bool,
-    /// Remains that were removed.
+    /// Leftover working folders that were removed.
     pub(crate) cleaned: Vec<PathBuf>,
-    /// What was found beside the destination and is worth telling, in sentences.
+    /// Notes about other folders found beside the destination, as sentences.
     pub(crate) notes: Vec<String>,
 }
 
-/// The places beside a destination.
+/// The working folders beside a destination.
 #[derive(Debug, Default)]
 pub(crate) struct SiblingPaths {
-    /// Of processes that have ended; locked.
+    /// Those of processes that have ended; locked.
     pub(crate) remains: Vec<Remains>,
-    /// Of processes that are writing.
+    /// Those of processes that are still writing.
     pub(crate) in_use: Vec<PathBuf>,
-    /// Those that hold something that is not written here, and what.
+    /// Those that contain a file that Meetpoint did not write, and the name of that file.
     pub(crate) foreign: Vec<(PathBuf, String)>,
 }
 
 impl Destination {
-    /// Checks that `to` can be made or replaced.
+    /// Checks that `to` can be created or replaced.
     ///
-    /// None of what is read, `sources`, may lie in `to`, nor the other way round.
+    /// None of the inputs `sources` may be inside `to`, or contain it.
     pub(crate) fn resolve(
         sources: &[PathBuf],
         to: &Path,
@@ -105,12 +105,12 @@ impl Destination {
         Ok(Self { path, exists, cleaned: Vec::new(), notes: Vec::new() })
     }
 
-    /// Where the result is to lie; absolute, links resolved.
+    /// The path of the result; absolute, links resolved.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The places beside the destination.
+    /// The working folders beside the destination.
     pub(crate) fn places(&self) -> Result<SiblingPaths, Error> {
         let failed = |source| Error::Write { path: self.path.clone(), source };
         find_places(&self.path).map_err(failed)
@@ -137,7 +137,7 @@ impl Destination {
     }
 }
 
-/// A place of a process that is no more, locked for as long as this lives.
+/// The working folder of a process that has ended, locked until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Remains {
     path: PathBuf,
@@ -146,13 +146,13 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Refuses to replace what is there unless it may be.
+/// Returns an error if the path exists and must not be replaced.
 fn may_be_replaced(path: &Path, replace: &Replace<'_>) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_path_buf(), source };
     let to = path.to_path_buf();
@@ -176,14 +176,14 @@ fn is_empty_folder(path: &Path) -> std::io::Result<bool> {
 }
 
 /// A locked folder to write in; removed when it is dropped before it is committed, unless it is
-/// to be kept.
+/// retained.
 #[derive(Debug)]
 pub(crate) struct Staging {
     path: PathBuf,
     /// The folder that is renamed to the destination: the working folder, or one inside it.
     content: PathBuf,
     folder: File,
-    /// A descriptor that is closed before the folder is removed, which takes one.
+    /// A spare descriptor, closed before the folder is removed, since the removal needs one.
     spare: Option<File>,
     is_committed: bool,
     /// Whether it remains after being dropped, so that another process can resume.
@@ -195,8 +195,8 @@ fn spare() -> std::io::Result<Option<File>> {
     File::open("/dev/null").map(Some)
 }
 
-/// Removes a folder with all that is in it; opens one folder at a time, however deep they lie, so
-/// that it works for a process that has reached its limit of open files but for one.
+/// Removes a folder and its contents; opens one folder at a time at any depth, so that a single
+/// free file descriptor is enough.
 fn remove_tree(folder: &Path) -> std::io::Result<()> {
     for entry in WalkDir::new(folder).max_open(1).contents_first(true) {
         let entry = entry?;
@@ -219,18 +219,18 @@ impl Staging {
         Ok(Self { content, path, folder, spare, is_committed: false, is_retained: false })
     }
 
-    /// Says whether the place stays when it is dropped before it is committed.
+    /// Sets whether the folder is retained when it is dropped before it is committed.
     pub(crate) fn keep(&mut self, is_retained: bool) {
         self.is_retained = is_retained;
     }
 
-    /// Whether it stays.
+    /// Whether it is retained.
     pub(crate) fn is_retained(&self) -> bool {
         self.is_retained
     }
 
-    /// Creates and locks the resumable folder of a dataset; an error where
-    /// another process writes in it.
+    /// Creates and locks the resumable folder of a dataset; an error if another process is writing
+    /// in it.
     pub(crate) fn create_resumable(destination: &Destination) -> Result<Self, Error> {
         let path = place_beside(&destination.path, RESUMABLE);
         for _ in 0..NAMES_MAX {
@@ -238,7 +238,7 @@ impl Staging {
                 staging.keep(true);
                 return Ok(staging);
             }
-            // It is there, or another that looked for remains took it before it was locked.
+            // It exists, or another process that cleans up locked it first.
             let failed = |source| Error::Write { path: path.clone(), source };
             if path.exists() && lock(&path).map_err(failed)?.is_none() {
                 break;
@@ -247,7 +247,7 @@ impl Staging {
         Err(Error::InUse { destination: destination.path.clone(), place: path })
     }
 
-    /// Makes and locks a folder beside the destination, for a dataset.
+    /// Creates and locks a folder beside the destination, for a dataset.
     pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
         for number in 0..NAMES_MAX {
             let place = format!("{}-{number}", std::process::id());
@@ -259,7 +259,7 @@ impl Staging {
         Err(Error::Write { path: destination.path.clone(), source })
     }
 
-    /// Makes and locks a folder; `None` when there is one already.
+    /// Creates and locks a folder; `None` if it already exists.
     fn create_at(path: &Path) -> Result<Option<Self>, Error> {
         let failed = |source| Error::Write { path: path.to_path_buf(), source };
         match std::fs::create_dir(path) {
@@ -279,18 +279,17 @@ impl Staging {
                     is_retained: false,
                 }))
             }
-            // Another pack that looks for remains took the folder before it was locked, and
-            // removes it.
+            // Another pack, cleaning up, locked the folder first and removes it.
             Ok((None, _)) => Ok(None),
             Err(error) => {
-                // It is empty; what does not go now, the next pack removes.
+                // The folder is empty; if it cannot be removed now, the next pack removes it.
                 let _ = std::fs::remove_dir(path);
                 Err(failed(error))
             }
         }
     }
 
-    /// As [`Self::create`], for files of any name.
+    /// Like [`Self::create`], for files with arbitrary names.
     pub(crate) fn create_for_files(destination: &Destination) -> Result<Self, Error> {
         let mut staging = Self::create(destination)?;
         let content = staging.path.join(FILES);
@@ -330,19 +329,19 @@ impl Staging {
         } else {
             match renameat_with(CWD, &self.content, CWD, to, RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => return Err(Error::Exists { path: to.clone() }),
-                // File systems without the flag; what appeared meanwhile is replaced only if it is
-                // an empty folder.
+                // The file system does not support the flag; a destination that appeared meanwhile
+                // is replaced only if it is an empty folder.
                 Err(Errno::INVAL | Errno::NOSYS) => {
                     std::fs::rename(&self.content, to).map_err(failed)?;
                 }
                 renamed => renamed.map_err(|errno| failed(errno.into()))?,
             }
-            // With a folder inside, the one around it is still to be removed.
+            // If the files were in a folder inside, the outer one must still be removed.
             self.is_committed = self.content == self.path;
         }
         let parent = to.parent().expect("a destination has a name, so a parent");
         File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
-        // After an exchange what was replaced is in the place, and goes with it.
+        // After an exchange the replaced data are in the working folder, and are removed with it.
         Ok(destination.exists)
     }
 }
@@ -350,7 +349,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_committed && !self.is_retained {
-            // What cannot be removed here is unlocked now, and the next pack removes it.
+            // If it cannot be removed, it is unlocked, and the next pack removes it.
             drop(self.spare.take());
             let _ = remove_tree(&self.path);
         }
@@ -364,18 +363,18 @@ impl Drop for Remains {
     }
 }
 
-/// Unlocks a folder at once: a child that is being started has a copy of the descriptor for a
-/// moment, and would keep it locked.
+/// Unlocks a folder explicitly: a child process that is being started briefly has a copy of the
+/// descriptor, which would keep the folder locked.
 fn unlock(folder: &File) {
-    // A folder that cannot be unlocked is, when its descriptor is closed.
+    // If this fails, closing the descriptor unlocks the folder.
     let _ = flock(folder, FlockOperation::Unlock);
 }
 
-/// Puts the folder `new` where `old` is and the other way round.
+/// Exchanges the folders `new` and `old`.
 fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
-        // File systems without the flag: for a moment the dataset is absent, but both copies are
-        // complete.
+        // The file system does not support the flag: the dataset is briefly absent, but both copies
+        // are complete.
         Err(Errno::INVAL | Errno::NOSYS) => {
             let mut aside = new.as_os_str().to_owned();
             aside.push("-old");
@@ -390,7 +389,7 @@ fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Opens and locks a folder; `None` when another has it, or it is no longer there.
+/// Opens and locks a folder; `None` if another process has locked it or it no longer exists.
 fn lock(path: &Path) -> std::io::Result<Option<File>> {
     let folder = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -406,7 +405,7 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_same.then_some(folder))
 }
 
-/// The name of a place beside a destination.
+/// The path of a working folder beside a destination.
 fn place_beside(destination: &Path, place: &str) -> PathBuf {
     let mut name = OsString::from(destination.as_os_str());
     name.push(PARTIAL);
@@ -429,7 +428,7 @@ pub(crate) fn retained_bytes(destination: &Path) -> std::io::Result<u64> {
     Ok(bytes)
 }
 
-/// The places beside a destination, in the order of their names.
+/// The working folders beside a destination, in the order of their names.
 fn find_places(destination: &Path) -> std::io::Result<SiblingPaths> {
     let parent = destination.parent().expect("a destination has a name, so a parent");
     let name = destination.file_name().expect("a destination has a name");
@@ -446,7 +445,8 @@ fn find_places(destination: &Path) -> std::io::Result<SiblingPaths> {
             }
             continue;
         };
-        // Only what is written here is taken or removed, whatever the folder is called.
+        // Only folders with content that Meetpoint writes are resumed or removed, whatever their
+        // name.
         match foreign_entry(&path, Some(JOURNAL_NAME))? {
             foreign if foreign.is_none() || is_place_for_files(&path)? => {
                 found.remains.push(Remains { path, folder: Some(folder) });
@@ -477,8 +477,8 @@ fn is_partial_of(candidate: &OsStr, name: &OsStr) -> bool {
     })
 }
 
-/// Something in the folder that no dataset has, but for a file that is called `also`; `None` when
-/// it may be removed as a dataset.
+/// An entry of the folder that does not belong to a dataset, other than a file named `also`; `None`
+/// if the folder may be removed as a dataset.
 fn foreign_entry(path: &Path, also: Option<&str>) -> std::io::Result<Option<String>> {
     if !path.symlink_metadata()?.is_dir() {
         return Ok(Some("no files, being one itself".to_owned()));
@@ -495,7 +495,7 @@ fn foreign_entry(path: &Path, also: Option<&str>) -> std::io::Result<Option<Stri
     Ok(None)
 }
 
-/// Name of an index of keys that is being written into a dataset; `of` tells the process.
+/// Name of an index of keys while it is written into a dataset; `of` identifies the process.
 pub(crate) fn partial_keys(of: &str) -> String {
     format!(".{KEY_INDEX_NAME}{PARTIAL}{of}")
 }
@@ -506,7 +506,7 @@ fn is_name_of_ours(name: &str) -> bool {
     name == MANIFEST_NAME || is_keys || is_part_name(name)
 }
 
-/// Whether a folder holds a mark, and nothing but the mark and the folder of files.
+/// Whether a folder contains the marker file, and nothing else but the folder of files.
 fn is_place_for_files(path: &Path) -> std::io::Result<bool> {
     let mut has_mark = false;
     for entry in std::fs::read_dir(path)? {

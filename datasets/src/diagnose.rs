@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// What an interrupted command is repeated for.
+/// Introduces the command that resumes an interrupted one.
 const RESUME: &str = "to resume from there, repeat this";
 
 impl Diagnose for Error {
@@ -185,7 +185,7 @@ fn read_remedy(source: &io::Error) -> Option<Remedy> {
     }
 }
 
-/// The option that makes files of such a name smaller, where one does.
+/// The option that limits the size of files with this name, if there is one.
 fn smaller(path: &Path) -> Option<Setting> {
     match path.extension()?.to_str()? {
         "arrow" => Some(Setting::PartSize),

@@ -46,7 +46,7 @@ pub struct Inspection {
     pub provenance: Provenance,
     /// Statistics from the headers of images.
     pub images: ImageStatistics,
-    /// How a sample is found by its key.
+    /// How samples are looked up by key.
     pub keys: KeyLookup,
     /// The folder that contains the content, if it is not in the parts.
     pub content_root: Option<PathBuf>,
@@ -61,13 +61,12 @@ pub struct LabelCount {
     pub samples: u64,
 }
 
-/// Statistics from the headers of images: of all, or of [`PROBED_MAX`] that are spread evenly over
-/// the dataset.
+/// Statistics from the headers of all images, or of [`PROBED_MAX`] spread evenly over the dataset.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 pub struct ImageStatistics {
     /// Images whose headers were read.
     pub probed: u64,
-    /// Whether those are all.
+    /// Whether these are all images.
     pub is_complete: bool,
     /// Images of each format and form; `unreadable` for those without a header.
     pub formats: BTreeMap<String, u64>,
@@ -77,11 +76,11 @@ pub struct ImageStatistics {
     pub height: Spread,
     /// Images by megapixels: below 0.1, 0.3, 1, 3, 10, and the rest.
     pub megapixels: Vec<SizeClass>,
-    /// Bits of stored image for each pixel, over all that were probed.
+    /// Bits of stored image per pixel, over all probed images.
     pub bits_per_pixel: f64,
 }
 
-/// Least, mean and greatest of something.
+/// Minimum, mean and maximum of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Spread {
     /// Least.
@@ -92,7 +91,7 @@ pub struct Spread {
     pub max: u32,
 }
 
-/// Images of a range of sizes.
+/// Number of images in a range of sizes.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct SizeClass {
     /// Upper bound in megapixels, exclusive; absent for the last class.
@@ -120,7 +119,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     let mut unlabelled = 0;
     for sample in 0..dataset.len() {
         match dataset.locate(sample)?.label.and_then(|label| usize::try_from(label).ok()) {
-            // The index refuses labels that the manifest does not name.
+            // The index rejects labels that are not in the manifest.
             Some(label) => labels[label] += 1,
             None => unlabelled += 1,
         }

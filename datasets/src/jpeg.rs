@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progressive {
-    /// Re-write them as baseline: other bytes, the same coefficients and pixels.
+    /// Re-write them as baseline: different bytes, the same coefficients and pixels.
     #[default]
     Transcode,
     /// Do not change them.
@@ -106,7 +106,7 @@ impl JpegOptions {
         set.into_iter().find(|(_, is_set)| *is_set).map(|(option, _)| option)
     }
 
-    /// Whether every file is to be re-written, whatever it is.
+    /// Whether the options require re-writing every file.
     fn rewrites_all(&self) -> bool {
         self.restarts != RestartMarkers::Keep || self.optimise_huffman
     }
@@ -115,22 +115,22 @@ impl JpegOptions {
 /// How a file was treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fate {
-    /// It is in the coefficient form.
+    /// It was converted to the coefficient form.
     pub(crate) is_converted: bool,
-    /// It was re-written to other bytes before.
+    /// Re-writing changed its bytes.
     pub(crate) is_rewritten: bool,
     /// It was re-written from progressive to baseline.
     pub(crate) is_transcoded: bool,
-    /// Why something that was asked for was not done.
+    /// Why a requested conversion was not done.
     pub(crate) kept: Option<NotConverted>,
 }
 
-/// A file as it is to be stored.
+/// A file in its stored form.
 #[derive(Debug)]
 pub(crate) struct Converted {
-    /// What is stored.
+    /// The stored bytes.
     pub(crate) stored: Vec<u8>,
-    /// Where decoding can start in the middle of it.
+    /// Positions inside the file at which decoding can start.
     pub(crate) entry_points: Option<Vec<u8>>,
     /// How the file was treated.
     pub(crate) fate: Fate,
@@ -140,7 +140,7 @@ pub(crate) struct Converted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
-/// What a kernel made, or `None` if it cannot: an interruption is neither.
+/// The result of a kernel, or `None` if it failed; an interruption is an error.
 fn possible<T, E: Into<Error>>(made: Result<T, E>) -> Result<Option<T>, Interrupted> {
     match made.map_err(Into::into) {
         Ok(made) => Ok(Some(made)),
@@ -149,7 +149,7 @@ fn possible<T, E: Into<Error>>(made: Result<T, E>) -> Result<Option<T>, Interrup
     }
 }
 
-/// Converts JPEGs, until it is interrupted.
+/// Converts JPEGs, until interrupted.
 #[derive(Debug)]
 pub(crate) struct Converter {
     interrupt: Interrupt,
@@ -164,15 +164,15 @@ impl Converter {
         Self { interrupt, decoder, rewritten: Picture::default() }
     }
 
-    /// Decodes a file whole.
+    /// Decodes the whole file.
     pub(crate) fn decode(&mut self, file: &[u8], into: &mut Picture) -> Result<(), Error> {
         self.decoder.decode_into(file.into(), None, into)
     }
 
-    /// Converts a file that decodes, or keeps it as it is and says why.
+    /// Converts a file that decodes, or returns it unchanged with the reason.
     ///
-    /// With `decoded`, its picture, each step is checked: what is re-written must show the same
-    /// pixels, and what is converted must come back byte for byte.
+    /// If `decoded`, its picture, is given, each step is checked: a re-written file must decode to
+    /// the same pixels, and a converted one must be restored byte for byte.
     pub(crate) fn convert(
         &mut self,
         file: Vec<u8>,
@@ -184,8 +184,7 @@ impl Converter {
             fate.kept = Some(NotConverted::NotJpeg);
             return Ok(Converted { stored: file, entry_points: None, fate });
         }
-        // Where the coefficient form brings the file itself back, there is no reason to re-write
-        // it.
+        // If the coefficient form restores the file exactly, it need not be re-written.
         if !options.rewrites_all()
             && let Some(stored) = self.to_form(&file, options.form, decoded.is_some())?
         {
@@ -219,8 +218,8 @@ impl Converter {
         Ok(Converted { stored, entry_points, fate })
     }
 
-    /// The coefficient form of a file; `None` if none is asked for or the file would not come
-    /// back.
+    /// The coefficient form of a file; `None` if none is requested or the form could not restore
+    /// the file.
     fn to_form(
         &self,
         file: &[u8],
@@ -241,7 +240,7 @@ impl Converter {
         Ok(Some(stored))
     }
 
-    /// The same picture in other bytes; `None` if that is impossible.
+    /// The same picture re-written as a different file; `None` if that is impossible.
     fn rewrite(
         &mut self,
         file: &[u8],
@@ -260,8 +259,8 @@ impl Converter {
             let how = Rewrite { restarts, tables, process };
             possible(jpeg::rewrite_until(file, &how, &self.interrupt))
         };
-        // The tables of progressive scans do not fit a baseline one, and other restart markers may
-        // need codes that a file's own tables lack.
+        // The tables of progressive scans do not fit a baseline scan, and other restart markers may
+        // need codes that the file's tables lack.
         let own =
             if transcodes || options.optimise_huffman { None } else { with(HuffmanTables::Keep)? };
         let rewritten = match own {
@@ -281,13 +280,13 @@ impl Converter {
     }
 }
 
-/// The entry points of a JPEG; `None` if decoding cannot start in the middle, or if they
-/// would be longer than a row may have.
+/// The entry points of a JPEG; `None` if decoding cannot start inside it, or if they would exceed
+/// the maximum length in a row.
 pub(crate) fn entry_points(file: &[u8], spacing: EntryPointSpacing) -> Option<Vec<u8>> {
     entry_points_until(file, spacing, &Interrupt::default()).unwrap_or(None)
 }
 
-/// The same, until it is interrupted.
+/// Like [`entry_points`], until interrupted.
 pub(crate) fn entry_points_until(
     file: &[u8],
     spacing: EntryPointSpacing,
@@ -302,7 +301,7 @@ pub(crate) fn entry_points_until(
     Ok(found.filter(fits))
 }
 
-/// The kernels' name of a form; `None` for files.
+/// The form as the kernels name it; `None` for files.
 fn kernel_form(form: Form) -> Option<jpeg::Form> {
     match form {
         Form::Jpeg => None,

@@ -1,4 +1,4 @@
-//! Brings datasets in and out: pack, unpack, inspect, verify.
+//! Imports, exports and checks datasets: pack, unpack, inspect, verify.
 //!
 //! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
 //! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),

@@ -4,7 +4,7 @@ use meetpoint_diagnose::{Remedy, Setting, Surface};
 use std::fmt;
 use std::ops::Add;
 
-/// Text, the options that it names, in order, and a remedy.
+/// Text with the options that it names, in order, and an optional remedy.
 ///
 /// ```
 /// use meetpoint_datasets::Message;
@@ -25,11 +25,11 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// Its bare name.
+    /// The bare name of a setting.
     Name(Setting),
-    /// How it is set.
+    /// How a setting is set.
     Setting(Setting),
-    /// How it is set to a value.
+    /// How a setting is set to a value.
     SetTo(Setting, String),
 }
 
@@ -106,7 +106,7 @@ impl From<Setting> for Message {
     }
 }
 
-/// Appends text, a setting or another message, whose remedy comes with it.
+/// Appends text, a setting, or another message with its remedy.
 impl<T: Into<Self>> Add<T> for Message {
     type Output = Self;
 

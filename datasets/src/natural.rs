@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 /// Compares two `/`-separated paths, folder by folder, in natural order.
 ///
 /// Runs of ASCII digits compare by value, everything else character by character in lower case.
-/// Names that are equal so far are distinguished by leading zeros (fewer first) and then by their
-/// bytes (`A` before `a`), so that the order is total: only equal paths compare equal.
+/// Names that are equal in this order are distinguished by leading zeros (fewer first) and then by
+/// their bytes (`A` before `a`), so that the order is total: only equal paths compare equal.
 pub fn natural_order(left: &str, right: &str) -> Ordering {
     let mut lefts = left.split('/');
     let mut rights = right.split('/');
@@ -48,7 +48,7 @@ fn compare_names(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Two characters in lower case, which may be several characters.
+/// Compares two characters in lower case, which may consist of several characters.
 fn compare_letters(left: char, right: char) -> Ordering {
     if left.is_ascii() && right.is_ascii() {
         return left.to_ascii_lowercase().cmp(&right.to_ascii_lowercase());
@@ -56,7 +56,8 @@ fn compare_letters(left: char, right: char) -> Ordering {
     left.to_lowercase().cmp(right.to_lowercase())
 }
 
-/// Takes a run of digits off: how many leading zeros, and the digits after them.
+/// Removes a run of digits from the front; returns the number of leading zeros and the digits after
+/// them.
 fn take_number<'t>(text: &mut &'t str) -> (usize, &'t str) {
     let rest = text.trim_start_matches('0');
     let zeros = text.len() - rest.len();
@@ -104,7 +105,7 @@ mod tests {
         );
     }
 
-    /// The same order a second time, by keys: letters in lower case and numbers by value.
+    /// A second implementation of the order, by keys: letters in lower case and numbers by value.
     fn by_keys(left: &str, right: &str) -> Ordering {
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum Piece {

@@ -5,21 +5,21 @@ use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::units::show_bytes;
 use std::{fmt, io};
 
-/// Times that compressed bytes may grow when they are decompressed: some ten times the ratio of
-/// photographs, texts and arrays.
+/// Maximum ratio of decompressed to compressed bytes: about ten times that of photographs, texts
+/// and arrays.
 pub(crate) const RATIO_MAX: u64 = 256;
 
-/// More memory than a source may take.
+/// Why a source exceeds its memory limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverBudget {
-    /// More than a source may hold at once.
+    /// The source would hold more memory at once than its limit.
     Memory {
-        /// Bytes that it would hold.
+        /// Bytes that the source would hold.
         wanted: u64,
         /// The limit in bytes.
         limit: u64,
     },
-    /// Data that expand by more than any real data do.
+    /// Data with a compression ratio that no real data have.
     Ratio {
         /// Bytes in the file.
         compressed: u64,

@@ -1,10 +1,10 @@
 //! Patterns of file names, as a shell expands them.
 
-/// Shards that a pattern may name.
+/// Maximum number of shards of a pattern.
 const SHARDS_MAX: usize = 1 << 20;
 
-/// The names that a pattern stands for, as a shell expands it: `{000..010}` with the zeros of its
-/// bounds, `{a,b}`, several in a row and one inside the other.
+/// Expands a pattern like a shell: `{000..010}` with leading zeros as in its bounds, `{a,b}`,
+/// several braces in sequence or nested.
 pub(crate) fn expand(pattern: &str) -> Result<Vec<String>, String> {
     let Some(open) = pattern.find('{') else {
         return match pattern.contains('}') {
@@ -33,7 +33,7 @@ pub(crate) fn expand(pattern: &str) -> Result<Vec<String>, String> {
     Ok(middles.iter().flat_map(with_tails).collect())
 }
 
-/// Where the brace closes that the text begins with.
+/// The position of the brace that closes the one at the start of the text.
 fn matching(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, character) in text.char_indices() {

@@ -1,10 +1,10 @@
 //! Names from a source as messages show them.
 
-/// Characters of a name that are shown; a path of a file system has 4,096 bytes at most.
+/// Maximum number of characters shown of a name; a path can have 4,096 bytes.
 const SHOWN_MAX: usize = 400;
 
-/// A name from a source as messages show it: control characters escaped, since a terminal would
-/// execute them or start a new line, and of a very long name both ends.
+/// A name from a source as messages show it: control characters are escaped, since a terminal would
+/// interpret them, and a very long name is shortened to its start and end.
 pub fn printable(name: &str) -> String {
     let escaped = |letter: char| -> String {
         if letter.is_control() { letter.escape_default().collect() } else { letter.into() }

@@ -1,13 +1,12 @@
-//! Threads that work on samples: how many, and how they are started.
+//! Determines and starts the threads that process samples.
 
 use crate::Error;
 use std::thread::{Builder, Scope};
 
-/// Most threads that work on the samples of a source or a dataset; as many as a job may have
-/// workers.
+/// Maximum number of threads for a source or a dataset; equal to the maximum workers of a job.
 pub(crate) const THREADS_MAX: usize = 1024;
 
-/// As many threads as were asked for, or as the machine has cores for 0.
+/// The requested number of threads; 0 means one per processor.
 pub(crate) fn threads(asked: usize) -> Result<usize, Error> {
     match asked {
         0 => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
@@ -18,8 +17,8 @@ pub(crate) fn threads(asked: usize) -> Result<usize, Error> {
     }
 }
 
-/// Starts thread `number` of `threads`, from 1. Where the system does not start it, the caller
-/// stops those that run.
+/// Starts thread `number` of `threads`, from 1. If the system cannot start it, the caller stops the
+/// running ones.
 pub(crate) fn start_thread<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     (number, threads): (usize, usize),

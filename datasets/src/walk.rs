@@ -9,10 +9,10 @@ use meetpoint_prepare::Dataset;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Results that may wait for the calling thread.
+/// Maximum number of results that wait for the calling thread.
 const RESULTS_AHEAD_MAX: usize = 64;
 
-/// One sample, before anything of its image is read.
+/// One sample, before its image is read.
 #[derive(Debug)]
 pub(crate) struct Sample {
     /// Index in the dataset.
@@ -28,20 +28,21 @@ pub(crate) struct Sample {
 pub(crate) struct Visited<R> {
     /// The sample.
     pub(crate) sample: Sample,
-    /// What was made of it.
+    /// The return value of `visit`.
     pub(crate) result: R,
 }
 
-/// A record batch whose keys do not read.
+/// A record batch whose keys cannot be read.
 #[derive(Debug)]
 pub(crate) struct Unread {
-    /// Why, with its rows.
+    /// The error, with the rows of the batch.
     pub(crate) error: meetpoint_prepare::Error,
 }
 
-/// Shows every sample to `visit` on `threads` threads, and the result to `receive`.
+/// Passes every sample to `visit` on `threads` threads, and the results to `receive`.
 ///
-/// Ends early when `receive` fails. `start` makes what a thread keeps from sample to sample.
+/// Ends early if `receive` fails. `start` creates the state that a thread reuses from sample to
+/// sample.
 pub(crate) fn each_sample<S, R: Send>(
     dataset: &Dataset,
     threads: usize,
@@ -68,12 +69,12 @@ pub(crate) fn each_sample<S, R: Send>(
             })?;
         }
         drop(sender);
-        // When this leaves, the receiver goes and the threads find nobody to send to.
+        // When this returns, the receiver is dropped, and sending fails and ends the threads.
         receiver.into_iter().try_for_each(receive)
     })
 }
 
-/// Visits the rows of a record batch; `false` when nobody wants to know any more.
+/// Visits the rows of a record batch; `false` if the receiver is gone.
 fn visit_batch<S, R>(
     dataset: &Dataset,
     batch: usize,

@@ -7,38 +7,38 @@ use crate::sample::{SampleId, Streams, choose};
 use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::recipe::{Recipe, SoftLabels, TensorSpec};
 
-/// Which batch, for its random parameters: equal ids give equal batches of equal samples.
+/// Identifies a batch for its random parameters: equal ids give equal batches for equal samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchId {
     /// Seed of the job.
     pub seed: u64,
     /// Epoch, from 0.
     pub epoch: u32,
-    /// Number of the batch among those of all ranks and devices.
+    /// Index of the batch among those of all ranks and devices.
     pub batch: u64,
 }
 
 /// The tensors that an operation on batches changes.
 #[derive(Debug)]
 pub struct BatchTensors<'a> {
-    /// Samples that the batch has.
+    /// Number of samples in the batch.
     pub samples: usize,
-    /// Their tensors, one after another; empty if batches have none.
+    /// Their concatenated tensors; empty if batches have no tensors.
     pub images: &'a mut [u8],
-    /// Their rows of labels, see [`BatchMixer::write_label`]; empty if batches have none, or
-    /// where the operations leave them.
+    /// Their rows of labels, see [`BatchMixer::write_label`]; empty if batches have no labels, or
+    /// if the operations do not change labels.
     pub labels: &'a mut [u8],
 }
 
-/// Applies the operations on batches of one recipe, reusing its memory: that of one sample.
+/// Applies the operations on batches of one recipe, with a reused buffer of one sample.
 #[derive(Debug)]
 pub struct BatchMixer {
     cpu: Cpu,
-    /// The operations by their numbers: each before those that it contains.
+    /// The operations by their numbers: each precedes the operations that it contains.
     steps: Vec<Step>,
-    /// Number of the first on batches.
+    /// Number of the first operation on batches.
     first: usize,
-    /// Numbers of those that are executed on the current batch.
+    /// Numbers of the operations executed on the current batch.
     chosen: Vec<usize>,
     spec: TensorSpec,
     labels: Option<SoftLabels>,
@@ -63,24 +63,24 @@ impl BatchMixer {
         Some(Self { cpu, steps, first, chosen, spec, labels, scratch, interrupt })
     }
 
-    /// Mixes on another instruction set than the best one. Panics when this machine lacks it.
+    /// Selects an instruction set other than the best one. Panics if this machine lacks it.
     pub fn set_cpu(&mut self, cpu: Cpu) {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         self.cpu = cpu;
     }
 
-    /// Stops mixing with [`Error::Interrupted`] when it is raised.
+    /// Stops mixing with [`Error::Interrupted`] when `interrupt` is raised.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
-    /// The conversion of labels, where the operations change them.
+    /// The conversion of labels, if the operations change labels.
     pub fn labels(&self) -> Option<SoftLabels> {
         self.labels
     }
 
-    /// Writes the row of a label: float32, little-endian. Panics where it is not below the number
-    /// of classes, which is the number of elements of the row.
+    /// Writes the row of a label: float32, little-endian. Panics if the label is not below the
+    /// number of classes, which is the number of elements of the row.
     pub fn write_label(labels: SoftLabels, label: u32, row: &mut [u8]) {
         let (elements, _) = row.as_chunks_mut::<4>();
         elements.fill(labels.off().to_le_bytes());
@@ -92,7 +92,7 @@ impl BatchMixer {
     ///
     /// # Panics
     ///
-    /// Where images or labels are there, but not for each sample.
+    /// If images or labels are not empty and do not have one entry per sample.
     pub fn mix(
         &mut self,
         id: BatchId,
@@ -102,8 +102,8 @@ impl BatchMixer {
         self.apply(id, tensors, None, pause)
     }
 
-    /// Applies the operations to the labels of a batch in place; what they do to the images, which
-    /// must not be there, is appended to `programs`, in order.
+    /// Applies the operations to the labels of a batch in place, and appends their programs for the
+    /// images to `programs`, in order. `batch` must not contain images.
     pub fn export(
         &mut self,
         id: BatchId,
@@ -125,7 +125,7 @@ impl BatchMixer {
         for (bytes, of_one) in [(images.len(), self.spec.bytes()), (labels.len(), label_bytes)] {
             assert!(bytes == 0 || bytes == samples * of_one, "each sample has its bytes");
         }
-        // A batch in the place of a sample: no operation draws for both.
+        // The batch takes the place of the sample: no operation draws for both.
         let id = Streams::from(SampleId { seed, epoch, sample: batch });
         self.chosen.clear();
         choose(&self.steps, self.first, self.steps.len(), id, &mut self.chosen);

@@ -1,4 +1,4 @@
-//! Operations on batches against torchvision and timm, and on batches that those do not take.
+//! Operations on batches against torchvision and timm, and on batches that these do not accept.
 
 use crate::blend::{Weights, blend};
 use crate::golden;
@@ -183,7 +183,7 @@ fn a_short_batch_is_mixed_as_far_as_it_goes() {
         // A rectangle may be empty.
         let batch = (0..100).find(|batch| mixed_as(*batch, 5).0 != images).unwrap();
         let mixed = |samples| mixed_as(batch, samples);
-        // A sample alone is its own partner, and so is the one in the middle under timm.
+        // A single sample is its own partner, and so is the middle one in timm.
         assert_eq!(mixed(1), (images[..of_image].to_vec(), labels[..of_label].to_vec()), "{name}");
         assert_eq!(mixed(0), (vec![], vec![]));
         let (made, rows) = mixed(5);
@@ -233,7 +233,7 @@ fn each_part_of_the_id_of_a_batch_changes_it() {
     assert_eq!(made(id), first);
 }
 
-/// `half` converts with instructions of the machine where it has them.
+/// `half` uses the machine's conversion instructions if it has them.
 #[test]
 fn sums_of_float16_are_those_of_its_portable_conversions() {
     let every: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).filter(|it| it.is_finite()).collect();

@@ -1,7 +1,7 @@
 //! The weighted sum of two samples, element by element, with the roundings of PyTorch and timm.
 //!
-//! Both products and their sum are rounded to the element type, one after another. Of
-//! integers they are float32, and the sum is rounded to a whole number, halves to even.
+//! Both products and their sum are rounded to the element type, one after another. For integers
+//! they are computed in float32, and the sum is rounded to an integer, halves to even.
 
 use crate::Cpu;
 use crate::vector::{Kernel, run};
@@ -16,13 +16,13 @@ pub(crate) struct Weights {
     pub(crate) partner: f32,
 }
 
-/// Elements of float16 that are converted at once.
+/// Number of float16 elements converted at once.
 const BLOCK: usize = 256;
 
-/// From here to twice this, whole numbers are next to each other in float32.
+/// From here to twice this, consecutive float32 numbers differ by 1.
 const WHOLE: f32 = 8_388_608.0;
 
-/// Adds to the elements of a sample those of its partner, weighted.
+/// Replaces the elements of a sample by the weighted sum with those of its partner.
 pub(crate) fn blend(cpu: Cpu, dtype: Dtype, own: &mut [u8], partner: &[u8], weights: Weights) {
     run(cpu, Blend { dtype, own, partner, weights });
 }
@@ -54,7 +54,7 @@ impl Kernel for Blend<'_> {
 fn blend_bytes(own: &mut [u8], partner: &[u8], weights: Weights) {
     for (own, partner) in own.iter_mut().zip(partner) {
         let sum = f32::from(*own) * weights.own + f32::from(*partner) * weights.partner;
-        // The sum is at least 0 and rounds to at most 255, which the lowest bits then hold.
+        // The sum is at least 0 and rounds to at most 255, so the result is in the lowest bits.
         *own = (sum + WHOLE).to_bits() as u8;
     }
 }
@@ -69,7 +69,7 @@ fn blend_words(own: &mut [u8], partner: &[u8], weights: Weights) {
     }
 }
 
-/// The weighted sum of elements of float32.
+/// The weighted sum of float32 elements.
 #[inline(always)]
 pub(crate) fn blend_floats(own: &mut [u8], partner: &[u8], weights: Weights) {
     let partner = partner.as_chunks::<4>().0;
@@ -95,7 +95,7 @@ fn blend_halves(own: &mut [u8], partner: &[u8], weights: Weights) {
     }
 }
 
-/// Elements of float16 times a weight, rounded to float16.
+/// Multiplies float16 elements by a weight, rounded to float16.
 fn weigh(bytes: &[u8], weight: f32, products: &mut [f32]) {
     let mut halves = [f16::ZERO; BLOCK];
     let halves = &mut halves[..products.len()];

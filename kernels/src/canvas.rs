@@ -1,5 +1,5 @@
-//! The target of a stage's rows: the tensor, or the picture of the next stage, with a colour around
-//! them where the canvas is larger.
+//! The target of a stage's rows: the tensor, or the picture for the next stage, filled with a
+//! colour around the rows if the canvas is larger.
 
 use crate::Cpu;
 use crate::colour::RowChange;
@@ -7,31 +7,30 @@ use crate::planes::{Planes, ROW_SLACK, Row};
 use crate::stage::Stage;
 use crate::tensor::{RowPosition, TensorWriter};
 
-/// Bytes of the largest step of a change of a row.
+/// Maximum bytes per step of a change of a row.
 const STEP: usize = 64;
 
-/// What is filled.
+/// The target to fill.
 #[derive(Debug)]
 pub(crate) enum Target<'a> {
-    /// The tensor, in which a mirrored canvas is mirrored.
+    /// The tensor, in which a mirrored canvas is written mirrored.
     Tensor(&'a mut TensorWriter, &'a mut [u8]),
-    /// A picture, in which it is mirrored left to right only where operations on whole pictures
-    /// follow: otherwise [`Stage::result`] leaves that to the next stage.
+    /// A picture. It is written mirrored left to right only if operations on whole pictures follow;
+    /// otherwise [`Stage::result`] leaves that to the next stage.
     Picture(&'a mut Planes),
 }
 
-/// Memory of a row, reused by the next sample.
+/// Row buffers, reused for the next sample.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
-    /// A row of the colour around the window, and in the middle of it the row in hand; only for a
-    /// canvas that is padded.
+    /// A row of the fill colour with the current row inside it; only for a padded canvas.
     padded: Vec<u8>,
-    /// A row whose colours are changed, and the changes.
+    /// A row buffer for changes of colours, and the changes.
     changed: Vec<u8>,
     changes: Vec<RowChange>,
 }
 
-/// One canvas being filled.
+/// A canvas being filled.
 #[derive(Debug)]
 pub(crate) struct Filling<'a> {
     stage: &'a Stage,
@@ -43,7 +42,7 @@ pub(crate) struct Filling<'a> {
 }
 
 impl Canvas {
-    /// Begins with the rows of one colour at the top.
+    /// Starts a canvas and writes the filled rows at the top.
     pub(crate) fn begin<'a>(
         &'a mut self,
         cpu: Cpu,
@@ -72,7 +71,7 @@ impl Canvas {
 }
 
 impl Filling<'_> {
-    /// Puts a row of the window.
+    /// Writes a row of the window.
     pub(crate) fn put(&mut self, y: usize, row: Row<'_>) {
         let y = self.stage.at.1 as usize + y;
         if !self.stage.is_padded() {
@@ -85,7 +84,7 @@ impl Filling<'_> {
         self.put_padded(y);
     }
 
-    /// Ends with the rows of one colour at the bottom, after all rows of the window.
+    /// Writes the filled rows at the bottom, after all rows of the window.
     pub(crate) fn finish(mut self) {
         let bytes = self.padded.len() / 3;
         for (plane, value) in self.padded.chunks_exact_mut(bytes.max(1)).zip(self.stage.fill) {
@@ -112,7 +111,8 @@ impl Filling<'_> {
             return self.write(y, row);
         }
         let mut changed = std::mem::take(self.changed);
-        // What lies behind the width is changed as well, without a step for the end of a row.
+        // Bytes beyond the width are changed as well, so that the end of a row needs no special
+        // case.
         let bytes = row.width.next_multiple_of(STEP);
         changed.resize(3 * bytes, 0);
         for (out, plane) in changed.chunks_exact_mut(bytes).zip(row.planes) {

@@ -1,4 +1,4 @@
-//! Contains panics, so that a damaged file is an error rather than a crash.
+//! Catches panics, so that a damaged file is an error rather than a crash.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -7,21 +7,21 @@ use std::sync::Once;
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
-    /// Source line of the last panic that was contained.
+    /// Source location of the last caught panic.
     static LOCATION: Cell<Option<String>> = const { Cell::new(None) };
 }
 
 /// A panic that was caught and neither printed nor reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainedPanic {
-    /// What it said.
+    /// Its message.
     pub message: String,
-    /// File, line and column of the source; `None` if they are not known.
+    /// File, line and column of the source; `None` if unknown.
     pub location: Option<String>,
 }
 
-/// For panic hooks that are set later than that of [`contain_panic`]: whether the panic is about to
-/// be caught, so that the hook must be silent. Records where it happened.
+/// Records the location of a panic that [`contain_panic`] is about to catch. Panic hooks that are
+/// installed later must call it, and print nothing if it returns `true`.
 pub fn note_contained(panic: &PanicHookInfo<'_>) -> bool {
     let is_contained = CONTAINED.get();
     if is_contained {
@@ -32,11 +32,12 @@ pub fn note_contained(panic: &PanicHookInfo<'_>) -> bool {
 
 /// Calls a function and catches its panic, which is then neither printed nor reported.
 ///
-/// Panics outside of `call`, and those of other threads, go to the panic hook as before. What
-/// `call` was writing to is in an unknown state after an error.
+/// Panics outside of `call`, and those of other threads, go to the panic hook as before. After an
+/// error, data that `call` was modifying is in an unspecified state.
 pub fn contain_panic<T>(call: impl FnOnce() -> T) -> Result<T, ContainedPanic> {
     static HOOK: Once = Once::new();
-    // The hook would print the panic, and with `RUST_BACKTRACE` read all symbols of the program.
+    // The default hook would print the panic, and with `RUST_BACKTRACE` load all symbols of the
+    // program.
     HOOK.call_once(|| {
         let shown = take_hook();
         set_hook(Box::new(move |panic| {

@@ -1,17 +1,17 @@
-//! The positions of crops. The resizer or writer moves the pixels.
+//! Computes the positions of crops; the resizer or writer moves the pixels.
 
 use crate::Region;
 use meetpoint_format::random::Draws;
 
-/// Tries of a random crop before the central one is taken.
+/// Attempts to find a random crop before the central one is used.
 const TRIES: usize = 10;
 
 /// The region of `torchvision.transforms.v2.RandomResizedCrop` in a picture of `width` x `height`.
 ///
 /// [`meetpoint_format::recipe::Operation::RandomResizedCrop`] gives the algorithm and the order of
-/// the draws. Logarithm and exponential are those of the `libm` crate, pure Rust: those of C
-/// libraries differ in the last bit from one to the next, and with them a crop would differ between
-/// a host and a device.
+/// the draws. Logarithm and exponential are those of the `libm` crate, in pure Rust, since C
+/// libraries differ in the last bit, and with them the crop could differ between a host and a
+/// device.
 pub fn random_region(
     draws: &mut Draws,
     width: u32,
@@ -39,7 +39,7 @@ pub fn random_region(
 /// The largest central region with an aspect inside the bounds.
 fn central_region(width: u32, height: u32, ratio: (f64, f64)) -> Region {
     let aspect = f64::from(width) / f64::from(height);
-    // The cast stops at the ends of the range of u32.
+    // The cast saturates.
     let side = |exact: f64, whole: u32| (exact.round_ties_even() as u32).clamp(1, whole);
     let (w, h) = if aspect < ratio.0 {
         (width, side(f64::from(width) / ratio.0, height))
@@ -54,18 +54,18 @@ fn central_region(width: u32, height: u32, ratio: (f64, f64)) -> Region {
 /// One axis of a central crop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CenterSpan {
-    /// First input position that is kept.
+    /// First retained input position.
     pub from: u32,
-    /// Input positions that are kept.
+    /// Number of retained input positions.
     pub kept: u32,
-    /// Black before them.
+    /// Number of black positions before them.
     pub before: u32,
-    /// Black after them.
+    /// Number of black positions after them.
     pub after: u32,
 }
 
 impl CenterSpan {
-    /// Positions of the result.
+    /// Number of positions of the result.
     pub fn total(self) -> u32 {
         self.before + self.kept + self.after
     }
@@ -73,8 +73,8 @@ impl CenterSpan {
 
 /// One axis of `torchvision.transforms.v2.CenterCrop`: `wanted` of `length` positions.
 ///
-/// The crop begins at Python's `round((length - wanted) / 2)`, halves to the even number; of what
-/// is missing, half rounded down is put before.
+/// The crop begins at Python's `round((length - wanted) / 2)`, halves to even; if positions are
+/// missing, half of them, rounded down, are added before.
 pub fn center_span(length: u32, wanted: u32) -> CenterSpan {
     if let Some(missing) = wanted.checked_sub(length) {
         let before = missing / 2;
@@ -82,7 +82,7 @@ pub fn center_span(length: u32, wanted: u32) -> CenterSpan {
     }
     let extra = length - wanted;
     let half = extra / 2;
-    // An odd `extra` has a half to round: up from an odd number, down from an even one.
+    // For an odd `extra`, the half is rounded up from an odd integer and down from an even one.
     let from = half + (extra & half & 1);
     CenterSpan { from, kept: wanted, before: 0, after: 0 }
 }

@@ -16,7 +16,7 @@ const NAMED_MAX: usize = 10;
 
 impl Error {
     /// The message without the remedy, with options spelled for the command line or Python;
-    /// `to_string` gives that of the command line.
+    /// `to_string` spells them for the command line.
     pub fn in_words(&self, surface: Surface) -> String {
         self.text(surface).in_words(surface)
     }
@@ -190,22 +190,23 @@ pub(crate) fn link_leads_out(target: &Path) -> Message {
         .remedy(remedy.or_by("allow such links", Setting::FollowLinks, Change::On))
 }
 
-/// A size and the limit below it; exact where they would read the same with a unit.
+/// A size and the limit that it exceeds; in exact bytes if they would look the same in larger
+/// units.
 pub(crate) fn size_and_limit(bytes: u64, limit: u64) -> (String, String) {
     let (size, most) = (show_bytes(bytes), show_bytes(limit));
-    // A fraction that is rounded away leaves "256.0 MiB" of what is one byte more than 256 MiB.
+    // Rounding would print "256.0 MiB" for one byte more than 256 MiB.
     if size.replace(".0 ", " ") == most.replace(".0 ", " ") {
         return (format!("{bytes} bytes"), format!("{limit} bytes"));
     }
     (size, most)
 }
 
-/// Kinds of source and what they are, a line each.
+/// Names and descriptions of source kinds, one per line.
 fn kinds(kinds: &[(&str, &str)]) -> String {
     kinds.iter().map(|(name, what)| format!("\n  {name}: {what}")).collect()
 }
 
-/// The parts that remain.
+/// Reports the retained parts.
 fn retained(place: &Path, parts: u64) -> String {
     let parts = match parts {
         1 => "1 complete part is".to_owned(),
@@ -223,7 +224,7 @@ fn named(files: &[LeftOut], surface: Surface) -> String {
     text
 }
 
-/// The limit that a file has reached, where that is what the error says and the limit is known.
+/// The file size limit, if the error reports that it was reached and the limit is known.
 fn file_size_limit(source: &std::io::Error) -> String {
     let limit =
         getrlimit(Resource::Fsize).current.filter(|_| source.kind() == ErrorKind::FileTooLarge);

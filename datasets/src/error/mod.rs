@@ -323,7 +323,7 @@ impl Error {
 }
 
 impl std::error::Error for Error {
-    /// What the message does not say already.
+    /// The cause, if the message does not already contain it.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Source { source, .. }

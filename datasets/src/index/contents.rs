@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a sample was found to be.
+/// The result of checking a sample: its location, and the bytes read or the error.
 type Found = (Option<SampleLocation>, Result<u64, ReadError>);
 
 /// The problems of the files that contain the content of a dataset in place; none if the content is
@@ -25,7 +25,7 @@ pub fn check_contents(
     if dataset.content_root().is_none() {
         return Ok(Vec::new());
     }
-    // By file and, for damage inside of one, by sample; file by file it is reported once.
+    // Damage of a whole file is reported once per file, other damage once per sample.
     let mut problems: BTreeMap<(String, Option<u64>), Damage> = BTreeMap::new();
     let mut sum = 0;
     let visit = |_: &mut (), sample: &Sample| -> Found {
@@ -70,18 +70,18 @@ pub fn check_contents(
     Ok(problems)
 }
 
-/// A damage, and the samples that it is of.
+/// A problem, and the samples that it affects.
 struct Damage {
     file: String,
     problem: String,
-    /// The first of them: its index, its row in the part, its key. `None` if it cannot be read from
-    /// the part.
+    /// The first of these samples: its index, its row in the part, its key. `None` if the part does
+    /// not yield it.
     first: Option<(u64, u64, String)>,
     samples: u64,
 }
 
 impl Damage {
-    /// The same damage, met at other samples; they come in any order.
+    /// Adds the same problem found in other samples, in any order.
     fn add(&mut self, more: Self) {
         self.samples += more.samples;
         let known = self.first.take();
@@ -107,7 +107,7 @@ impl Damage {
     }
 }
 
-/// What is wrong, and where it comes in the order of all.
+/// The problem, and its key in the order of all problems.
 fn damage_of(
     dataset: &Dataset,
     sample: Sample,
@@ -126,7 +126,7 @@ fn damage_of(
     let order = location.as_ref().filter(|_| !of_file).map(|_| sample.index);
     let first = location.map(|location| (sample.index, location.row, sample.key));
     let said = error.to_string();
-    // It follows the name of the file.
+    // The report already starts with the name of the file.
     let rest = said.strip_prefix(&file).map(|rest| rest.trim_start_matches([':', ' ']));
     let problem = rest.unwrap_or(&said).to_owned();
     ((file.clone(), order), Damage { file, problem, first, samples: 1 })

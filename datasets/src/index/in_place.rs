@@ -14,18 +14,18 @@ use meetpoint_prepare::modified_ns;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Yields the samples of another source with the column that says where they lie.
+/// Yields the samples of another source with an additional column, their locations.
 pub(crate) struct InPlace {
     inner: Box<dyn Source>,
     /// Absolute, links resolved.
     root: PathBuf,
     schema: SourceSchema,
-    /// The file that was checked last: samples of an archive follow one another.
+    /// The file that was checked last, since the samples of an archive are consecutive.
     last: Option<(PathBuf, ContentFile)>,
 }
 
 impl InPlace {
-    /// Wraps what was opened from `from`: a folder, a file in one, or a pattern.
+    /// Wraps a source opened from `from`: a folder, a file or a pattern.
     pub(crate) fn wrap(from: &StorePath, inner: Box<dyn Source>) -> Result<Self, Error> {
         let failed = |source| Error::Source { path: from.to_path_buf(), source };
         let root = if from.is_dir() { from.resolve() } else { from.folder().resolve() };
@@ -38,7 +38,7 @@ impl InPlace {
         Ok(Self { inner, root, schema, last: None })
     }
 
-    /// Adds to an item where its content lies.
+    /// Adds the location of the content to an item.
     fn place(&mut self, item: &mut Item) -> Result<(), Error> {
         let (path, offset, bytes, metadata) = match &item.content {
             Content::Bytes(_) => {
@@ -99,7 +99,7 @@ impl InPlace {
     }
 }
 
-/// The further columns of an item, and one more.
+/// The further columns of an item, with one more column.
 fn with_column(
     schema: &SchemaRef,
     item: &Item,
@@ -134,7 +134,7 @@ impl Source for InPlace {
         let mut entry = self.inner.next()?;
         if let Some(Entry::Sample(item)) = &mut entry {
             match self.place(item) {
-                // A file that cannot be read (a link that leads nowhere) is one sample's matter.
+                // A file that cannot be read (for example a dangling link) affects only one sample.
                 Err(Error::Source { source, .. }) => {
                     let (path, reason) = (item.name(), source.to_string().into());
                     entry = Some(Entry::Unreadable(LeftOut { path, reason }));

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct IndexProgress {
     /// Number of finished samples.
     pub samples_done: u64,
-    /// Number of all samples; 0 if it is not known before the end.
+    /// Number of all samples; 0 if it is unknown until the end.
     pub samples: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct KeysSummary {
     pub bytes: u64,
 }
 
-/// Writes or rebuilds the index of keys of a dataset; takes 16 bytes of memory for each key.
+/// Writes or rebuilds the index of keys of a dataset; uses 16 bytes of memory per key.
 ///
 /// The file appears complete or not at all: it is written and synced under another name, then
 /// renamed.
@@ -63,13 +63,13 @@ pub fn index_keys(
         Ok(bytes)
     });
     if bytes.is_err() {
-        // There is nothing more to be done about what cannot be removed.
+        // If removal fails too, the first error is the one to report.
         let _ = std::fs::remove_file(&partial);
     }
     Ok(KeysSummary { path: to, keys, bytes: bytes? })
 }
 
-/// Writes and syncs an index of keys; its length in bytes.
+/// Writes and syncs an index of keys; returns its length in bytes.
 pub(crate) fn write_keys(
     path: &Path,
     builder: KeyIndexBuilder,
@@ -87,8 +87,8 @@ pub(crate) fn write_keys(
     write().map_err(|source| Error::Write { path: path.to_path_buf(), source })
 }
 
-/// The problem of the index of keys of a dataset, if it has one: checks every byte of it, and looks
-/// up every key of the dataset.
+/// Checks every byte of a dataset's index of keys and looks up every key of the dataset; returns
+/// the problem, if there is one.
 pub fn check_keys(dataset: &Dataset) -> Result<Option<String>, Error> {
     let path = dataset.path().join(KEY_INDEX_NAME);
     let file = match meetpoint_storage::files::open_regular(&path) {

@@ -1,4 +1,4 @@
-//! The values of one column, sample by sample, by which a dataset can be split and shown.
+//! The values of one column, sample by sample, used to split and list a dataset.
 
 use super::error::OperationError;
 use crate::message::Message;
@@ -49,7 +49,7 @@ impl<'a> Values<'a> {
         Ok(Self { dataset, name: name.to_owned(), column: Some(column) })
     }
 
-    /// Its values in natural order, each with its samples; null comes last.
+    /// Its values in natural order, each with its number of samples; null is last.
     pub(super) fn counts(&self) -> Result<Vec<(Option<String>, u64)>, Error> {
         let mut counts: HashMap<Option<String>, u64> = HashMap::new();
         for value in self.each() {
@@ -69,7 +69,7 @@ impl<'a> Values<'a> {
         Ok(counts)
     }
 
-    /// The value of each sample, in order; a record batch at a time is in memory.
+    /// Passes on the value of each sample, in order; one record batch is in memory at a time.
     pub(super) fn each(
         &self,
     ) -> impl Iterator<Item = Result<(u64, Option<String>), Error>> + Send + use<'a> {
@@ -130,7 +130,7 @@ fn label_values(
         .collect()
 }
 
-/// The name of a dataset for a value: the value itself, where it is a plain file name.
+/// The name of the dataset for a value: the value itself, if it is a plain file name.
 pub(super) fn name_of_value(column: &str, value: Option<&str>) -> Result<String, OperationError> {
     let Some(value) = value else { return Ok("null".to_owned()) };
     let is_plain = !value.is_empty()

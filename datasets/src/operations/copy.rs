@@ -61,11 +61,11 @@ impl CopySummary {
     }
 }
 
-/// What an operation makes: from what, called what, with which labels.
+/// An operation that writes a dataset: its name, options, inputs and labels.
 pub(super) struct Deed<'a> {
     /// Its name, as on the command line.
     pub(super) name: &'static str,
-    /// What decided on the result, by the names of the command line.
+    /// The options that determine the result, by their names on the command line.
     pub(super) options: Vec<(&'static str, String)>,
     pub(super) inputs: &'a [Input],
     /// Samples of the result.
@@ -75,7 +75,7 @@ pub(super) struct Deed<'a> {
 }
 
 impl Deed<'_> {
-    /// Writes the samples that `picks` names, in that order, to the dataset `to`.
+    /// Writes the samples that `picks` yields, in that order, to the dataset `to`.
     pub(super) fn copy(
         self,
         to: &Path,
@@ -167,11 +167,11 @@ impl Deed<'_> {
         }))
     }
 
-    /// The form of the result, and how many of the files it was packed from were converted.
+    /// The form of the result, and the number of packed files that were converted.
     ///
-    /// Forms and entry points are counted. What else became of a file is known of a dataset as a
-    /// whole and not of a sample: where samples are left out, these are the most that there may be,
-    /// and bytes of files in proportion.
+    /// Forms and entry points are counted. Other conversions are recorded for a dataset as a whole
+    /// and not per sample: if samples are left out, their counts are upper bounds, and the bytes of
+    /// files are proportional.
     fn stored(&self, tally: &Tally) -> Stored {
         let form = |input: &Input| input.dataset.manifest().form();
         let forms = self.inputs.iter().map(form);
@@ -213,7 +213,7 @@ impl Deed<'_> {
         stored
     }
 
-    /// The operation with its options, in words.
+    /// The operation with its options, as text.
     fn step(&self) -> String {
         let mut step = self.name.to_owned();
         for (name, value) in &self.options {
@@ -231,7 +231,7 @@ impl Deed<'_> {
         identities.collect::<Vec<_>>().join(",")
     }
 
-    /// What was done to what.
+    /// The provenance of the result: operation, inputs and options.
     fn provenance(&self) -> Provenance {
         let mut options = BTreeMap::new();
         let mut recipe = None;
@@ -255,7 +255,7 @@ impl Deed<'_> {
     }
 }
 
-/// What was done before, with one more step.
+/// The history of earlier operations, with one more step.
 pub(super) fn history(before: Option<&String>, step: &str) -> String {
     match before {
         Some(before) => format!("{before}; {step}"),
@@ -263,7 +263,7 @@ pub(super) fn history(before: Option<&String>, step: &str) -> String {
     }
 }
 
-/// What was copied, counted.
+/// Counts of what was copied.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
 struct Tally {
     image_bytes: u64,
@@ -284,7 +284,7 @@ impl Tally {
         }
     }
 
-    /// For the journal, at the end of a part.
+    /// The state to record in the journal at the end of a part.
     fn to_state(self) -> String {
         serde_json::to_string(&self).expect("integers always serialise")
     }

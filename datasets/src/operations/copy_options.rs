@@ -11,7 +11,7 @@ pub struct CopyOptions {
     pub force: bool,
     /// Bytes after which the next part begins.
     pub part_bytes_target: u64,
-    /// Bytes of rows that are in memory at once; a single row may have more.
+    /// Maximum number of bytes of rows in memory at once; a single row may be larger.
     pub memory_bytes: u64,
     /// Threads that read; 0 for one per processor.
     pub threads: usize,

@@ -1,6 +1,7 @@
 //! Compares two datasets sample by sample, by their keys.
 //!
-//! Memory: 24 bytes for each sample of both and 16 for each pair, beside what open datasets take.
+//! Memory: 24 bytes per sample of each dataset and 16 per pair, in addition to that of open
+//! datasets.
 
 use super::copy_options::Progress;
 use super::gather::{carried, is_place};
@@ -27,7 +28,7 @@ pub struct DiffOptions {
     pub named_max: usize,
     /// Treat contents with the same length and checksum as equal, without reading them.
     pub trust_checksums: bool,
-    /// Threads that read; 0 for as many as the machine has.
+    /// Threads that read; 0 for one per processor.
     pub threads: usize,
 }
 
@@ -46,7 +47,7 @@ pub struct Difference {
     pub right: PathBuf,
     /// Samples that are the same in both.
     pub same: u64,
-    /// Of these, samples that are stored in another form of the same file.
+    /// Of these, samples whose file is stored in different forms.
     pub other_form: u64,
     /// Samples only the first one has.
     pub only_left: Keys,
@@ -56,11 +57,11 @@ pub struct Difference {
     pub changed: u64,
     /// The first of them, in the order of the first dataset.
     pub changed_named: Vec<Changed>,
-    /// The first column that only one has, or that has another type, in words.
+    /// The first column that only one dataset has, or whose types differ, as text.
     pub columns: Option<String>,
     /// Whether the names of the labels, or their order, differ.
     pub label_names: bool,
-    /// The first sample of both whose position among the common samples differs.
+    /// The first common sample whose position among the common samples differs.
     pub order: Option<Moved>,
 }
 
@@ -149,8 +150,8 @@ pub fn diff(
     Ok(found)
 }
 
-/// Each sample under the first half of its key's SHA-256, sorted: equal only for equal keys, as far
-/// as 128 bits of it go.
+/// Each sample with the first 128 bits of its key's SHA-256, sorted; only equal keys are assumed to
+/// have equal ones.
 fn keyed(dataset: &Dataset, stop: &AtomicBool) -> Result<Vec<([u8; 16], u64)>, Error> {
     let mut keyed = Vec::new();
     for batch in 0..dataset.record_batches() {
@@ -167,7 +168,7 @@ fn keyed(dataset: &Dataset, stop: &AtomicBool) -> Result<Vec<([u8; 16], u64)>, E
     Ok(keyed)
 }
 
-/// Pairs of equal keys, and the samples that only one has.
+/// Pairs of samples with equal keys, and the samples that only one dataset has.
 fn join(lefts: &[([u8; 16], u64)], rights: &[([u8; 16], u64)]) -> (Vec<Pair>, Vec<u64>, Vec<u64>) {
     let (mut pairs, mut only_left, mut only_right) = (Vec::new(), Vec::new(), Vec::new());
     let (mut at, mut other) = (0, 0);
@@ -197,7 +198,7 @@ fn named(dataset: &Dataset, samples: &mut [u64], named_max: usize) -> Result<Key
     Ok(Keys { samples: samples.len() as u64, named: named.collect::<Result<_, _>>()? })
 }
 
-/// The first sample of both that is not where it would be if none had moved.
+/// The first common sample whose position differs between the datasets.
 fn moved(lefts: &Dataset, pairs: &[Pair]) -> Result<Option<Moved>, Error> {
     let mut rights: Vec<u64> = pairs.iter().map(|pair| pair.right).collect();
     rights.sort_unstable();
@@ -243,7 +244,7 @@ impl<'a> Both<'a> {
         Self { left, right, options, interrupt, columns: of_both.collect() }
     }
 
-    /// Compares pairs whose left samples lie in one record batch.
+    /// Compares pairs whose left samples are in one record batch.
     fn compare(&self, pairs: &[Pair]) -> Result<Compared, Error> {
         let mut compared = Compared::default();
         let mut columns = Extras::new(self);
@@ -287,7 +288,7 @@ impl<'a> Both<'a> {
         let right = read(self.right, pair.right, &right);
         Ok(match (left, right) {
             (Ok(left), Ok(right)) if left == right => Contents::Same,
-            // A file and each of its forms are other bytes.
+            // The bytes of a file and of its coefficient forms differ.
             (Ok(left), Ok(right)) if [&left, &right].iter().any(|it| form_of(it) != Form::Jpeg) => {
                 let original = |stored| original_until(stored, &self.interrupt);
                 match (original(&left), original(&right)) {
@@ -327,7 +328,7 @@ struct Extras<'a> {
 }
 
 impl<'a> Extras<'a> {
-    /// Most record batches of the second dataset whose columns are kept.
+    /// Maximum number of record batches of the second dataset whose columns are cached.
     const RETAINED_MAX: usize = 4;
 
     fn new(both: &'a Both<'a>) -> Self {

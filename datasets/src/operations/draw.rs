@@ -13,9 +13,9 @@ use meetpoint_prepare::Dataset;
 
 /// Divides each stratum among parts, by largest remainder.
 ///
-/// Every part gets its quota of every stratum rounded down or up. Which parts get one more is
-/// decided by what they are short of over all strata so far, so the sizes of the parts come out as
-/// they would without strata, but for one sample or so. Ties go to the part named first.
+/// Every part gets its quota of every stratum rounded down or up. The parts with the largest
+/// shortfall over all strata so far are rounded up, so the sizes of the parts differ by about one
+/// sample from those without strata. Ties go to the part named first.
 pub(super) fn apportion(strata: &[u64], shares: &[Share]) -> Vec<Vec<u64>> {
     let all: i128 = shares.iter().map(|share| i128::from(share.0)).sum();
     let mut short = vec![0_i128; shares.len()];
@@ -46,19 +46,19 @@ pub(super) fn apportion(strata: &[u64], shares: &[Share]) -> Vec<Vec<u64>> {
 /// Strata of a dataset: all samples in one, or one for each label and one for those without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Strata {
-    /// Samples of each; by label, and behind them those without one.
+    /// Number of samples of each; by label, then those without a label.
     pub(super) counts: Vec<u64>,
     is_by_label: bool,
 }
 
 impl Strata {
-    /// One of all.
+    /// A single stratum of all samples.
     pub(super) fn whole(dataset: &Dataset) -> Self {
         Self { counts: vec![dataset.len()], is_by_label: false }
     }
 
-    /// By label, which `option` asks for; goes through the labels once, and refuses a dataset
-    /// without any.
+    /// Strata by label, as requested by `option`; reads the labels once, and refuses a dataset
+    /// without labels.
     pub(super) fn by_label(dataset: &Dataset, option: Setting) -> Result<Self, Error> {
         let mut counts = vec![0; dataset.manifest().labels.len() + 1];
         for sample in 0..dataset.len() {
@@ -72,8 +72,8 @@ impl Strata {
         Ok(Self { counts, is_by_label: true })
     }
 
-    /// Goes through the samples in order: each with its stratum and its place in the stratum's
-    /// permutation.
+    /// Yields the samples in order, each with its stratum and its position in the permutation of
+    /// the stratum.
     pub(super) fn places<'a>(
         &self,
         dataset: &'a Dataset,
@@ -123,7 +123,8 @@ mod tests {
         // Computed by hand: quotas 2.5, 1.5, 1 of 5.
         assert_eq!(apportion(&[5], &shares(&["0.5", "0.3", "0.2"])), [[3, 1, 1]]);
         assert_eq!(apportion(&[10_000], &shares(&["0.3", "0.3", "0.4"])), [[3000, 3000, 4000]]);
-        // Quotas 0.8 and 0.2 of each of five classes of one: four to one, not five to none.
+        // Quotas 0.8 and 0.2 of each of five classes with one sample: four to one, not five to
+        // none.
         let parts = apportion(&[1; 5], &shares(&["0.8", "0.2"]));
         assert_eq!(parts.iter().map(|sizes| sizes[1]).sum::<u64>(), 1);
     }

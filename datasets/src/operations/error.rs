@@ -28,7 +28,7 @@ pub enum OperationError {
     Range {
         /// Dataset.
         path: PathBuf,
-        /// Asked for: `100..200`.
+        /// The requested range: `100..200`.
         asked: String,
         /// Number of samples in the dataset.
         samples: u64,

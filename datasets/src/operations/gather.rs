@@ -1,8 +1,8 @@
 //! Rows of datasets in any order, read by several threads in bounded memory.
 //!
-//! Rows are gathered a window at a time. In a window each record batch that is needed is opened
-//! once, whatever the order of the rows, so a random order costs little more than a sequential one.
-//! While a window is passed on, the next one is read.
+//! Rows are gathered one window at a time. Each record batch that a window needs is opened once,
+//! whatever the order of the rows, so a random order costs little more than a sequential one. While
+//! a window is passed on, the next one is read.
 
 use super::copy_options::CopyOptions;
 use crate::Error;
@@ -17,25 +17,25 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-/// Most rows of a window, so that rows of a few bytes do not make it long.
+/// Maximum number of rows in a window, so that very small rows do not make it long.
 const WINDOW_ROWS_MAX: usize = 1 << 16;
-/// The kind of a column that says where content lies which is not in the parts.
+/// The kind of a column with the locations of content that is not in the parts.
 const PLACE_KIND: &str = "content_place";
-/// Bytes that a row takes in memory beside what it takes in its part.
+/// Bytes of memory per row in addition to its bytes in the part.
 const ROW_BYTES: u64 = 256;
 
-/// A dataset that rows are taken from, and how their keys and labels change.
+/// A dataset from which rows are taken, and how their keys and labels change.
 pub(super) struct Input {
     pub(super) dataset: Dataset,
-    /// What precedes each key.
+    /// Prefix of each key.
     pub(super) prefix: String,
     /// The label of the result for each label of the dataset; `None` if they are the same.
     pub(super) labels: Option<Vec<i32>>,
-    /// The columns of its rows as they are carried over.
+    /// The columns of its rows that are carried over.
     pub(super) columns: Columns,
-    /// Indices of the further ones of these.
+    /// Indices of the further columns among these.
     carried: Vec<usize>,
-    /// Mean bytes of a row without its content: key, numbers, entry points, columns.
+    /// Mean bytes of a row in memory without its content: key, numbers, entry points, columns.
     beside_bytes: u64,
 }
 
@@ -49,13 +49,13 @@ pub fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
     (Columns { extra: Arc::new(extra), ..columns.clone() }, carried)
 }
 
-/// Whether a column says where content lies.
+/// Whether a column contains the locations of content.
 pub(crate) fn is_place(field: &Field) -> bool {
     field.metadata().get(KIND_KEY).is_some_and(|kind| kind == PLACE_KIND)
 }
 
 impl Input {
-    /// A dataset whose rows do not change.
+    /// An input whose keys and labels do not change.
     pub(super) fn plain(dataset: Dataset) -> Self {
         let manifest = dataset.manifest();
         let file_bytes: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
@@ -75,10 +75,10 @@ pub(super) struct InputSample {
     pub(super) sample: u64,
 }
 
-/// Which samples, in which order.
+/// The samples to read, in order.
 pub(super) type InputSamples<'a> = dyn Iterator<Item = Result<InputSample, Error>> + Send + 'a;
 
-/// Reads the rows that `picks` names and shows them to `receive` in that order.
+/// Reads the rows that `picks` yields and passes them to `receive` in that order.
 pub(super) fn each_row(
     inputs: &[Input],
     picks: &mut InputSamples<'_>,
@@ -101,7 +101,7 @@ pub(super) fn each_row(
                 }
             }
         })?;
-        // When this leaves, the receiver goes and the thread finds nobody to send to.
+        // When this returns, the receiver is dropped, and sending fails and ends the thread.
         for window in receiver {
             for row in window? {
                 if options.stop.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ pub(super) fn each_row(
     })
 }
 
-/// Takes picks until their rows fill the window; at least one.
+/// Takes samples until their rows fill the window, but at least one.
 fn plan(
     inputs: &[Input],
     picks: &mut std::iter::Peekable<&mut InputSamples<'_>>,
@@ -132,7 +132,7 @@ fn plan(
     Ok(window)
 }
 
-/// Rows of a window that lie in one record batch.
+/// Rows of a window that are in one record batch.
 struct Unit<'a> {
     input: &'a Input,
     record_batch: usize,
@@ -173,7 +173,7 @@ fn read(inputs: &[Input], window: &[InputSample], threads: usize) -> Result<Vec<
                 }
             });
             if let Err(error) = started {
-                // Those that run end with the unit that they read.
+                // Running threads end after their current unit.
                 next.store(units.len(), Ordering::Relaxed);
                 return Err(error);
             }
@@ -188,7 +188,7 @@ fn read(inputs: &[Input], window: &[InputSample], threads: usize) -> Result<Vec<
 }
 
 impl Unit<'_> {
-    /// Its rows, each with its place in the window.
+    /// Its rows, each with its position in the window.
     fn read(&self) -> Result<Vec<(usize, Row)>, Error> {
         let dataset = &self.input.dataset;
         let keyed = dataset.keyed_rows(self.record_batch)?;
@@ -212,7 +212,7 @@ impl Unit<'_> {
         Ok(read)
     }
 
-    /// The further columns of its rows, in their order and without those of others.
+    /// The further columns of its rows only, in their order.
     fn extra(&self) -> Result<Option<Arc<RecordBatch>>, Error> {
         let dataset = &self.input.dataset;
         if self.input.carried.is_empty() {
@@ -226,7 +226,7 @@ impl Unit<'_> {
 
     fn label(&self, label: i32) -> i32 {
         match &self.input.labels {
-            // The index refuses labels that the manifest does not name.
+            // The index rejects labels that are not in the manifest.
             Some(labels) => labels[usize::try_from(label).expect("not negative")],
             None => label,
         }

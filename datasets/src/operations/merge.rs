@@ -34,8 +34,8 @@ impl MergeOrder {
 /// Writes all samples of the datasets `from` to `to`.
 ///
 /// Columns must be the same. Labels are merged by name: in natural order if each dataset lists them
-/// so, otherwise in order of first appearance. A key must not occur twice; `prefixes`, one for each
-/// dataset, are prepended to the keys of the datasets.
+/// in natural order, otherwise in order of first appearance. A key must not occur twice;
+/// `prefixes`, one for each dataset, are prepended to the keys of the datasets.
 pub fn merge(
     from: &[PathBuf],
     to: &Path,
@@ -81,7 +81,8 @@ fn concat(lengths: &[u64]) -> impl Iterator<Item = Result<InputSample, Error>> +
     })
 }
 
-/// Sample `s` of `n` of a dataset comes at the moment `(2 s + 1) / 2 n`; ties go to the first.
+/// Samples are ordered by the position `(2 s + 1) / 2 n`, for sample `s` of a dataset of `n`; ties
+/// go to the first dataset.
 fn interleave(lengths: Vec<u64>) -> impl Iterator<Item = Result<InputSample, Error>> + Send {
     let mut taken = vec![0_u64; lengths.len()];
     std::iter::from_fn(move || {
@@ -99,7 +100,7 @@ fn interleave(lengths: Vec<u64>) -> impl Iterator<Item = Result<InputSample, Err
     })
 }
 
-/// Refuses datasets whose columns differ, and names the first that does.
+/// Refuses datasets whose columns differ, and names the first that differs.
 fn check_columns(inputs: &[Input]) -> Result<(), OperationError> {
     let [first, others @ ..] = inputs else { return Ok(()) };
     for other in others {
@@ -111,8 +112,8 @@ fn check_columns(inputs: &[Input]) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Refuses datasets in two coefficient forms, or with entry points at other distances: a manifest
-/// names one of each.
+/// Refuses datasets with different coefficient forms or different spacings of entry points, since a
+/// manifest can record only one of each.
 fn check_forms(inputs: &[Input]) -> Result<(), OperationError> {
     let form = |input: &&Input| input.dataset.manifest().form();
     let refused = |left: &Input, right: &Input, difference: String| {
@@ -146,7 +147,7 @@ fn check_forms(inputs: &[Input]) -> Result<(), OperationError> {
     }
 }
 
-/// The first column in which two datasets differ, in words; `None` if they have the same.
+/// The first column in which two datasets differ, as text; `None` if their columns are equal.
 pub(super) fn difference(left: &Columns, right: &Columns) -> Option<String> {
     if left.kind != right.kind {
         return Some(format!("content is {} and {}", left.kind.name(), right.kind.name()));
@@ -180,7 +181,7 @@ pub(super) fn difference(left: &Columns, right: &Columns) -> Option<String> {
     None
 }
 
-/// Unites the labels by name, and tells each input what its own become.
+/// Unites the labels by name, and sets the mapping of each input's labels.
 fn unite_labels(inputs: &mut [Input]) -> Vec<String> {
     let natural =
         |labels: &[String]| labels.windows(2).all(|pair| natural_order(&pair[0], &pair[1]).is_le());
@@ -206,15 +207,15 @@ fn unite_labels(inputs: &mut [Input]) -> Vec<String> {
     united
 }
 
-/// Where a key is.
+/// The location of a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Keyed {
     hash: u64,
-    /// Counted through all inputs.
+    /// Index of the sample, counted through all inputs.
     sample: u64,
 }
 
-/// Refuses a key that would occur twice. Keeps 16 bytes a sample while it looks.
+/// Refuses a key that would occur twice. Uses 16 bytes of memory per sample during the check.
 fn refuse_duplicates(inputs: &[Input]) -> Result<(), Error> {
     let mut all = Vec::new();
     let mut before = 0;
@@ -256,7 +257,7 @@ fn refuse_duplicates(inputs: &[Input]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The input and the sample in it that a sample counted through all inputs is.
+/// Converts a sample index counted through all inputs to an input and an index in it.
 fn located(inputs: &[Input], mut sample: u64) -> (usize, u64) {
     for (number, input) in inputs.iter().enumerate() {
         match sample.checked_sub(input.dataset.len()) {

@@ -1,6 +1,6 @@
 //! Operations on datasets: shuffle, split, merge, sample, select; show, count, compare, repair.
 //!
-//! None of them holds a dataset in memory, whatever its size; `docs/operations.md` lists the memory
+//! None of them needs memory for a whole dataset; `docs/operations.md` lists the memory
 //! of each. An open dataset takes 32 bytes for each sample whose record batch was read.
 //!
 //! In reading order: [`Share`] (shares of a whole), `draw` (random choices), `gather` (rows in any

@@ -1,4 +1,4 @@
-//! The rows of a dataset for people and programs to read: everything of a sample but its content.
+//! The rows of a dataset for people and programs to read: everything except the content.
 //!
 //! Memory: the tables and further columns of one record batch. No content is read.
 
@@ -16,7 +16,7 @@ use meetpoint_prepare::Dataset;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Most elements of a list that are shown; a longer one tells how many it has.
+/// Maximum number of list elements shown; a longer list is replaced by its length.
 pub const ELEMENTS_MAX: usize = 64;
 
 /// A row.
@@ -28,19 +28,19 @@ pub struct ShownRow {
     pub key: String,
     /// Name of its label.
     pub label: Option<String>,
-    /// Bytes of its content as it is stored.
+    /// Bytes of its content as stored.
     pub bytes: u64,
-    /// CRC-32C of those, eight hexadecimal digits.
+    /// CRC-32C of the content as stored, eight hexadecimal digits.
     pub crc32c: String,
     /// Bytes of its entry points.
     pub entry_points_bytes: u64,
     /// Its further columns by name. Binary values are `{"bytes": n}`; a list of more than
-    /// [`ELEMENTS_MAX`] elements is `{"elements": n}`; a float that JSON has no number for, and a
-    /// value of a type that JSON does not have, is text.
+    /// [`ELEMENTS_MAX`] elements is `{"elements": n}`; a float that is not finite, or a value of a
+    /// type that JSON lacks, is text.
     pub columns: Map<String, Value>,
 }
 
-/// Shows the rows that fit, in order, at most `rows_max`, to `receive`; `Ok(false)` from it ends
+/// Passes the matching rows, in order, at most `rows_max`, to `receive`; `Ok(false)` from it ends
 /// early. `only` names the further columns to show; `None` shows all.
 pub fn rows(
     path: &Path,
@@ -106,8 +106,8 @@ fn columns(dataset: &Dataset, only: Option<&[String]>) -> Result<Vec<usize>, Err
     Ok(only.iter().map(index).collect::<Result<_, _>>()?)
 }
 
-/// The values of a row of further columns by name, as [`ShownRow::columns`] has them; a list of
-/// more than `elements_max` elements is replaced by their number.
+/// The values of a row of further columns by name, as in [`ShownRow::columns`]; a list of more than
+/// `elements_max` elements is replaced by its length.
 pub fn row_values(batch: &RecordBatch, row: usize, elements_max: usize) -> Map<String, Value> {
     let fields = batch.schema_ref().fields().iter().zip(batch.columns());
     fields.map(|(field, column)| (field.name().clone(), value(column, row, elements_max))).collect()
@@ -165,7 +165,7 @@ fn value(array: &dyn Array, row: usize, most: usize) -> Value {
     }
 }
 
-/// A number, or the text of what JSON has no number for.
+/// A JSON number, or text if the value is not finite.
 fn float(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or_else(|| json!(value.to_string()), Value::Number)
 }
@@ -177,7 +177,7 @@ fn list(elements: &ArrayRef, most: usize) -> Value {
     Value::Array((0..elements.len()).map(|element| value(elements, element, most)).collect())
 }
 
-/// What Arrow writes for a value.
+/// A value as Arrow prints it.
 fn text(array: &dyn Array, row: usize) -> Value {
     let options = FormatOptions::default();
     match ArrayFormatter::try_new(array, &options) {

@@ -1,4 +1,4 @@
-//! Some samples of a dataset, drawn at random without replacement.
+//! Samples of a dataset, drawn at random without replacement.
 
 use super::copy::{CopySummary, Deed};
 use super::copy_options::{CopyOptions, Progress};
@@ -11,7 +11,7 @@ use meetpoint_diagnose::Setting;
 use meetpoint_prepare::Dataset;
 use std::path::Path;
 
-/// How many samples to draw.
+/// The number of samples to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// This number of samples.
@@ -22,8 +22,9 @@ pub enum Amount {
 
 /// Draws samples of `from` and writes them to `to`, in the order they have in `from`.
 ///
-/// With `per_class` the amount is of each label, and of the samples without one; a label that has
-/// fewer gives all it has. A fraction of each class adds up to the same fraction of all.
+/// With `per_class` the amount applies to each label, and to the samples without a label; a label
+/// with fewer samples yields all of them. Equal fractions of the classes add up to that fraction of
+/// all.
 pub fn sample(
     from: &Path,
     to: &Path,
@@ -65,7 +66,7 @@ pub fn sample(
     deed.copy(to, &mut picks, options, progress)
 }
 
-/// How many of each stratum.
+/// Number of samples to draw from each stratum.
 fn sizes(counts: &[u64], amount: Amount, per_class: bool) -> Result<Vec<u64>, OperationError> {
     let available = counts.iter().sum();
     match amount {

@@ -11,23 +11,23 @@ use meetpoint_prepare::Dataset;
 use std::ops::Range;
 use std::path::Path;
 
-/// `*` stays within a folder, `**` goes through folders; case counts.
+/// `*` matches within a folder, `**` across folders; case-sensitive.
 const MATCH: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: false,
 };
 
-/// Which samples to take: those that fit every list that is not empty.
+/// The samples to select: those that match every non-empty list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// Names of labels, of which a sample has one.
+    /// Names of labels; a sample must have one of them.
     pub labels: Vec<String>,
-    /// Patterns, of which one fits the key.
+    /// Patterns; the key must match one of them.
     pub keys: Vec<String>,
-    /// From which sample up to but without which; `u64::MAX` for up to the last.
+    /// Range of sample indices; an end of `u64::MAX` selects up to the last sample.
     pub range: Option<Range<u64>>,
-    /// Take those that do not fit instead.
+    /// Select the samples that do not match instead.
     pub invert: bool,
 }
 
@@ -73,7 +73,7 @@ fn said(selection: &Selection) -> Vec<(&'static str, String)> {
     said
 }
 
-/// The samples that fit, one bit each.
+/// The samples that match, as one bit each.
 pub(super) struct Fitting {
     bits: Vec<u64>,
     /// The number of samples.
@@ -81,7 +81,7 @@ pub(super) struct Fitting {
 }
 
 impl Fitting {
-    /// Goes through labels, and through keys where patterns ask for them.
+    /// Reads the labels, and the keys if there are patterns.
     pub(super) fn of(dataset: &Dataset, selection: &Selection) -> Result<Self, Error> {
         let labels = label_indices(dataset, &selection.labels)?;
         let patterns = patterns(&selection.keys)?;
@@ -110,7 +110,7 @@ impl Fitting {
         Ok(Self { bits, samples })
     }
 
-    /// They themselves, in order.
+    /// The matching samples, in order.
     pub(super) fn samples(&self) -> impl Iterator<Item = u64> + Send + '_ {
         let with_bits = (0_u64..).zip(&self.bits).filter(|(_, bits)| **bits != 0);
         with_bits.flat_map(|(word, bits)| {
@@ -119,7 +119,8 @@ impl Fitting {
     }
 }
 
-/// The samples to look at; one that is not there is more likely a mistake than a wish.
+/// The samples to examine; a sample that does not exist is an error, since it is probably a
+/// mistake.
 fn range(dataset: &Dataset, selection: &Selection) -> Result<Range<u64>, OperationError> {
     let samples = dataset.len();
     let Some(Range { start, end }) = selection.range.clone() else { return Ok(0..samples) };

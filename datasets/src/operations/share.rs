@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// How large one of several parts is, in billionths: only their proportion counts.
+/// The size of one of several parts, in billionths; only the proportion of the parts matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(pub(super) u64);
 
 impl Share {
-    /// The share that is everything, where shares are fractions of a whole.
+    /// The whole, if shares are fractions of a whole.
     pub const ONE: Self = Self(1_000_000_000);
 
     /// Reads `0.8`, `8` or `80%`: above zero, at most nine digits after the point.

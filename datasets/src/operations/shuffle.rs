@@ -8,10 +8,10 @@ use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;
 use std::path::Path;
 
-/// Writes the samples of `from` to `to` in the order that an epoch 0 with this seed would have:
+/// Writes the samples of `from` to `to` in the order of epoch 0 with this seed:
 /// sample `i` of the result is sample `Order::shuffled(n, seed, 0).sample_at(i)`.
 ///
-/// The shuffle is exact: every order of the samples is possible, with any amount of memory.
+/// The shuffle is global: it covers all samples, whatever the amount of memory.
 pub fn shuffle(
     from: &Path,
     to: &Path,

@@ -20,12 +20,12 @@ pub enum SplitBy {
     Shares {
         /// The destination and share of each part.
         parts: Vec<(PathBuf, Share)>,
-        /// Whether every label is split so, and not only all samples together.
+        /// Whether every label is split in these shares, not only all samples together.
         stratify: bool,
-        /// Seed of the draw.
+        /// Seed of the random choice.
         seed: u64,
     },
-    /// A part for each value of a column, in a folder, under the value's name.
+    /// One part for each value of a column, in a folder and named after the value.
     Column {
         /// Name of the column, or `label`.
         column: String,
@@ -157,7 +157,7 @@ fn write<'a>(
         let remedy = Remedy::advice("give it a larger share").or("leave it out");
         return Err(OperationError::Empty { what, remedy }.into());
     }
-    // Nothing is written while one of the parts would be refused in the end.
+    // All destinations are checked before anything is written.
     let may_not_be_there = !options.force && !options.resume;
     if let Some(part) = planned.iter().find(|part| may_not_be_there && part.to.exists()) {
         return Err(Error::Exists { path: part.to.clone() });

@@ -1,8 +1,8 @@
-//! Statistics of a dataset: sizes, pixels, coding, labels, duplicates.
+//! Statistics of a dataset: sizes, pixels, encoding, labels, duplicates.
 //!
-//! Every sample is read and compared with its checksum. Memory: some kilobytes for each quantity
-//! (quantiles are accurate to 0.1 %), 16 bytes per sample to find duplicates, and that of an open
-//! dataset.
+//! Every sample is read and compared with its checksum. Memory: some kilobytes per quantity
+//! (quantiles are accurate to 0.1 %), 16 bytes per sample to find duplicates, and the memory of an
+//! open dataset.
 
 use super::copy_options::Progress;
 use crate::inspect::LabelCount;
@@ -19,34 +19,34 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Most damaged samples and groups of duplicates that are named; all are counted.
+/// Maximum number of damaged samples and of groups of duplicates that are named; all are counted.
 pub const NAMED_MAX: usize = 20;
 /// Significant digits of quantiles.
 const DIGITS: u8 = 3;
 
-/// What was counted.
+/// The statistics of a dataset.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Statistics {
     /// The folder.
     pub path: PathBuf,
     /// Samples.
     pub samples: u64,
-    /// Bytes of the content of a sample, as it is stored.
+    /// Bytes of the stored content per sample.
     pub bytes: Distribution,
-    /// Columns of pixels, of pictures whose header reads.
+    /// Width in pixels, of pictures whose header can be read.
     pub width: Distribution,
-    /// Rows of pixels.
+    /// Height in pixels.
     pub height: Distribution,
     /// Pixels.
     pub pixels: Distribution,
     /// Pictures of each format; `unreadable` for those without a header. Empty where the content
     /// is not a picture.
     pub formats: BTreeMap<String, u64>,
-    /// JPEGs by how colours are subsampled.
+    /// JPEGs by chroma subsampling.
     pub subsampling: BTreeMap<String, u64>,
-    /// JPEGs, in whatever form.
+    /// JPEGs, as files or in a coefficient form.
     pub jpegs: u64,
-    /// Those of them that are, or come back as, progressive ones.
+    /// JPEGs that are progressive, or whose coefficient form restores a progressive file.
     pub progressive: u64,
     /// Each label with its samples, in label order.
     pub labels: Vec<LabelCount>,
@@ -64,7 +64,7 @@ pub struct Statistics {
     pub is_in_place: bool,
 }
 
-/// A quantity over all samples; zeros where there are none.
+/// A quantity over all samples; zeros if there are no samples.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 #[expect(missing_docs, reason = "the names say it: p5 is the quantile of 5 %")]
 pub struct Distribution {
@@ -93,26 +93,26 @@ pub struct ColumnCount {
     pub nulls: u64,
 }
 
-/// Samples whose stored bytes are those of another.
+/// Samples whose stored bytes equal those of another sample.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Duplicates {
     /// Different contents that occur more than once.
     pub groups: u64,
-    /// Samples that could be left out: all but one of each group.
+    /// Redundant samples: all but one of each group.
     pub samples: u64,
-    /// Bytes of those.
+    /// Bytes of the redundant samples.
     pub bytes: u64,
     /// Keys of the first [`NAMED_MAX`] groups, in the order of the dataset.
     pub named: Vec<Vec<String>>,
 }
 
-/// What one sample is like.
+/// The properties of one sample.
 struct Look {
     bytes: u64,
     picture: Option<Picture>,
 }
 
-/// What the header of a picture says.
+/// The information in the header of a picture.
 enum Picture {
     Unreadable,
     Read { format: ImageFormat, width: u32, height: u32, jpeg: Option<JpegSummary> },
@@ -174,7 +174,7 @@ pub fn stats(
     })
 }
 
-/// Looks at one sample; the error is why it cannot be read.
+/// Examines one sample; the error is why it cannot be read.
 fn look(dataset: &Dataset, sample: u64, is_image: bool) -> Result<Look, String> {
     let stored = dataset.read_sample(sample).map_err(|error| error.to_string())?;
     let picture = is_image.then(|| match probe(&stored) {
@@ -189,7 +189,7 @@ fn look(dataset: &Dataset, sample: u64, is_image: bool) -> Result<Look, String> 
     Ok(Look { bytes: stored.len() as u64, picture })
 }
 
-/// A quantity that is being counted.
+/// Accumulates a quantity.
 struct Quantity {
     histogram: Histogram<u64>,
     sum: u64,
@@ -215,7 +215,7 @@ impl Quantity {
         if count == 0 {
             return Distribution::default();
         }
-        // A bucket's upper end may lie beyond what was counted.
+        // A bucket's upper bound may exceed the maximum.
         let at = |quantile| self.histogram.value_at_quantile(quantile).clamp(self.min, self.max);
         Distribution {
             count,
@@ -233,7 +233,7 @@ impl Quantity {
     }
 }
 
-/// What is being counted.
+/// Accumulates the statistics.
 struct Counted {
     bytes: Quantity,
     width: Quantity,
@@ -283,14 +283,14 @@ impl Counted {
     }
 }
 
-/// Each label with its samples, and the samples without one.
+/// Each label with its number of samples, and the number of samples without a label.
 fn labels(dataset: &Dataset) -> Result<(Vec<LabelCount>, u64), Error> {
     let names = &dataset.manifest().labels;
     let mut counts = vec![0_u64; names.len()];
     let mut unlabelled = 0;
     for sample in 0..dataset.len() {
         match dataset.locate(sample)?.label.and_then(|label| usize::try_from(label).ok()) {
-            // The index refuses labels that the manifest does not name.
+            // The index rejects labels that are not in the manifest.
             Some(label) => counts[label] += 1,
             None => unlabelled += 1,
         }
@@ -300,7 +300,7 @@ fn labels(dataset: &Dataset) -> Result<(Vec<LabelCount>, u64), Error> {
     Ok((labels.collect(), unlabelled))
 }
 
-/// The further columns, with how often they have no value.
+/// The further columns, with their numbers of nulls.
 fn columns(dataset: &Dataset) -> Result<Vec<ColumnCount>, Error> {
     let fields = dataset.columns().extra.fields();
     let mut counts: Vec<ColumnCount> = fields
@@ -325,7 +325,7 @@ fn columns(dataset: &Dataset) -> Result<Vec<ColumnCount>, Error> {
     Ok(counts)
 }
 
-/// Length and checksum of a content, by which duplicates are looked for.
+/// Length and checksum of a content, used to search for duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Summed {
     crc32c: u32,
@@ -334,8 +334,8 @@ struct Summed {
     sample: u64,
 }
 
-/// Finds contents that occur more than once: by length and checksum first, which are at hand, then
-/// by SHA-256.
+/// Finds contents that occur more than once: first by length and checksum, which are already known,
+/// then by SHA-256.
 fn duplicates(dataset: &Dataset, damaged: &[u64], stop: &AtomicBool) -> Result<Duplicates, Error> {
     let mut all = Vec::new();
     for sample in 0..dataset.len() {
@@ -365,7 +365,7 @@ fn duplicates(dataset: &Dataset, damaged: &[u64], stop: &AtomicBool) -> Result<D
             found.samples += group.len() as u64 - 1;
             found.bytes += u64::from(alike[0].bytes) * (group.len() as u64 - 1);
             groups.push(group.into_iter().take(NAMED_MAX).collect());
-            // Of many groups only the first ones of the dataset are kept.
+            // Only the first groups in the order of the dataset are retained.
             if groups.len() > 2 * NAMED_MAX {
                 groups.sort_unstable();
                 groups.truncate(NAMED_MAX);

@@ -13,33 +13,33 @@ use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
-/// What a look into a sample gave.
+/// The result of checking a sample.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// Its stored form, and its original length.
     Sound(Converted, u64),
     /// Why it cannot be read or is invalid.
     Unreadable(String),
-    /// The file that it is in changed while it was read.
+    /// The file that contains it changed while it was read.
     Changed(PathBuf),
-    /// A limit of this process, which says nothing about the sample.
+    /// The process reached a limit; the sample itself may be valid.
     Failed(PathBuf, std::io::Error),
     /// The caller requested a stop.
     Interrupted,
 }
 
-/// How a sample is looked into.
+/// How a sample is checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How<'a> {
-    /// What it should be.
+    /// The expected kind of content.
     pub(super) kind: ContentKind,
-    /// How far an image is looked into.
+    /// How thoroughly an image is checked.
     pub(super) check: Check,
-    /// In which form a JPEG is stored.
+    /// The form in which a JPEG is stored.
     pub(super) jpeg: &'a JpegOptions,
 }
 
-/// Memory that is reused from sample to sample.
+/// Buffers that are reused for all samples.
 #[derive(Debug)]
 pub(super) struct Scratch {
     picture: Picture,
@@ -47,13 +47,13 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Memory for samples that are looked into until an interrupt is raised.
+    /// Buffers for checks that stop when `interrupt` is raised.
     pub(super) fn new(interrupt: Interrupt) -> Self {
         Self { picture: Picture::default(), converter: Converter::new(interrupt) }
     }
 }
 
-/// Reads the content of a sample, looks into it and converts it.
+/// Reads the content of a sample, checks and converts it.
 pub(super) fn check(item: &Item, content: Content, how: &How<'_>, to: &mut Scratch) -> Verdict {
     if let Some(reason) = cannot_be_stored(item) {
         return Verdict::Unreadable(reason);
@@ -94,9 +94,9 @@ fn read(content: Content) -> Result<Vec<u8>, Verdict> {
     }
 }
 
-/// What a failure to read says.
+/// The verdict for a failed read.
 fn failed(path: &StorePath, error: std::io::Error) -> Verdict {
-    // An object that could not be fetched is not an unreadable sample.
+    // A failed fetch does not make a sample unreadable.
     let is_fetched = RemoteError::of_file(&error).is_none();
     match is_fetched && is_of_the_file(&error) {
         true => Verdict::Unreadable(error.to_string()),
@@ -112,7 +112,7 @@ fn as_it_is(stored: Vec<u8>) -> Verdict {
 
 fn check_image(image: Vec<u8>, how: &How<'_>, scratch: &mut Scratch) -> Verdict {
     if jpeg::form_of(&image).is_some() {
-        // Unpacked, it would be the JPEG that it was made from, not this file.
+        // Unpacking would restore the original JPEG, not this file.
         return Verdict::Unreadable(
             "the coefficient form of a JPEG, not a picture file".to_owned(),
         );
@@ -135,7 +135,7 @@ fn check_image(image: Vec<u8>, how: &How<'_>, scratch: &mut Scratch) -> Verdict 
     }
 }
 
-/// Why a dataset cannot hold a sample with such a key or label.
+/// Why a dataset cannot store a sample with this key or label.
 fn cannot_be_stored(item: &Item) -> Option<String> {
     if item.key.is_empty() {
         return Some("its key is empty".to_owned());
@@ -161,7 +161,7 @@ fn too_long(bytes: u64) -> String {
     format!("{bytes} bytes, the limit is {IMAGE_BYTES_MAX}")
 }
 
-/// The bytes of a file of a given number of bytes; `None` when it changed meanwhile.
+/// Reads a file that was listed with `listed` bytes; `None` if it changed meanwhile.
 fn read_file(path: &StorePath, listed: u64) -> std::io::Result<Option<Vec<u8>>> {
     let file = path.open()?;
     let before = file.metadata()?;
@@ -174,12 +174,12 @@ fn read_file(path: &StorePath, listed: u64) -> std::io::Result<Option<Vec<u8>>> 
     read_unchanged(&file, &before)
 }
 
-/// Reads what `before` promised; `None` when the file is another at the end.
+/// Reads a file with the metadata `before`; `None` if its metadata changed meanwhile.
 fn read_unchanged(file: &File, before: &Metadata) -> std::io::Result<Option<Vec<u8>>> {
     let bytes = usize::try_from(before.len()).expect("at most IMAGE_BYTES_MAX");
     let mut image = Vec::with_capacity(bytes);
     while image.len() < bytes {
-        // As much as there is at once; the readers of the standard library begin with 8 KiB.
+        // Reads all bytes with one call; the readers of the standard library start with 8 KiB.
         match rustix::io::read(file, spare_capacity(&mut image)) {
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
@@ -192,7 +192,7 @@ fn read_unchanged(file: &File, before: &Metadata) -> std::io::Result<Option<Vec<
     Ok(is_same.then_some(image))
 }
 
-/// A range of a file; `None` when the file has become shorter than that.
+/// Reads a range of a file; `None` if the file is now too short.
 fn read_range(file: &File, offset: u64, bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
     if bytes > IMAGE_BYTES_MAX {
         return Err(std::io::Error::other(too_long(bytes)));

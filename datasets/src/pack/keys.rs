@@ -9,7 +9,7 @@ use crate::source::{Entry, Source, Whence};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-/// The keys so far.
+/// The keys inserted so far.
 #[derive(Default)]
 pub(crate) struct Keys {
     seen: HashSet<u128, BuildHasherDefault<AsItIs>>,
@@ -18,14 +18,14 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Adds a key; `false` when it has been there before.
+    /// Adds a key; `false` if it was already present.
     pub(crate) fn insert(&mut self, key: &str) -> bool {
         let high = u128::from(self.high.hash_one(key));
         self.seen.insert(high << 64 | u128::from(self.low.hash_one(key)))
     }
 }
 
-/// Takes the lower half of a hash for its hash.
+/// A hasher that returns the lower half of the stored hash.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -46,7 +46,7 @@ impl Hasher for AsItIs {
     }
 }
 
-/// Where a key is first in a source; `None` when it is not there.
+/// The first location of a key in a source; `None` if the source does not contain it.
 pub(super) fn first_place(key: &str, source: &mut dyn Source) -> Result<Option<Whence>, Error> {
     while let Some(entry) = source.next()? {
         if let Entry::Sample(item) = entry

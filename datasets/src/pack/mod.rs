@@ -42,10 +42,10 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// Look at all files, write nothing, and name those that cannot be read.
+    /// Check all files, write nothing, and list the unreadable ones.
     #[default]
     Fail,
-    /// Leave them out, and name them.
+    /// Leave unreadable files out, and list them.
     Skip,
 }
 
@@ -53,10 +53,10 @@ pub enum OnError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// It is decoded whole.
+    /// The whole file is decoded.
     #[default]
     Decode,
-    /// Its header is read.
+    /// Only the header is read.
     Header,
 }
 
@@ -65,16 +65,16 @@ pub enum Check {
 pub struct PackOptions {
     /// Replace a dataset at the destination.
     pub force: bool,
-    /// Name of the kind of source; `None` finds it out.
+    /// Name of the kind of source; `None` detects it.
     pub from: Option<String>,
-    /// What there is to say about the source.
+    /// Options of the source.
     pub source: SourceOptions,
-    /// Resume a killed pack with the same source and options, and retain complete parts if this one
-    /// is stopped.
+    /// Resume a killed pack with the same source and options, and retain complete parts if this
+    /// pack is stopped.
     pub resume: bool,
-    /// What to do about unreadable samples.
+    /// How to handle unreadable samples.
     pub on_error: OnError,
-    /// What makes a file unreadable.
+    /// How thoroughly files are checked.
     pub check: Check,
     /// The form in which JPEGs are stored.
     pub jpeg: JpegOptions,
@@ -120,30 +120,30 @@ impl Default for PackOptions {
 /// The progress. Bytes are those of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PackProgress {
-    /// Samples that are packed or left out.
+    /// Samples that were packed or left out.
     pub samples_done: u64,
-    /// Number of samples to check, if it is known before the end.
+    /// Number of samples to check, if known in advance.
     pub samples: Option<u64>,
-    /// Bytes of the samples that are done.
+    /// Bytes of the samples processed so far.
     pub bytes_done: u64,
-    /// Bytes of all samples, if that is known before the end.
+    /// Bytes of all samples, if known in advance.
     pub bytes: Option<u64>,
 }
 
-/// What was packed.
+/// The result of packing.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct PackSummary {
     /// The dataset.
     pub destination: PathBuf,
     /// Samples in it.
     pub samples: u64,
-    /// What their content is.
+    /// The kind of their content.
     pub kind: ContentKind,
     /// Names of the further columns.
     pub columns: Vec<String>,
-    /// Bytes of all content as it is stored.
+    /// Bytes of all content as stored.
     pub image_bytes: u64,
-    /// Bytes of content and entry points for each byte of the samples that were packed.
+    /// Ratio of the stored bytes (content and entry points) to those of the packed samples.
     pub ratio: f64,
     /// The form of the images, and how many files were converted.
     pub stored: Stored,
@@ -151,11 +151,11 @@ pub struct PackSummary {
     pub file_bytes: u64,
     /// Part files.
     pub parts: u64,
-    /// Those of them that another pack had left.
+    /// Parts retained from an earlier, interrupted pack.
     pub parts_resumed: u64,
     /// Label names; empty if there are no labels.
     pub labels: Vec<String>,
-    /// Columns that are called a label and did not become the class label.
+    /// Columns that are named like a label but are not the class label.
     pub unused_labels: Vec<UnusedLabel>,
     /// Samples that cannot be read or are invalid, left out by [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
@@ -163,10 +163,10 @@ pub struct PackSummary {
     pub not_samples: Vec<LeftOut>,
     /// Hidden files and side files of desktops (`.DS_Store`, `Thumbs.db`, …), which are not read.
     pub ignored: u64,
-    /// Remains of packs that were killed, removed.
+    /// Leftovers of killed packs that were removed.
     pub cleaned: Vec<PathBuf>,
-    /// What was done about other remains, in sentences: parts that were packed again, folders
-    /// that stay.
+    /// Notes on other leftovers, as sentences: parts that were packed again, folders that were not
+    /// removed.
     pub notes: Vec<String>,
     /// Whether a dataset was replaced.
     pub replaced: bool,
@@ -207,7 +207,8 @@ pub fn pack(
     let writer_options = WriterOptions {
         force: options.force,
         part_bytes_target: options.part_bytes_target,
-        // A pattern is not a path; what it names is never replaced, since it is not a dataset.
+        // A pattern is not a path; the files that it matches are not a dataset, so they are never
+        // replaced.
         sources: from.exists().then(|| from.to_path_buf()).into_iter().collect(),
         recipe: Recipe::default(),
         resume: options.resume,
@@ -216,7 +217,7 @@ pub fn pack(
     refuse_in_place_elsewhere(from, options)?;
     refuse_longer_samples(options)?;
     let mut options = options.clone();
-    // What leads out of the source cannot stay in place, and is refused as such.
+    // Files outside the source cannot be indexed in place, so links that lead out are refused.
     options.source.follow_links |= options.in_place;
     let options = &options;
     let place = source::find(from, &options.source.remote)?;
@@ -237,14 +238,14 @@ pub fn pack(
     let parts_resumed = writer.states().len() as u64;
     let mut rows = PackState::new(from, source.size(), writer, options, progress)?;
     let written = write_rows(from, &place, stamp, &mut *source, &mut rows, options);
-    // What follows from an object that was not fetched is not what failed.
+    // A failed fetch is reported instead of its consequences.
     let cause = |error| match error {
         Error::Interrupted => error,
         error => place.store().check().err().unwrap_or(error),
     };
     match written.map_err(cause) {
         Ok(ended) => finish(rows, ended, from, parts_resumed, options),
-        // What did not fail by itself can be resumed.
+        // Complete parts are retained if another attempt can succeed.
         Err(error) if can_resume(&error) => Err(rows.writer.with_remains(error)),
         Err(error) => {
             rows.writer.discard();
@@ -266,14 +267,14 @@ pub(crate) fn can_resume(error: &Error) -> bool {
     of_store || matches!(error, Error::Interrupted | Error::Write { .. })
 }
 
-/// What is known when all rows are written.
+/// The totals after all rows are written.
 struct Ended {
     labels: Vec<String>,
     unused_labels: Vec<UnusedLabel>,
     ignored: u64,
 }
 
-/// Looks into every sample and writes the sound ones.
+/// Checks every sample and writes the sound ones.
 fn write_rows(
     from: &Path,
     place: &StorePath,
@@ -290,7 +291,7 @@ fn write_rows(
         stop: &options.stop,
     };
     let drained = pipeline::go_through(source, &passage, &mut |arrived| rows.take(arrived))?;
-    // Samples that were not fetched are not unreadable.
+    // A failed fetch does not make samples unreadable.
     place.store().check()?;
     let all_failed = rows.writer.samples() == 0;
     if !rows.is_sound() && (all_failed || options.on_error == OnError::Fail) {
@@ -309,7 +310,7 @@ fn write_rows(
     Ok(Ended { labels: rows.labels(labels)?, unused_labels, ignored: drained.ignored })
 }
 
-/// Lets the dataset appear and says what was packed.
+/// Commits the dataset and summarises it.
 fn finish(
     rows: PackState<'_>,
     ended: Ended,
@@ -359,7 +360,7 @@ fn finish(
     })
 }
 
-/// A remote source cannot be indexed.
+/// Refuses to index a remote source in place.
 fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), Error> {
     if !options.in_place || !is_url(from) {
         return Ok(());
@@ -371,7 +372,7 @@ fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), E
     })
 }
 
-/// A dataset has a longest sample of its own.
+/// Refuses a maximum sample size beyond the limit of datasets.
 fn refuse_longer_samples(options: &PackOptions) -> Result<(), Error> {
     match options.source.sample_bytes_max {
         Some(asked) if asked > IMAGE_BYTES_MAX => {
@@ -381,10 +382,10 @@ fn refuse_longer_samples(options: &PackOptions) -> Result<(), Error> {
     }
 }
 
-/// Everything that decides on the rows and parts.
+/// Everything that determines the rows and parts.
 fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
     let from = from.canonicalize().unwrap_or_else(|_| from.to_path_buf());
-    // Where objects are held, how many, and how much memory there is decide on nothing.
+    // The cache and memory limits do not affect the result.
     let SourceOptions {
         content,
         kind,
@@ -424,7 +425,7 @@ fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
     jpeg.fold(recipe, |recipe, (setting, value)| recipe.option(setting, Some(value)))
 }
 
-/// The options, but for re-writing images whose content stays in place.
+/// The options, without re-writing if the content stays in place.
 fn without_rewriting(kind: ContentKind, options: &PackOptions) -> PackOptions {
     let mut options = options.clone();
     if options.in_place && kind == ContentKind::Image {
@@ -435,7 +436,7 @@ fn without_rewriting(kind: ContentKind, options: &PackOptions) -> PackOptions {
     options
 }
 
-/// Options about images mean nothing for anything else.
+/// Refuses options for images if the content is something else.
 fn refuse_options_without_use(kind: ContentKind, options: &PackOptions) -> Result<(), Error> {
     let without_use = if kind == ContentKind::Image {
         None

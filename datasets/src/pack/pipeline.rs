@@ -1,9 +1,9 @@
 //! One thread drains the source, many read, check and convert its samples; results arrive in order,
 //! and memory is bounded.
 //!
-//! Samples in flight have at most [`BYTES_AHEAD_MAX`] bytes of content, or are a single one; their
-//! stored forms take at most about twice as much. In addition, the source holds its own data (a row
-//! group, a record batch) and one sample that waits for space.
+//! Samples in flight have at most [`BYTES_AHEAD_MAX`] bytes of content in total, unless there is
+//! only one; their stored forms take at most about twice as much. In addition, the source holds its
+//! own data (a row group, a record batch) and one sample that waits for space.
 
 use super::check::{How, Scratch, Verdict, check};
 use crate::source::{Content, Entry, Finished, Item, Source};
@@ -20,31 +20,31 @@ const BYTES_AHEAD_MAX: u64 = 64 << 20;
 /// Samples that each thread may be ahead of the writer.
 const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 
-/// What arrives at the writer, in the order of the source.
+/// A result passed to the writer, in the order of the source.
 pub(super) enum Arrived {
-    /// A sample, without its content, the bytes of that in the source, and its verdict.
+    /// A sample without its content, the length of its content in the source, and the verdict.
     Sample(Box<Item>, u64, Verdict),
-    /// A sample that is not checked, because it is packed already.
+    /// A sample that is already packed and not checked again.
     Passed(Box<Item>),
-    /// A sample that the source cannot give.
+    /// A sample that the source cannot read.
     Unreadable(LeftOut),
     /// A file or member that is not a sample.
     NotASample(LeftOut),
 }
 
-/// What is known when the source is drained.
+/// The totals at the end of the source.
 pub(super) struct Drained {
-    /// What the source says.
+    /// The totals of the source.
     pub(super) finished: Finished,
     /// Hidden and side files.
     pub(super) ignored: u64,
 }
 
-/// How to go through a source.
+/// How to process a source.
 pub(super) struct Passage<'a> {
-    /// How each sample is looked into.
+    /// How each sample is checked.
     pub(super) how: How<'a>,
-    /// Threads that do that; 0 for as many as the machine has cores.
+    /// Threads that check samples; 0 for one per processor.
     pub(super) threads: usize,
     /// Number of samples at the beginning that are skipped.
     pub(super) passed: u64,
@@ -54,14 +54,14 @@ pub(super) struct Passage<'a> {
     pub(super) stop: &'a Arc<AtomicBool>,
 }
 
-/// What the threads share.
+/// The state shared by the threads.
 struct Shared {
     state: Mutex<State>,
-    /// Notified when there is work, or none any more.
+    /// Notified when there is work, or when there will be no more.
     work: Condvar,
-    /// Notified when something has arrived or a thread has gone.
+    /// Notified when a result has arrived or a thread has ended.
     arrived: Condvar,
-    /// Notified when there is room ahead of the writer, or nothing more to do.
+    /// Notified when there is space ahead of the writer, or nothing more to do.
     room: Condvar,
     /// Raised when the samples being checked are no longer wanted.
     interrupt: Interrupt,
@@ -71,13 +71,13 @@ struct Shared {
 struct State {
     /// Samples to check, by their position in the order.
     work: VecDeque<(usize, Box<Item>)>,
-    /// The source is drained: no more work comes.
+    /// The source is exhausted: there will be no more work.
     is_drained: bool,
     /// Position of the sample that the writer needs next.
     wanted: usize,
-    /// Bytes that are being read or wait for the writer.
+    /// Bytes being read or waiting for the writer.
     bytes_ahead: u64,
-    /// The results from `wanted` on, by position modulo length; `None` in a slot is the end.
+    /// The results starting at `wanted`, by position modulo length; `None` in a slot marks the end.
     slots: Vec<Option<Slot>>,
     /// The writer has ended, or a thread has panicked.
     is_over: bool,
@@ -102,7 +102,7 @@ impl Shared {
     }
 }
 
-/// Wakes everybody when its thread panics, so that nobody waits forever.
+/// Wakes all threads when its thread panics, so that none waits forever.
 struct Alarm<'a>(&'a Shared);
 
 impl Drop for Alarm<'_> {
@@ -116,7 +116,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// Stops the threads when the writer leaves, however it leaves.
+/// Stops the threads when the writer returns or panics.
 struct Stop<'a>(&'a Shared);
 
 impl Drop for Stop<'_> {
@@ -155,7 +155,7 @@ pub(super) fn go_through(
         is_abandoned,
     };
     std::thread::scope(|scope| {
-        // Also stops the threads that did start where another does not.
+        // If a thread cannot be started, this stops the others.
         let _stop = Stop(&shared);
         for number in 1..=threads {
             start_thread(scope, (number, threads), || look_into(&shared, &passage.how))?;
@@ -239,7 +239,7 @@ fn drain(shared: &Shared, source: &mut dyn Source, passage: &Passage<'_>) {
     }
 }
 
-/// Waits for room for a given number of bytes at a place; `false` if they are no longer needed.
+/// Waits for space for `bytes` at a position; `false` if they are no longer needed.
 fn wait_for_room(shared: &Shared, place: usize, bytes: u64) -> bool {
     let mut state = shared.lock();
     loop {
@@ -256,7 +256,7 @@ fn wait_for_room(shared: &Shared, place: usize, bytes: u64) -> bool {
     }
 }
 
-/// Puts a sample in line, as soon as there is room.
+/// Queues a sample as soon as there is space.
 fn offer(shared: &Shared, place: usize, item: Box<Item>) -> bool {
     if !wait_for_room(shared, place, item.content.bytes()) {
         return false;
@@ -266,7 +266,7 @@ fn offer(shared: &Shared, place: usize, item: Box<Item>) -> bool {
     true
 }
 
-/// Looks into one sample after another.
+/// Checks one sample after another.
 fn look_into(shared: &Shared, how: &How<'_>) {
     let _alarm = Alarm(shared);
     let mut scratch = Scratch::new(shared.interrupt.clone());
@@ -278,7 +278,7 @@ fn look_into(shared: &Shared, how: &How<'_>) {
     }
 }
 
-/// Waits for a sample to look into; `None` when there is nothing more to do.
+/// Waits for a sample to check; `None` if there is nothing more to do.
 fn take(shared: &Shared) -> Option<(usize, Box<Item>)> {
     let mut state = shared.lock();
     loop {

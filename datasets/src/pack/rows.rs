@@ -17,32 +17,32 @@ use std::sync::atomic::Ordering;
 /// The position of a pack at the end of a part, from which another run resumes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// Samples of the source that are packed or left out.
+    /// Samples of the source that were packed or left out.
     samples: u64,
     /// Key of the last of them; empty if there is none.
     last_key: String,
-    /// How they were converted.
+    /// Counts of their conversions.
     stored: Stored,
-    /// Those of them that were left out since the part before ended.
+    /// Samples that were left out since the previous part ended.
     unreadable: Vec<LeftOut>,
 }
 
-/// A pack under way.
+/// A pack in progress.
 pub(super) struct PackState<'a> {
     pub(super) writer: Writer,
-    /// How the packed samples were converted.
+    /// Counts of the conversions of packed samples.
     pub(super) stored: Stored,
-    /// Samples that the source cannot give.
+    /// Samples that the source cannot read.
     pub(super) left_out: Vec<LeftOut>,
     /// Samples that cannot be read or are invalid.
     pub(super) found: Vec<LeftOut>,
     /// Files that are not samples.
     pub(super) not_samples: Vec<LeftOut>,
-    /// Where the pack began; samples before it are packed.
+    /// Where this pack started; samples before it are already packed.
     pub(super) passed: u64,
     /// Key of the last of these.
     passed_key: String,
-    /// How many of `found` are noted in the journal.
+    /// Number of entries of `found` that are recorded in the journal.
     noted: usize,
     from: &'a Path,
     options: &'a PackOptions,
@@ -53,7 +53,7 @@ pub(super) struct PackState<'a> {
 }
 
 impl<'a> PackState<'a> {
-    /// Begins after the rows that the writer resumes with.
+    /// Starts after the rows that the resumed writer already has.
     pub(super) fn new(
         from: &'a Path,
         size: Size,
@@ -92,7 +92,7 @@ impl<'a> PackState<'a> {
         })
     }
 
-    /// Takes what arrives next.
+    /// Processes the next result.
     pub(super) fn take(&mut self, arrived: Arrived) -> Result<(), Error> {
         if self.options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -112,7 +112,7 @@ impl<'a> PackState<'a> {
                 self.census.look_at(&item)?;
                 match verdict {
                     Verdict::Sound(converted, source_bytes) => {
-                        // After a sample that cannot be read, the others are only checked.
+                        // After an unreadable sample, the others are checked but not written.
                         if self.options.on_error == OnError::Skip || self.is_sound() {
                             self.push(&item, converted, source_bytes)?;
                         }
@@ -131,7 +131,7 @@ impl<'a> PackState<'a> {
         Ok(())
     }
 
-    /// Whether every sample so far reads.
+    /// Whether every sample so far can be read.
     pub(super) fn is_sound(&self) -> bool {
         self.left_out.is_empty() && self.found.is_empty()
     }
@@ -141,7 +141,7 @@ impl<'a> PackState<'a> {
         self.done.samples_done + self.left_out.len() as u64
     }
 
-    /// Names of the labels, where the source says `named`: these, or else digits.
+    /// Names of the labels: `named`, the names from the source, or else the labels as digits.
     pub(super) fn labels(&self, named: Vec<String>) -> Result<Vec<String>, Error> {
         self.census.labels(named)
     }

@@ -2,7 +2,7 @@
 
 /// Pixels between pictures of a sample.
 const GAP: u32 = 2;
-/// Most pictures in a row of a block, unless a square of them is wider.
+/// Maximum number of pictures in a row of a block, unless a square arrangement is wider.
 const ROW_MOST: u32 = 5;
 
 /// The pictures of one column.
@@ -14,7 +14,7 @@ pub(super) struct Block {
     pub(super) size: (u32, u32),
 }
 
-/// Places for all pictures of a sample.
+/// Positions for all pictures of a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrangement {
     /// Left and top of each picture, in the order of the columns.
@@ -24,8 +24,8 @@ pub(super) struct Arrangement {
 }
 
 impl Arrangement {
-    /// Blocks from left to right, each as many rows high as fit beside the tallest picture of all.
-    /// `None` if 32 bits cannot hold the sides.
+    /// Arranges blocks from left to right, each with as many rows as fit into the height of the
+    /// tallest picture. `None` if the sides exceed 32 bits.
     pub(super) fn of(blocks: &[Block]) -> Option<Self> {
         let tallest = blocks.iter().map(|block| block.size.1).max()?;
         let mut places = Vec::new();
@@ -46,7 +46,7 @@ impl Arrangement {
     }
 }
 
-/// Pictures in a row of a block.
+/// Number of pictures in a row of a block.
 fn columns(count: u32, height: u32, tallest: u32) -> u32 {
     let rows = (u64::from(tallest) + u64::from(GAP)) / (u64::from(height) + u64::from(GAP));
     let rows = u32::try_from(rows).unwrap_or(u32::MAX).max(1);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A contact sheet that cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum PreviewError {
-    /// A sample that does not prepare, or columns that the dataset lacks.
+    /// A sample that cannot be prepared, or columns that the dataset lacks.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     /// A picture that cannot be decoded.
@@ -20,7 +20,7 @@ pub enum PreviewError {
         /// Why.
         source: Box<meetpoint_kernels::Error>,
     },
-    /// A dataset of something else.
+    /// A dataset whose content is not images.
     #[error("the content of {} is {kind}, not images", path.display())]
     NotImages {
         /// The dataset.

@@ -4,7 +4,7 @@ use image::{Rgb, RgbImage};
 use meetpoint_format::column::{ColumnKind, ElementType};
 use meetpoint_format::recipe::{BoxFormat, Target, TargetKind};
 
-/// Colours that differ from one another and from most pictures, by the index of what is drawn.
+/// Colours that differ from one another and from most pictures, by the index of the drawn object.
 const COLOURS: [[u8; 3]; 8] = [
     [255, 64, 64],
     [64, 220, 64],
@@ -15,10 +15,11 @@ const COLOURS: [[u8; 3]; 8] = [
     [255, 140, 0],
     [170, 110, 255],
 ];
-/// Pixels of the line of a box on each side, and of a point around its middle.
+/// Width in pixels of the outline of a box, and radius of a point.
 const THICKNESS: i64 = 2;
 
-/// Draws the value of a target onto the picture, whose sides are multiples of those of the tensor.
+/// Draws the value of a target onto the picture, whose sides are integer multiples of those of the
+/// tensor.
 pub(super) fn draw(
     picture: &mut RgbImage,
     scale: u32,
@@ -96,7 +97,7 @@ fn dot(picture: &mut RgbImage, scale: u32, (x, y): (f64, f64), colour: [u8; 3]) 
     }
 }
 
-/// Sets a pixel, if there is one.
+/// Sets a pixel, if it is inside the picture.
 fn set(picture: &mut RgbImage, x: i64, y: i64, colour: [u8; 3]) {
     let (Ok(x), Ok(y)) = (u32::try_from(x), u32::try_from(y)) else { return };
     if let Some(pixel) = picture.get_pixel_mut_checked(x, y) {
@@ -126,7 +127,7 @@ fn blend(
     }
 }
 
-/// The elements of a value.
+/// The elements of a value as floats.
 fn numbers(element: ElementType, bytes: &[u8]) -> Vec<f64> {
     macro_rules! read {
         ($type:ty) => {

@@ -1,11 +1,11 @@
-//! A contact sheet: the results of a recipe for some samples, as the model will see them.
+//! A contact sheet: the results of a recipe for some samples, as the model sees them.
 //!
-//! Samples are prepared as in a run, operations on batches and targets included. Each row of the
-//! sheet is a sample: the picture as it is stored, then one result for each epoch, which consists
-//! of several pictures where the recipe has views or crops one picture several times. Normalisation
-//! is undone; boxes, points and masks are drawn. In reading order: this file (preparing), `tile` (a
-//! tensor as a picture), `marks` (targets), `arrangement` (several pictures of a sample), `sheet`
-//! (tiles on a canvas).
+//! Samples are prepared as in training, including operations on batches and targets. Each row of
+//! the sheet is a sample: the picture as it is stored, then one result for each epoch, which
+//! consists of several pictures where the recipe has views or crops one picture several times.
+//! Normalisation is undone; boxes, points and masks are drawn. In reading order: this file
+//! (preparing), `tile` (a tensor as a picture), `marks` (targets), `arrangement` (several pictures
+//! of a sample), `sheet` (tiles on a canvas).
 
 mod arrangement;
 mod error;
@@ -32,11 +32,11 @@ use sheet::Sheet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most samples of a sheet.
+/// Maximum number of samples on a sheet.
 pub const SAMPLES_MAX: u32 = 64;
-/// Most results of a sample.
+/// Maximum number of results per sample.
 pub const DRAWS_MAX: u32 = 32;
-/// Width and height of a tile, where pictures have different sizes.
+/// Width and height of a tile if pictures have different sizes.
 const TILE: (u32, u32) = (256, 256);
 /// Reads in flight.
 const READ_DEPTH: usize = 8;
@@ -44,9 +44,9 @@ const READ_DEPTH: usize = 8;
 /// What is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewOptions {
-    /// Samples, spread over the dataset; fewer where it has fewer.
+    /// Number of samples, spread over the dataset; fewer if it has fewer.
     pub samples: u32,
-    /// Results of each sample: one for each epoch.
+    /// Number of results per sample, one per epoch.
     pub draws: u32,
     /// Seed of the random parameters.
     pub seed: u64,
@@ -67,7 +67,7 @@ pub struct Preview {
     pub png: Vec<u8>,
     /// Its width and height in pixels.
     pub size: (u32, u32),
-    /// Number and key of the sample in each row.
+    /// Index and key of the sample in each row.
     pub rows: Vec<(u64, String)>,
     /// The epoch of each column after the first, which holds the pictures as they are stored.
     pub epochs: Range<u32>,
@@ -83,7 +83,7 @@ pub fn preview(
     check(dataset, options)?;
     let chosen = spread(dataset.len(), u64::from(samples));
     let epochs = epoch..epoch + draws;
-    // One by one, each picture takes memory of its own only; operations on batches need all.
+    // Batches of one sample save memory; operations on batches need all samples at once.
     let batch_size = if recipe.split().1.is_empty() { 1 } else { chosen.len() };
     let mut preparer = preparer(dataset, recipe, (&chosen, batch_size), seed)?;
     let columns = Arc::clone(preparer.columns());
@@ -143,19 +143,19 @@ pub fn preview(
 
 /// How the pictures of one sample are drawn.
 struct Results {
-    /// The columns with pictures: the shape of each picture, and what is undone.
+    /// The columns with pictures: the shape of each picture, and the steps to undo.
     columns: Vec<(TensorSpec, tile::Undo)>,
-    /// How many pixels of the sheet a pixel has in each direction.
+    /// Integer magnification of a pixel on the sheet.
     scale: u32,
-    /// Places of the pictures in a tile; one of any size is fitted into a tile of its own.
+    /// Positions of the pictures in a tile; a picture of variable size is fitted into one tile.
     places: Arrangement,
-    /// Width of the stored picture's place: that of the largest picture.
+    /// Width of the tile of the stored picture: that of the largest picture.
     first: u32,
     is_variable: bool,
 }
 
 impl Results {
-    /// Of a recipe whose pictures are of `spec`, but for the size if that is not fixed.
+    /// For a recipe whose pictures have the shape `spec`, except for a size that is not fixed.
     fn of(recipe: &Recipe, spec: TensorSpec) -> Result<Self, PreviewError> {
         let mut columns = Vec::new();
         let mut counts = Vec::new();
@@ -190,7 +190,8 @@ impl Results {
         Ok(Self { columns, scale, places, first: width.saturating_mul(scale), is_variable })
     }
 
-    /// All pictures of a sample, from the bytes and axes of each column; `draw` adds the targets.
+    /// Draws all pictures of a sample from the bytes and axes of each column; `draw` adds the
+    /// targets.
     fn draw(&self, values: &[(&[u8], &[u32])], draw: &dyn Fn(&mut RgbImage)) -> RgbImage {
         if let (true, [(spec, undo)], [(bytes, axes)]) =
             (self.is_variable, &self.columns[..], values)
@@ -214,7 +215,7 @@ impl Results {
     }
 }
 
-/// Whether each picture of a sample has a size of its own.
+/// Whether the pictures of a sample can differ in size.
 fn is_variable(recipe: &Recipe) -> bool {
     recipe.gives_one_picture() && recipe.output().is_none()
 }
@@ -232,7 +233,7 @@ fn of_batch(spec: TensorSpec, axes: &[u32]) -> TensorSpec {
     TensorSpec { height, width, ..spec }
 }
 
-/// The kind of a column with the axes of a batch, in which nothing is padded any more.
+/// The kind of a column with the axes of a batch, without padding.
 fn kind_of_batch(kind: &ColumnKind, axes: &[u32]) -> ColumnKind {
     match kind {
         ColumnKind::Padded { element, .. } => {
@@ -282,7 +283,7 @@ fn check(dataset: &Dataset, options: &PreviewOptions) -> Result<(), PreviewError
     Ok(())
 }
 
-/// `count` samples at equal distances, or all.
+/// `count` evenly spaced samples, or all.
 fn spread(samples: u64, count: u64) -> Vec<u64> {
     let count = count.min(samples);
     (0..count)

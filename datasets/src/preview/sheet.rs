@@ -7,21 +7,21 @@ use std::io::Cursor;
 
 /// Minimum longest side of a tile, in pixels; smaller results, such as CIFAR's, are enlarged.
 const TILE_LEAST: u32 = 128;
-/// Pixels between tiles of one picture, and of several, which are closer to each other.
+/// Pixels between tiles with one picture; tiles with several are further apart.
 const GAP: u32 = 4;
 const GAP_OF_SEVERAL: u32 = 12;
-/// Longest side of the canvas, and most pixels.
+/// Maximum side of the canvas, and its maximum number of pixels.
 const SIDE_MAX: u32 = 20_000;
 const PIXELS_MAX: u64 = 1 << 28;
-/// What is between tiles.
+/// Colour between tiles.
 pub(super) const BACKGROUND: Rgb<u8> = Rgb([255; 3]);
 
-/// How many pixels of a sheet a pixel has in each direction, of pictures with this longest side.
+/// Integer magnification for pictures whose longer side is `side`.
 pub(super) fn scale(side: u32) -> u32 {
     TILE_LEAST.div_ceil(side.max(1))
 }
 
-/// A canvas with places for tiles.
+/// A canvas with a grid of tiles.
 #[derive(Debug)]
 pub(super) struct Sheet {
     canvas: RgbImage,
@@ -33,8 +33,8 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    /// A sheet for results of a width and height in `columns`, behind a column of another width if
-    /// they consist of several pictures. One that is too large is refused.
+    /// Creates a sheet for results of a given size in `columns`, after a first column whose width
+    /// may differ. Refuses a sheet that is too large.
     pub(super) fn new(
         rows: usize,
         columns: usize,
@@ -56,7 +56,7 @@ impl Sheet {
         Ok(Self { canvas, first, tile, gap })
     }
 
-    /// Puts a picture into the middle of a place, reduced or enlarged to fit.
+    /// Draws a picture centred in a tile, scaled to fit.
     pub(super) fn put(&mut self, row: usize, column: usize, picture: &RgbImage) {
         let (width, height) = picture.dimensions();
         let (left, tile_width) = match column {
@@ -103,7 +103,7 @@ mod tests {
         let mut sheet = Sheet::new(2, 2, 128, (128, 64)).unwrap();
         let red = Rgb([255, 0, 0]);
         sheet.put(1, 2, &RgbImage::from_pixel(128, 64, red));
-        // Taller than the place: it fits by its height.
+        // Taller than the tile: scaled by its height.
         sheet.put(0, 0, &RgbImage::from_pixel(64, 128, red));
         let (png, size) = sheet.finish().unwrap();
         assert_eq!(size, (3 * (128 + GAP) + GAP, 2 * (64 + GAP) + GAP));
@@ -136,7 +136,7 @@ mod tests {
     fn a_sheet_that_nobody_can_look_at_is_refused() {
         let refused = |rows, columns, tile| Sheet::new(rows, columns, tile, (tile, tile)).is_err();
         assert!(refused(60, 31, 4096));
-        // Short enough sides, and too many pixels.
+        // The sides are short enough, but there are too many pixels.
         assert!(refused(4, 3, 4096));
         assert!(!refused(64, 32, 256));
     }

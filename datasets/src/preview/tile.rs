@@ -5,7 +5,7 @@ use image::RgbImage;
 use image::imageops::{FilterType, resize};
 use meetpoint_format::recipe::{Dtype, Layout, Operation, PerChannel, Scale, TensorSpec};
 
-/// What has to be undone, in the order in which it is undone.
+/// The operations to undo, in the order in which they are undone.
 #[derive(Debug, Clone)]
 pub(super) struct Undo {
     steps: Vec<Step>,
@@ -14,9 +14,9 @@ pub(super) struct Undo {
 /// The inverse of an operation on elements.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Of `normalize`: times the deviation, plus the mean.
+    /// Of `normalize`: multiply by the standard deviation and add the mean.
     Normalize(PerChannel, PerChannel),
-    /// Of a division by 255.
+    /// Of a division by 255: multiply by 255.
     Scale,
 }
 
@@ -47,7 +47,7 @@ impl Undo {
         };
         RgbImage::from_fn(spec.width, spec.height, |x, y| {
             let of = |channel: usize| value(x, y, channel.min(channels - 1));
-            // One channel is grey; what comes after three is not colour.
+            // One channel is grey; channels after the third are not colour.
             image::Rgb(if channels < 3 { [of(0); 3] } else { [of(0), of(1), of(2)] })
         })
     }
@@ -73,7 +73,7 @@ impl Undo {
     }
 }
 
-/// The picture at a whole multiple of its size, pixels staying visible.
+/// Enlarges the picture by an integer factor, without interpolation.
 pub(super) fn enlarged(picture: &RgbImage, scale: u32) -> RgbImage {
     match scale {
         1 => picture.clone(),

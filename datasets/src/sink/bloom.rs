@@ -1,7 +1,7 @@
-//! The filter of keys that datadings keeps, a Bloom filter as simplebloom 1.1 writes it.
+//! The Bloom filter of keys in a datadings dataset, as simplebloom 1.1 writes it.
 //!
-//! A header of 32 bytes (`SIMPBLOO`, bytes of the whole, elements, false positive probability; big
-//! endian), then the bits.
+//! A header of 32 bytes (`SIMPBLOO`, total bytes, elements, false positive probability;
+//! big-endian), then the bits.
 
 /// First bytes of a filter.
 const MAGIC: &[u8; 8] = b"SIMPBLOO";
@@ -17,11 +17,10 @@ pub(super) struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter for a given number of keys, with a false positive probability of one in as
-    /// many.
+    /// An empty filter for `keys` keys, with a false positive probability of one in `keys`.
     pub(super) fn new(keys: u64) -> Self {
         let keys = keys.max(2);
-        // The same operations in the same order as there, so that the rounding is the same.
+        // The same operations in the same order as in simplebloom, so that rounding agrees.
         let count = keys as f64;
         let probability = 1.0 / count;
         let bits = count * probability.ln() / -0.480_453_013_918_201_5;

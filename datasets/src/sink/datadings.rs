@@ -1,7 +1,7 @@
 //! A datadings dataset, byte for byte as Python's datadings 3.4.7 writes the same samples.
 //!
-//! `data.msgpack` has a map for each sample, one after another; beside it lie the offsets, the
-//! keys, their hashes, a Bloom filter of them, and the MD5 of all five.
+//! `data.msgpack` contains a map per sample; beside it are the offsets, the keys, their hashes, a
+//! Bloom filter of the keys, and the MD5 of all five.
 
 use super::bloom::Bloom;
 use super::files::{Output, write_labels, write_whole};
@@ -27,11 +27,11 @@ pub(super) const FILE_NAMES: [&str; 6] = [
     "data.msgpack.filter",
     "data.msgpack.md5",
 ];
-/// Names that msgpack-numpy gives a meaning, at the top of a sample.
+/// Names at the top level of a sample that are reserved by msgpack-numpy.
 const RESERVED: [&str; 2] = ["nd", "complex"];
-/// Keys while their number is not known yet.
+/// File of keys until their number is known.
 const PENDING_NAME: &str = ".keys.pending";
-/// Most salts that are tried for hashes without collision.
+/// Maximum number of salts to try for hashes without collisions.
 const SALTS_MAX: u32 = 1000;
 
 /// Writes the six files.
@@ -46,7 +46,7 @@ pub(super) struct Datadings {
     keys: Output,
     /// First two words of each key's hash.
     hashes: Vec<(u64, u64)>,
-    /// All 16 bytes of them again, to find duplicate keys.
+    /// The same hashes as 16 bytes each, to find duplicate keys.
     seen: HashSet<(u64, u64)>,
     tally: Tally,
     notes: Vec<String>,
@@ -123,7 +123,7 @@ impl Datadings {
         Ok(packed)
     }
 
-    /// Writes the keys behind the header of their array.
+    /// Writes the keys after the header of their array.
     fn write_keys(&mut self, failed: &dyn Fn(std::io::Error) -> Error) -> Result<Md5, Error> {
         self.keys.flush().map_err(failed)?;
         let pending = self.keys.path().to_path_buf();
@@ -148,7 +148,7 @@ impl Datadings {
         Ok(md5)
     }
 
-    /// The salt and the salted hashes, none of them twice.
+    /// The salt and the salted hashes, which are unique.
     fn salted(&self, failed: &dyn Fn(std::io::Error) -> Error) -> Result<Vec<u8>, Error> {
         for salt in 0..SALTS_MAX {
             let salt = first_word(salt.to_string().as_bytes(), &[]).to_be_bytes();

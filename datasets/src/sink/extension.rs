@@ -1,9 +1,9 @@
-//! Which extension the bytes of a sample have by content.
+//! Determines the extension of a sample from its bytes.
 
 use crate::source::ContentKind;
 use meetpoint_kernels::ImageFormat;
 
-/// Extensions that keys have, by what they stand for; the first of each is the one that is given.
+/// Extensions of keys, grouped by format; the first of each group is the one that is assigned.
 const FAMILIES: [&[&str]; 12] = [
     &["jpg", "jpeg", "jpe", "jfif"],
     &["png"],
@@ -19,8 +19,8 @@ const FAMILIES: [&[&str]; 12] = [
     &["bin"],
 ];
 
-/// The extension of a sample's bytes, in lower case and without a dot: by their first bytes where
-/// those tell, else that of the key where it is a short one, else `txt` or `bin`.
+/// The extension of a sample, in lower case and without a dot: from its first bytes if they
+/// identify the format, else that of the key if it is short, else `txt` or `bin`.
 pub(super) fn extension_of(key: &str, file: &[u8], kind: ContentKind) -> String {
     if let Some(known) = by_content(file) {
         return known.to_owned();

@@ -5,34 +5,33 @@ use crate::threads::start_thread;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Bytes of samples that may be read ahead of the one that is written; the last of them may exceed
-/// it.
+/// Maximum bytes of samples read ahead of the writer; the last sample may exceed it.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
 /// Samples that each thread may be ahead.
 const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 
-/// Gives out jobs; called by one thread at a time.
+/// Yields jobs; called by one thread at a time.
 pub(crate) type Next<'a, J> = dyn FnMut() -> Result<Option<J>, Error> + Send + 'a;
 
-/// What the threads and the receiver share.
+/// The state shared by the threads and the receiver.
 struct Shared<R> {
     state: Mutex<State<R>>,
-    /// Notified when a result is there, or there will be no more.
+    /// Notified when there is a result, or there will be no more.
     arrived: Condvar,
-    /// Notified when there is room ahead of the receiver, or nobody wants more.
+    /// Notified when there is space ahead of the receiver, or it has ended.
     taken: Condvar,
 }
 
 struct State<R> {
-    /// Results from `wanted` on; `None` while they are made.
+    /// Results starting at `wanted`; `None` while they are computed.
     results: VecDeque<Option<(R, u64)>>,
-    /// Number of the first of them.
+    /// Index of the first of the results.
     wanted: u64,
-    /// Bytes that are being read or wait for the receiver.
+    /// Bytes being read or waiting for the receiver.
     bytes_ahead: u64,
-    /// Set when there are no more jobs; with the error that ended them.
+    /// Set when there are no more jobs, with the error if one ended them.
     end: Option<Result<(), Error>>,
-    /// The receiver has left, or a thread has panicked.
+    /// The receiver has ended, or a thread has panicked.
     is_over: bool,
 }
 
@@ -41,7 +40,7 @@ impl<R> Shared<R> {
         self.state.lock().expect("nobody panics while holding the state")
     }
 
-    /// Waits until there is room ahead; `false` when there are no more jobs.
+    /// Waits for space ahead of the receiver; `false` if there are no more jobs.
     fn wait_for_room(&self, window: usize) -> bool {
         let mut state = self.lock();
         loop {
@@ -69,7 +68,7 @@ impl<R> Drop for Alarm<'_, R> {
     }
 }
 
-/// Stops the threads when the receiver leaves, however it leaves.
+/// Stops the threads when the receiver returns or panics.
 struct Stop<'a, R>(&'a Shared<R>);
 
 impl<R> Drop for Stop<'_, R> {
@@ -79,9 +78,10 @@ impl<R> Drop for Stop<'_, R> {
     }
 }
 
-/// Does every job of `next` on `threads` threads and hands the results to `receive` in order.
+/// Runs every job of `next` on `threads` threads and passes the results to `receive` in order.
 ///
-/// `bytes_of` says how much memory a job takes; `start` makes what a thread keeps from job to job.
+/// `bytes_of` returns the memory of a job; `start` creates the state that a thread reuses for its
+/// jobs.
 pub(crate) fn in_order<J: Send, S, R: Send>(
     threads: usize,
     next: &mut Next<'_, J>,
@@ -151,15 +151,15 @@ fn receive_all<R>(
     }
 }
 
-/// Waits for room and takes the next job with its number and bytes.
+/// Waits for space and takes the next job with its index and bytes.
 fn take<J, R>(
     shared: &Shared<R>,
     next: &Mutex<&mut Next<'_, J>>,
     window: usize,
     bytes_of: &(dyn Fn(&J) -> u64 + Sync),
 ) -> Option<(u64, u64, J)> {
-    // Held while waiting: the order in which jobs are given out is that of their numbers. When
-    // another thread has panicked inside, there is nothing more to give out.
+    // Locked while waiting, so that jobs are handed out in the order of their indices. If another
+    // thread panicked while holding the lock, there are no more jobs.
     let mut next = next.lock().ok()?;
     if !shared.wait_for_room(window) {
         return None;
@@ -208,7 +208,7 @@ mod tests {
             &|| 0_u64,
             &|kept, job| {
                 *kept += 1;
-                // Uneven work, so that results come out of order.
+                // Uneven work, so that results arrive out of order.
                 (0..(job * 7919) % 1000).fold(job, |sum, _| std::hint::black_box(sum))
             },
             &mut |result| {

@@ -1,4 +1,4 @@
-//! Files of a sink: written through a buffer, counted, and brought to the drive when they end.
+//! Files of a sink: buffered, counted, and synced when they are finished.
 
 use crate::Error;
 use crate::source::side_files::LABELS_NAME;
@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are gathered before they are written.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What was written so far.
+/// Counts of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Files that are whole.
+    /// Number of finished files.
     pub files: u64,
     /// Bytes of them.
     pub bytes: u64,
@@ -36,7 +36,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Makes the file, which must not be there.
+    /// Creates the file, which must not exist.
     pub(super) fn create(path: PathBuf) -> Result<Self, Error> {
         match File::create_new(&path) {
             Ok(file) => {
@@ -62,7 +62,7 @@ impl Output {
         self.write_all(bytes).map_err(|source| self.failed(source))
     }
 
-    /// Brings it to the drive, and counts it.
+    /// Syncs the file, and counts it.
     pub(super) fn finish(mut self, tally: &mut Tally) -> Result<(), Error> {
         let synced = self.open().and_then(|file| {
             file.flush()?;
@@ -73,14 +73,14 @@ impl Output {
         Ok(())
     }
 
-    /// Closes it until it is written to again, so that many can wait for their end.
+    /// Closes the file until it is written to again, so that many can be unfinished at once.
     pub(super) fn park(&mut self) -> Result<(), Error> {
         self.flush().map_err(|source| self.failed(source))?;
         self.file = None;
         Ok(())
     }
 
-    /// The file, opened again where it was parked.
+    /// The file, reopened if it was parked.
     fn open(&mut self) -> std::io::Result<&mut BufWriter<File>> {
         if self.file.is_none() {
             let file = File::options().append(true).open(&self.path)?;
@@ -107,14 +107,14 @@ impl Write for Output {
     }
 }
 
-/// Writes a small file in one go.
+/// Writes a small file in one step.
 pub(super) fn write_whole(path: PathBuf, bytes: &[u8], tally: &mut Tally) -> Result<(), Error> {
     let mut output = Output::create(path)?;
     output.append(bytes)?;
     output.finish(tally)
 }
 
-/// Writes the names of the labels beside the samples, unless they are their digits.
+/// Writes the names of the labels beside the samples, unless they are just the label numbers.
 pub(super) fn write_labels(
     folder: &Path,
     labels: &[String],

@@ -1,10 +1,10 @@
 //! A folder with a file for each sample, under its key.
 //!
-//! Where a key has no extension, its file gets that of its content, or programs would not know it
-//! for a picture; the key then stands in `meetpoint.key` of the table.
+//! If a key has no extension, its file gets that of its content, so that programs recognise it as a
+//! picture; the key is then in the column `meetpoint.key` of the table.
 //!
-//! Further columns, and labels that the folders do not tell, go into `metadata.jsonl` as Hugging
-//! Face's image folders have it: one object a sample, with `file_name`.
+//! Further columns, and labels that are not folder names, are written to `metadata.jsonl` as in
+//! Hugging Face's image folders: one object per sample, with `file_name`.
 
 use super::extension::{by_content, split};
 use super::files::Output;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Name of the table.
 pub(crate) const METADATA_NAME: &str = "metadata.jsonl";
-/// Name of the table while the names of the labels are not known yet.
+/// Name of the table until the names of the labels are known.
 const PENDING_NAME: &str = ".metadata.jsonl.pending";
 /// Column of the table with the name of the file.
 const FILE_NAME: &str = "file_name";
@@ -34,7 +34,7 @@ pub(super) struct Folder {
     has_columns: bool,
     /// The table, with labels as numbers.
     pending: Output,
-    /// Which folder the samples of each label lie in; `None` if not in one of that label alone.
+    /// The folder that contains the samples of each label, and no others; `None` if there is none.
     folders: BTreeMap<Option<i32>, Option<String>>,
     /// Files whose names are not the keys.
     renamed: u64,
@@ -74,13 +74,13 @@ impl Folder {
         })
     }
 
-    /// Whether the folders determine each label: all samples of a class lie in the folder of its
-    /// name, and the classes come in the order in which folders are numbered.
+    /// Whether the folders determine each label: all samples of a class are in the folder of its
+    /// name, and the classes are in the order in which folders are numbered.
     fn folders_name_every_label(&self, labels: &[String]) -> bool {
         let mut sorted = labels.to_vec();
         sorted.sort_by(|left, right| natural_order(left, right));
         if self.folders.keys().all(Option::is_none) {
-            // Without labels there may be no folders, or they would be taken for classes.
+            // Without labels there must be no folders, since readers would take them for classes.
             return self.folders.values().all(|folder| folder.as_deref() == Some(""));
         }
         sorted == labels
@@ -92,14 +92,15 @@ impl Folder {
             })
     }
 
-    /// Writes the table as it stays.
+    /// Writes the final table.
     fn write_table(&self, labels: &[String], tally: &mut Tally) -> Result<(), Error> {
         let from = self.pending.path();
         let failed = |source| Error::Source { path: from.to_path_buf(), source };
         let mut to = Output::create(self.path.join(METADATA_NAME))?;
         for line in BufReader::new(File::open(from).map_err(failed)?).lines() {
             let line = line.map_err(failed)?;
-            // The line is `LABEL NAME-AS-JSON COLUMNS-AS-JSON`, tabs between; JSON has no raw tab.
+            // The line is `LABEL NAME-AS-JSON COLUMNS-AS-JSON`, separated by tabs, which JSON
+            // escapes.
             let mut pieces = line.splitn(3, '\t');
             let mut piece = || pieces.next().expect("each line was written with three pieces");
             let (label, name, columns) = (piece(), piece(), piece());
@@ -172,14 +173,14 @@ impl Sink for Folder {
         let pending = self.pending.path().to_path_buf();
         let failed = |source| Error::Write { path: pending.clone(), source };
         std::fs::remove_file(&pending).map_err(failed)?;
-        // One sync of everything, instead of a wait for each file.
+        // One sync of everything is faster than one per file.
         self.root.sync().map_err(|source| Error::Write { path: self.path.clone(), source })?;
         Ok(Closed { tally, notes: self.notes })
     }
 }
 
-/// The name of a sample's file: its key, with the extension of its content where the key has none
-/// and the content tells.
+/// The name of a sample's file: its key, with the extension of its content if the key has none and
+/// the content identifies one.
 pub(crate) fn file_name(key: &str, file: &[u8], kind: ContentKind) -> String {
     let extension = match split(key) {
         Some(_) => None,
@@ -189,12 +190,12 @@ pub(crate) fn file_name(key: &str, file: &[u8], kind: ContentKind) -> String {
     extension.map_or_else(|| key.to_owned(), |extension| format!("{key}.{extension}"))
 }
 
-/// The key that a file's name may come from by [`file_name`].
+/// The key from which [`file_name`] may have derived a file's name.
 pub(crate) fn key_of_file_name(name: &str) -> Option<&str> {
     split(name).map(|(stem, _)| stem).filter(|stem| split(stem).is_none())
 }
 
-/// What keeps a key from being the name of a file in the folder.
+/// Checks that a key can be the name of a file in the folder; the error is why not.
 pub(crate) fn check_key(key: &str) -> Result<(), &'static str> {
     if key == METADATA_NAME || key == PENDING_NAME {
         return Err("its key is the name of the table of columns");

@@ -73,7 +73,7 @@ fn of_type(data_type: &DataType) -> Option<Value> {
         DataType::Timestamp(of, None) => format!("timestamp[{}]", unit(of)),
         DataType::Timestamp(of, Some(zone)) => format!("timestamp[{}, tz={zone}]", unit(of)),
         DataType::Decimal128(precision, scale) => format!("decimal128({precision}, {scale})"),
-        // A list of one feature is what every version of the library takes for a list.
+        // Every version of the library accepts a list with one feature as a list type.
         DataType::List(child) => return Some(json!([of_type(child.data_type())?])),
         DataType::LargeList(child) => {
             return Some(json!({"_type": "LargeList", "feature": of_type(child.data_type())?}));

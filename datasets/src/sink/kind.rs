@@ -15,7 +15,7 @@ pub enum SinkKind {
     Parquet,
     /// MosaicML streaming shards with `index.json`.
     Mds,
-    /// One msgpack file with its indexes, as datadings writes it.
+    /// One msgpack file with its index files, as datadings writes it.
     Datadings,
     /// Shards of `tf.train.Example` records.
     TfRecord,
@@ -38,7 +38,7 @@ impl SinkKind {
         }
     }
 
-    /// What it is, in the words of an error.
+    /// Its description in error messages.
     pub fn words(self) -> &'static str {
         match self {
             Self::Folder => "a folder of files",

@@ -1,8 +1,9 @@
 //! MosaicML streaming shards (MDS version 2), as `streaming.MDSWriter` writes them.
 //!
-//! A shard is the number of samples, their offsets (both 32 bits, little endian), the settings as
-//! JSON, then the samples: the lengths of those columns that have no fixed one, then the columns,
-//! by name. It is gathered in memory, since the offsets come first. `index.json` lists the shards.
+//! A shard is the number of samples, their offsets (both 32 bits, little-endian), the settings as
+//! JSON, then the samples: the lengths of the columns of variable length, then the columns, by
+//! name. A shard is built in memory, since the offsets precede the samples. `index.json` lists the
+//! shards.
 
 use super::files::{write_labels, write_whole};
 use super::{Closed, KEY, LABEL, OutSample, Refusal, Shards, Sink, SinkKind, Tally, Value};
@@ -23,7 +24,7 @@ const INDEX_TAIL: &str = "], \"version\": 2}";
 /// Bytes of a shard where nothing else is said: what `MDSWriter` takes.
 const SHARD_BYTES: u64 = 1 << 26;
 
-/// Where the value of a column comes from.
+/// The source of a column's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum From {
     Key,
@@ -32,14 +33,14 @@ enum From {
     Extra(usize),
 }
 
-/// A column as MDS has it.
+/// A column of an MDS dataset.
 #[derive(Debug, Clone)]
 struct Column {
     name: String,
     from: From,
-    /// Such as `int32` or `ndarray:float32:4`.
+    /// The encoding, such as `int32` or `ndarray:float32:4`.
     encoding: String,
-    /// Bytes of each value, where all have the same.
+    /// Bytes of each value, if fixed.
     size: Option<u64>,
 }
 
@@ -47,16 +48,16 @@ struct Column {
 pub(super) struct Mds {
     folder: PathBuf,
     shards: Shards,
-    /// By name. Those of the label are settled by the first sample.
+    /// Sorted by name. Whether there is a label column is determined by the first sample.
     columns: Vec<Column>,
-    /// Whether samples have labels, once the first is there.
+    /// Whether samples have labels; `None` before the first sample.
     has_labels: Option<bool>,
-    /// The samples of the shard that is filled, one after another, and where each ends.
+    /// The samples of the current shard, concatenated, and the end of each.
     samples: Vec<u8>,
     ends: Vec<u64>,
-    /// Bytes that the shard would have.
+    /// Bytes of the current shard.
     shard_bytes: u64,
-    /// What the index says of the shards so far.
+    /// Index entries of the finished shards.
     listed: Vec<String>,
     tally: Tally,
     notes: Vec<String>,
@@ -76,7 +77,7 @@ impl Mds {
         };
         let mut columns = vec![
             fixed(KEY, From::Key, "str", None),
-            // As Python's integers.
+            // Like Python's integers.
             fixed(LABEL, From::Label, "int", Some(8)),
         ];
         if schema.kind != ContentKind::None {
@@ -142,18 +143,18 @@ impl Mds {
         [columns, format!("\"size_limit\": {size_limit}, \"version\": 2")]
     }
 
-    /// A shard's settings on their own.
+    /// The settings of a shard as one object.
     fn config(&self) -> String {
         let [columns, rest] = self.settings();
         format!("{{{columns}, {rest}}}")
     }
 
-    /// Bytes of a shard without samples, as `MDSWriter` counts them.
+    /// Bytes of an empty shard, as `MDSWriter` counts them.
     fn bytes_empty(&self) -> u64 {
         8 + self.config().len() as u64
     }
 
-    /// Writes the shard that is filled.
+    /// Writes the current shard.
     fn close(&mut self) -> Result<(), Error> {
         if self.ends.is_empty() {
             return Ok(());
@@ -183,7 +184,7 @@ impl Mds {
         Ok(())
     }
 
-    /// A sample as MDS has it.
+    /// A sample in the encoding of MDS.
     fn encode(&self, sample: &OutSample<'_>) -> Result<Vec<u8>, Refusal> {
         let mut lengths = Vec::new();
         let mut values = Vec::new();
@@ -259,9 +260,9 @@ fn extra(
     Ok(())
 }
 
-/// Appends numbers in their own width; `None` if one is null.
+/// Appends numbers in the width of their type; `None` if one is null.
 fn numbers(data_type: &DataType, value: &Value, to: &mut Vec<u8>) -> Option<()> {
-    // The casts undo the widening of a cell.
+    // The casts reverse the widening of a cell.
     match (data_type, value) {
         (DataType::FixedSizeList(child, _), Value::List(values)) => {
             return values.iter().try_for_each(|value| numbers(child.data_type(), value, to));
@@ -286,7 +287,7 @@ fn numbers(data_type: &DataType, value: &Value, to: &mut Vec<u8>) -> Option<()> 
     Some(())
 }
 
-/// MDS's name of a type of number, and its bytes.
+/// MDS's name of a number type, and its width in bytes.
 fn number(data_type: &DataType) -> Option<(&'static str, u64)> {
     Some(match data_type {
         DataType::Int8 => ("int8", 1),
@@ -304,7 +305,7 @@ fn number(data_type: &DataType) -> Option<(&'static str, u64)> {
     })
 }
 
-/// The encoding of a column of a type, and the bytes of a value where all have the same.
+/// The encoding of a column type, and the bytes of a value if fixed.
 fn encoding_of(data_type: &DataType) -> (String, Option<u64>) {
     if let Some((name, bytes)) = number(data_type) {
         return (name.to_owned(), Some(bytes));

@@ -4,8 +4,8 @@
 //! neither how damaged samples are handled nor when the folder appears. It refuses values that it
 //! cannot store, or mentions them in its notes: nothing is dropped silently.
 //!
-//! In reading order: [`SinkKind`] (which there are), [`Sink`] (the trait), [`OutSample`] (what is
-//! put), [`Refusal`] (why one is not), [`Shards`] (when the next file begins), [`Closed`] (the
+//! In reading order: [`SinkKind`] (the kinds), [`Sink`] (the trait), [`OutSample`] (a sample),
+//! [`Refusal`] (why it is refused), [`Shards`] (when the next file begins), [`Closed`] (the
 //! result); then `folder`, `webdataset`, `parquet` with `huggingface`, `mds`, `datadings` with
 //! `bloom`, `tfrecord`; and what they share: `feed` (samples read by many threads, in order),
 //! `tree` (files below a folder), `files`, `value` (cells as plain values), `extension`.
@@ -45,8 +45,7 @@ pub(crate) const KEY: &str = "key";
 pub(crate) const LABEL: &str = "label";
 
 impl SinkKind {
-    /// Whether a file of such a name is one that this sink writes; `None` if files have the
-    /// names of the keys.
+    /// Whether this sink writes files of this name; `None` if files are named after the keys.
     pub(crate) fn is_own_file(self, name: &str) -> Option<bool> {
         let numbered = |prefix: &str, suffix: &str| {
             let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
@@ -148,16 +147,16 @@ impl Shards {
     }
 }
 
-/// A sample on its way out.
+/// A sample to write.
 #[derive(Debug, Clone, Copy)]
 pub struct OutSample<'a> {
     /// Its key.
     pub key: &'a str,
-    /// Name of its file, where files stand alone: its key, with the extension of its content where
-    /// the key has none. Elsewhere its key.
+    /// Name of its file, for sinks with one file per sample: its key, with the extension of its
+    /// content if the key has none. For other sinks its key.
     pub file_name: &'a str,
-    /// Its file, never a coefficient form. Empty for a sink that has [`Sink::root`], since the
-    /// file is written already.
+    /// Its file, never a coefficient form. Empty for a sink with [`Sink::root`], since the file was
+    /// already written.
     pub file: &'a [u8],
     /// Index into the labels.
     pub label: Option<i32>,
@@ -175,7 +174,7 @@ impl OutSample<'_> {
         })
     }
 
-    /// Those of its further columns that JSON has a place for, as an object.
+    /// Those of its further columns that JSON can store, as an object.
     fn json(&self) -> Result<serde_json::Map<String, serde_json::Value>, Refusal> {
         let mut object = serde_json::Map::new();
         for (name, value) in self.values() {
@@ -206,7 +205,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What is wrong with a further column.
+    /// A refusal because of a further column.
     fn of_column(column: &str, problem: impl Into<String>) -> Self {
         Self::Column { column: column.to_owned(), problem: problem.into() }
     }
@@ -218,7 +217,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// The result of a sink.
+/// The result of a finished sink.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Closed {
     /// Files and bytes, without those that threads wrote below [`Sink::root`].
@@ -227,22 +226,22 @@ pub struct Closed {
     pub notes: Vec<String>,
 }
 
-/// Where samples go.
+/// Receives samples and writes them to files.
 pub trait Sink {
-    /// The folder that many threads may write the files of samples below before they are put, for
-    /// a sink whose files stand alone.
+    /// The folder in which threads write the files of samples before they call [`Self::put`], for a
+    /// sink with one file per sample.
     fn root(&self) -> Option<Arc<Root>>;
 
-    /// Takes the next sample, whole or not at all. Where it is not to be kept, it is only found
-    /// out whether it would be refused.
+    /// Writes the next sample completely or not at all. If `is_kept` is false, only checks whether
+    /// it would be refused.
     fn put(&mut self, sample: &OutSample<'_>, is_kept: bool) -> Result<(), Refusal>;
 
     /// Writes the remaining rows, with the names of the labels by index (empty where there are
-    /// none), and brings everything to the drive.
+    /// none), and syncs everything.
     fn finish(self: Box<Self>, labels: &[String]) -> Result<Closed, Error>;
 }
 
-/// Begins to write into a folder that is there and empty.
+/// Creates a sink that writes into an existing, empty folder.
 ///
 /// An error names the column that the sink cannot store.
 pub(crate) fn create(
@@ -266,8 +265,8 @@ pub(crate) fn create(
     })
 }
 
-/// Name of the content, for formats with columns: the one it has in the source, else that of its
-/// kind; empty if samples have none.
+/// Name of the content column, for formats with columns: the name in the source, else that of its
+/// kind; empty if samples have no content.
 fn content_name(schema: &SourceSchema) -> &str {
     match (schema.name.as_str(), schema.kind) {
         (_, ContentKind::None) => "",
@@ -279,7 +278,7 @@ fn content_name(schema: &SourceSchema) -> &str {
     }
 }
 
-/// No two columns may have one name, and none that of the key or the label.
+/// Checks that column names are unique and differ from those of the key and the label.
 fn check_names(kind: SinkKind, schema: &SourceSchema) -> Result<(), Error> {
     let mut names = BTreeSet::from([KEY, LABEL]);
     let content = content_name(schema);
@@ -300,7 +299,7 @@ pub(crate) fn unheld(kind: SinkKind, column: &str, reason: &str) -> Error {
     Error::Unheld { sink: kind.words(), column: column.to_owned(), reason: reason.to_owned() }
 }
 
-/// The notes of a sink that holds values without their types.
+/// The notes of a sink that stores values without their types.
 fn type_notes(extra: &SchemaRef, held_as: &str, is_kept: &dyn Fn(&Field) -> bool) -> Vec<String> {
     let lost = extra.fields().iter().filter(|field| !is_kept(field));
     lost.map(|field| {
@@ -314,7 +313,7 @@ fn type_notes(extra: &SchemaRef, held_as: &str, is_kept: &dyn Fn(&Field) -> bool
     .collect()
 }
 
-/// One row of a record batch, as a batch of its own.
+/// One row of a record batch, as a separate batch.
 fn one_row(batch: &RecordBatch, row: usize) -> RecordBatch {
     batch.slice(row, 1)
 }

@@ -1,8 +1,8 @@
-//! Parquet files with pictures as Hugging Face has them: a struct of `bytes` and `path`.
+//! Parquet files with pictures as Hugging Face stores them: a struct of `bytes` and `path`.
 //!
-//! The path is the key. Contents are stored plain, so that the bytes of a picture are in the file
-//! unchanged. The names of the labels go into the metadata of each file, and are known only at
-//! the end; until then, footers wait.
+//! The path is the key. Contents are stored with plain encoding, so that the file contains the
+//! bytes of a picture unchanged. The names of the labels are in the metadata of each file and known
+//! only at the end, so all footers are written at the end.
 
 use super::files::Output;
 use super::huggingface as features;
@@ -25,13 +25,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of a file where nothing else is said: what the Hub advises.
+/// Default bytes of a file, as recommended by the Hub.
 const FILE_BYTES: u64 = 512 << 20;
-/// Bytes and samples after which a row group ends; the memory that is used goes with them.
+/// Bytes after which a row group ends; they determine the memory use.
 const ROW_GROUP_BYTES: u64 = 32 << 20;
-/// See [`ROW_GROUP_BYTES`].
+/// Samples after which a row group ends.
 const ROW_GROUP_SAMPLES: u64 = 1000;
-/// Values after which a writer looks at the length of its page.
+/// Values after which a writer checks the length of its page.
 const VALUES_PER_LOOK: usize = 16;
 
 /// Writes `data-NNNNN.parquet`.
@@ -46,13 +46,13 @@ pub(super) struct Parquet {
     rows: RowBuffer,
     /// Files without footers; the last one is written to.
     open: Vec<ArrowWriter<Output>>,
-    /// Bytes and samples of the last one, those that are gathered included.
+    /// Bytes and samples of the last file, including buffered rows.
     bytes: u64,
     samples: u64,
     notes: Vec<String>,
 }
 
-/// Rows that are gathered.
+/// Buffered rows.
 #[derive(Default)]
 struct RowBuffer {
     keys: StringBuilder,
@@ -71,8 +71,8 @@ impl Parquet {
     ) -> Result<Self, Error> {
         let content = content_name(schema).to_owned();
         let is_struct = has_struct(schema.kind);
-        // All may be null: the `datasets` library takes a column for the feature that its metadata
-        // names only where the column is declared as the library declares it.
+        // All columns are nullable: the `datasets` library applies the feature in the metadata only
+        // if the column is declared as the library itself declares it.
         let mut fields: Vec<Arc<Field>> = Vec::new();
         if !is_struct {
             fields.push(Arc::new(Field::new(KEY, DataType::Utf8, true)));
@@ -124,7 +124,7 @@ impl Parquet {
         })
     }
 
-    /// Writes what is gathered as a row group.
+    /// Writes the buffered rows as a row group.
     fn end_row_group(&mut self) -> Result<(), Error> {
         if self.rows.samples == 0 {
             return Ok(());
@@ -144,8 +144,8 @@ impl Parquet {
         let path = self.folder.join(SinkKind::Parquet.shard_name(self.open.len()));
         let output = Output::create(path.clone())?;
         let schema = Arc::clone(&self.schema);
-        // The schema is written with the footer, when the names of the labels are known: readers
-        // take the metadata of columns from it, and from nowhere else.
+        // The schema is written with the footer, when the names of the labels are known; readers
+        // take the metadata of columns only from there.
         let options = ArrowWriterOptions::new()
             .with_properties(self.properties.clone())
             .with_skip_arrow_metadata(true);
@@ -154,7 +154,7 @@ impl Parquet {
         Ok(())
     }
 
-    /// The gathered rows as a record batch.
+    /// The buffered rows as a record batch.
     fn gathered(&mut self) -> Result<RecordBatch, arrow_schema::ArrowError> {
         let keys: ArrayRef = Arc::new(self.rows.keys.finish());
         let contents: ArrayRef = Arc::new(self.rows.contents.finish());
@@ -177,7 +177,7 @@ impl Parquet {
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
     }
 
-    /// Ends the file that is written, but for its footer.
+    /// Ends the current file, except for its footer.
     fn end_file(&mut self) -> Result<(), Error> {
         self.end_row_group()?;
         self.samples = 0;
@@ -218,7 +218,7 @@ fn failed(path: &Path, error: ParquetError) -> Error {
     Error::Write { path: path.to_path_buf(), source }
 }
 
-/// Whether contents have a path beside them.
+/// Whether the content is stored in a struct with a path.
 fn has_struct(kind: ContentKind) -> bool {
     matches!(kind, ContentKind::Image | ContentKind::Audio)
 }

@@ -1,7 +1,7 @@
 //! Shards of `tf.train.Example` records.
 //!
-//! A record is its length (64 bits, little endian), the masked CRC-32C of that, the example as
-//! protobuf, and its masked CRC-32C (TensorFlow, `core/lib/io/record_writer.h`).
+//! A record is its length (64 bits, little-endian), the masked CRC-32C of the length, the example
+//! as protobuf, and its masked CRC-32C (TensorFlow, `core/lib/io/record_writer.h`).
 
 use super::files::{Output, write_labels};
 use super::{Closed, KEY, LABEL, OutSample, Refusal, Shards, Sink, SinkKind, Tally, Value};
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes of a shard where nothing else is said: TensorFlow advises 100 to 200 MB.
+/// Default bytes of a shard: TensorFlow recommends 100 to 200 MB.
 const SHARD_BYTES: u64 = 128 << 20;
-/// Added to a checksum after it was rotated.
+/// Added to a rotated checksum.
 const MASK: u32 = 0xa282_ead8;
 
 /// `tensorflow/core/example/example.proto`.
@@ -71,7 +71,7 @@ pub(super) struct TfRecord {
     folder: PathBuf,
     content: String,
     shards: Shards,
-    /// The shard that is written, and its samples.
+    /// The current shard, and its number of samples.
     open: Option<(Output, u64)>,
     begun: usize,
     tally: Tally,
@@ -130,7 +130,7 @@ impl TfRecord {
         Ok(Example { features: Some(Features { feature: features }) }.encode_to_vec())
     }
 
-    /// The shard to write a given number of bytes to.
+    /// The shard to which the next `more` bytes are written.
     fn shard(&mut self, more: u64) -> Result<&mut (Output, u64), Error> {
         let is_full = self.open.as_ref().is_some_and(|(shard, samples)| {
             self.shards.is_full(shard.bytes(), *samples, more, SHARD_BYTES)
@@ -154,16 +154,16 @@ impl TfRecord {
     }
 }
 
-/// How a type is held.
+/// How values of a type are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Held {
-    /// As it is.
+    /// Unchanged.
     Exactly,
-    /// Integers, texts and numbers of other widths.
+    /// Integers, text and floats of other widths, whose type is not recorded.
     Widened,
-    /// Numbers that have 64 bits.
+    /// 64-bit floats, rounded to 32 bits.
     Rounded,
-    /// Text of JSON.
+    /// JSON text.
     Json,
     /// Text.
     Text,
@@ -217,7 +217,7 @@ fn is_nested(data_type: &DataType) -> bool {
     )
 }
 
-/// The feature of a value; `None` for a null, which is a feature that is not there.
+/// The feature of a value; `None` for a null, whose feature is omitted.
 fn kind_of(value: Value) -> Result<Option<Kind>, String> {
     let bytes = |bytes: Vec<u8>| Kind::Bytes(BytesList { value: vec![bytes] });
     Ok(Some(match value {
@@ -240,7 +240,7 @@ fn kind_of(value: Value) -> Result<Option<Kind>, String> {
     }))
 }
 
-/// A list of one type as a feature; other lists as JSON.
+/// A list with elements of one type as a feature; other lists as JSON.
 fn list(values: Vec<Value>) -> Result<Kind, String> {
     let is_nested = |value: &Value| matches!(value, Value::List(_) | Value::Map(_));
     if values.iter().any(is_nested) {
@@ -266,9 +266,9 @@ fn list(values: Vec<Value>) -> Result<Kind, String> {
     })
 }
 
-/// The checksum of a record's pieces.
+/// The masked checksum of a piece of a record.
 fn masked_crc(bytes: &[u8]) -> [u8; 4] {
-    // CRC-32C; the algorithm gives 32 bits.
+    // The algorithm returns 32 bits in a u64.
     let crc = checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32;
     crc.rotate_right(15).wrapping_add(MASK).to_le_bytes()
 }

@@ -1,7 +1,7 @@
-//! Files below a folder, each under a key, and never one outside of it.
+//! Writes files below a folder, each named by a key, and never outside of it.
 //!
-//! Folders are opened one by one, below the one before, without following links: a link that
-//! somebody puts there while files are written leads nowhere.
+//! Folders are opened one by one, each relative to its parent, without following links, so that a
+//! link created during writing has no effect.
 
 use super::Refusal;
 use crate::Error;
@@ -13,17 +13,17 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// How a folder is opened.
+/// Flags for opening a folder.
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How a file is made: it must not be there.
+/// Flags for creating a file, which must not exist.
 const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// What keeps a key from being a path below the folder.
+/// Checks that a key is a path below the folder; the error is why not.
 pub(crate) fn check_key(key: &str) -> Result<(), &'static str> {
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
         Err("its key is empty or too long")
@@ -38,7 +38,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The folder that everything is written below.
+/// The folder below which all files are written.
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
@@ -51,33 +51,33 @@ impl Root {
         Ok(Self { folder: open(path, FOLDER, Mode::empty())?, path: path.to_path_buf() })
     }
 
-    /// One thread's way to write below it.
+    /// A writer for one thread.
     pub(crate) fn tree(&self) -> Tree<'_> {
         Tree { root: self, last: None }
     }
 
-    /// Removes a file that was written here.
+    /// Removes a file that was written below it.
     pub(crate) fn remove(&self, key: &str) -> Result<(), Error> {
         let path = self.path.join(key);
         std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
     }
 
-    /// Brings everything that was written to the drive.
+    /// Syncs everything that was written.
     pub(crate) fn sync(&self) -> std::io::Result<()> {
         Ok(syncfs(&self.folder)?)
     }
 }
 
-/// One thread's way to write below a folder.
+/// One thread's writer of files below a folder.
 #[derive(Debug)]
 pub(crate) struct Tree<'a> {
     root: &'a Root,
-    /// The folder of the last file, with its path: the next file is likely there as well.
+    /// The folder of the last file, with its path; the next file is likely in the same folder.
     last: Option<(String, OwnedFd)>,
 }
 
 impl Tree<'_> {
-    /// Writes a file whose key is [checked](check_key), making the folders that it lies in.
+    /// Writes a file whose key was [checked](check_key), and creates its parent folders.
     pub(crate) fn write(&mut self, key: &str, bytes: &[u8]) -> Result<(), Refusal> {
         let (folders, name) = key.rsplit_once('/').unwrap_or(("", key));
         let opened = self.folder(folders).and_then(|folder| {
@@ -87,7 +87,7 @@ impl Tree<'_> {
         written.map_err(|source| self.trouble(key, source))
     }
 
-    /// Opens the folder that a file lies in.
+    /// Opens the parent folder of a file.
     fn folder(&mut self, path: &str) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
         if path.is_empty() {
             return Ok(self.root.folder.as_fd());
@@ -108,7 +108,7 @@ impl Tree<'_> {
         Ok(folder.as_fd())
     }
 
-    /// Whether it is the key or the destination that a file is not written for.
+    /// Attributes a failed write to the key or to the destination.
     fn trouble(&self, key: &str, source: std::io::Error) -> Refusal {
         let clash = "its key occurs twice, names a folder of another key, or is another key with \
                      its extension";

@@ -18,7 +18,7 @@ pub(super) enum Value {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer, that of an unsigned column of 64 bits.
+    /// An integer of an unsigned 64-bit column.
     UInt(u64),
     /// A number of up to 64 bits.
     Float(f64),
@@ -26,13 +26,13 @@ pub(super) enum Value {
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// Values one after another.
+    /// A list of values.
     List(Vec<Value>),
     /// Values by name, in the order of the fields.
     Map(Vec<(String, Value)>),
 }
 
-/// The cell of an array in a row.
+/// The value of an array in a row.
 pub(super) fn cell(array: &dyn Array, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
@@ -81,7 +81,7 @@ fn list(values: &ArrayRef) -> Value {
     Value::List((0..values.len()).map(|row| cell(values, row)).collect())
 }
 
-/// Times, decimals and what else has no plain counterpart: as Arrow prints it.
+/// Times, decimals and other types without a plain counterpart, as Arrow prints them.
 fn in_words(array: &dyn Array, row: usize) -> String {
     let options = FormatOptions::default();
     ArrayFormatter::try_new(array, &options).map_or_else(
@@ -90,7 +90,7 @@ fn in_words(array: &dyn Array, row: usize) -> String {
     )
 }
 
-/// Whether a type is one that [`cell`] gives as it is, and not as text.
+/// Whether [`cell`] returns values of a type unchanged, not as text.
 pub(super) fn is_plain(data_type: &DataType) -> bool {
     match data_type {
         DataType::Null
@@ -124,8 +124,8 @@ pub(super) fn has_bytes(data_type: &DataType) -> bool {
     }
 }
 
-/// Whether a type is what a reader of JSON or msgpack takes its values for: 64-bit numbers, texts,
-/// lists and maps of such.
+/// Whether a reader of JSON or msgpack infers this type from the values: 64-bit numbers, text,
+/// lists and maps of them.
 pub(super) fn is_determined_by_its_values(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean | DataType::Int64 | DataType::Float64 | DataType::Utf8 => true,
@@ -160,7 +160,7 @@ pub(super) fn json(value: Value) -> Result<serde_json::Value, String> {
 
 /// A value as msgpack, in the same bytes as Python's `msgpack` writes the same value.
 pub(super) fn msgpack(value: &Value, to: &mut Vec<u8>) {
-    // Writing to a vector fails only where memory does.
+    // Writing to a vector fails only if memory runs out.
     let written = "a vector takes all that is written";
     match value {
         Value::Null => rmp::encode::write_nil(to).expect(written),

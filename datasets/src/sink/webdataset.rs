@@ -1,9 +1,9 @@
 //! Tar shards as WebDataset reads them.
 //!
-//! The members of a sample follow one another and have one name up to the first dot: the content
-//! under an extension that tells what it is, `.cls` with the label in decimal, `.json` with the
-//! further columns, and one member for each column of bytes. Headers hold no time, owner or
-//! machine, so that the same samples give the same shards.
+//! The members of a sample are consecutive and share a name up to the first dot: the content with
+//! the extension of its format, `.cls` with the label in decimal, `.json` with the further columns,
+//! and one member for each column of bytes. Headers contain no time, owner or machine, so that
+//! shards are reproducible.
 
 use super::extension::{extension_of, split};
 use super::files::{Output, write_labels};
@@ -17,13 +17,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tar::{Builder, EntryType, Header};
 
-/// Bytes of a shard where nothing else is said.
+/// Default bytes of a shard.
 const SHARD_BYTES: u64 = 1 << 30;
-/// Bytes of a tar header and of what a member is padded to.
+/// Bytes of a tar header; members are padded to a multiple of it.
 const BLOCK: u64 = 512;
-/// Member of the further columns, and of the key where the name does not tell it.
+/// Extension of the member with the further columns, and with the key if the name does not
+/// determine it.
 const JSON: &str = "json";
-/// Member of the label.
+/// Extension of the member with the label.
 const CLS: &str = "cls";
 
 /// Writes `shard-NNNNNN.tar`.
@@ -31,7 +32,7 @@ pub(super) struct WebDataset {
     folder: PathBuf,
     kind: ContentKind,
     shards: Shards,
-    /// The shard that is written, and its samples.
+    /// The current shard, and its number of samples.
     open: Option<(Builder<Output>, u64)>,
     begun: usize,
     /// Names of the samples so far.
@@ -101,7 +102,7 @@ impl WebDataset {
         Ok(members)
     }
 
-    /// The shard to write a given number of bytes to.
+    /// The shard to which the next `more` bytes are written.
     fn shard(&mut self, more: u64) -> Result<&mut (Builder<Output>, u64), Error> {
         let is_full = self.open.as_ref().is_some_and(|(shard, samples)| {
             self.shards.is_full(shard.get_ref().bytes(), *samples, more, SHARD_BYTES)
@@ -128,18 +129,18 @@ impl WebDataset {
 /// Contents of members by extension.
 type Members = Vec<(String, Vec<u8>)>;
 
-/// What a sample is called in a shard.
+/// The name of a sample in a shard.
 struct Name {
-    /// Up to the first dot.
+    /// The name up to the first dot.
     stem: String,
-    /// Of its content.
+    /// The extension of its content.
     extension: String,
-    /// Whether the two do not give the key.
+    /// Whether the key cannot be derived from the two.
     is_renamed: bool,
 }
 
-/// The name that a key gets: dots before the extension become underscores, since all from the
-/// first dot on would be taken for the extension.
+/// The name for a key: dots before the extension become underscores, since readers take everything
+/// after the first dot for the extension.
 fn name_of(sample: &OutSample<'_>, kind: ContentKind) -> Result<Name, Refusal> {
     tree::check_key(sample.key).map_err(|problem| Refusal::Sample(problem.to_owned()))?;
     let extension = extension_of(sample.key, sample.file, kind);

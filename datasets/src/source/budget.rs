@@ -1,4 +1,4 @@
-//! Limits the memory of a source for decompressed data and lists of values: one budget for each
+//! Limits the memory of a source for decompressed data and lists of values, with one budget per
 //! source.
 
 use super::SourceOptions;
@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Default limit of the bytes that a source holds at once.
+/// Default limit in bytes of the memory that a source holds at once.
 pub const MEMORY_BYTES: u64 = 1 << 30;
-/// Bytes that any number of compressed bytes may expand to; beyond it [`RATIO_MAX`] holds.
+/// Decompressed bytes that are always allowed; beyond them [`RATIO_MAX`] applies.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
-/// What is set aside before the first bytes are there.
+/// Bytes reserved before the first bytes are read.
 const FIRST_BYTES: u64 = 64 << 10;
 
 /// The memory of one source; clones share it.
@@ -25,7 +25,7 @@ struct Shared {
     limit: u64,
     ratio_free_bytes: u64,
     held: AtomicU64,
-    /// The last refusal, for errors that come through code that keeps only their words.
+    /// The last refusal, for errors that pass through code that retains only their text.
     refused: Mutex<Option<OverBudget>>,
 }
 
@@ -36,7 +36,7 @@ impl Default for MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// As a user asks for it.
+    /// The budget that the user's options set.
     pub(super) fn of(options: &SourceOptions) -> Self {
         Self::new(options.memory_bytes_max.unwrap_or(MEMORY_BYTES), RATIO_FREE_BYTES)
     }
@@ -46,25 +46,25 @@ impl MemoryBudget {
         Self { shared: Arc::new(Shared { limit, ratio_free_bytes, held, refused }) }
     }
 
-    /// Most bytes that are held at once.
+    /// Maximum number of bytes held at once.
     pub(super) fn limit(&self) -> u64 {
         self.shared.limit
     }
 
-    /// Sets memory aside until the result is dropped.
+    /// Reserves memory until the result is dropped.
     pub(super) fn hold(&self, bytes: u64) -> Result<Held, OverBudget> {
         let mut held = Held { budget: Some(self.clone()), bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
     }
 
-    /// The refusal since this was last asked.
+    /// Takes the refusal since the last call, if there is one.
     pub(super) fn take_refusal(&self) -> Option<OverBudget> {
         self.shared.refused.lock().expect("no thread panics while holding the lock").take()
     }
 
-    /// Reads to the end, or `most` bytes, behind the bytes that are there; `compressed` bytes in
-    /// the file are what they come from. A refusal is in the error: see [`over_budget`].
+    /// Appends the remaining bytes, at most `most`, which are decompressed from `compressed` bytes
+    /// of the file. The error contains a refusal: see [`over_budget`].
     pub(super) fn read_to_end(
         &self,
         from: &mut dyn Read,
@@ -90,7 +90,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Fails where bytes grow by more than data do.
+    /// Fails if the compression ratio is higher than that of real data.
     pub(super) fn check_ratio(&self, bytes: u64, compressed: u64) -> Result<(), OverBudget> {
         let may_be = bytes <= self.shared.ratio_free_bytes || bytes / RATIO_MAX <= compressed;
         if may_be { Ok(()) } else { Err(self.refuse(OverBudget::Ratio { compressed, bytes })) }
@@ -102,12 +102,12 @@ impl MemoryBudget {
     }
 }
 
-/// Why bytes were not read, where that is the budget.
+/// The refusal of the budget in an error, if it contains one.
 pub(super) fn over_budget(error: &io::Error) -> Option<OverBudget> {
     error.get_ref()?.downcast_ref().copied()
 }
 
-/// Memory that is set aside, given back when this is dropped.
+/// Reserved memory, released when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     budget: Option<MemoryBudget>,
@@ -115,7 +115,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Sets more aside.
+    /// Reserves more memory.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), OverBudget> {
         let Some(budget) = &self.budget else { return Ok(()) };
         let (held, limit) = (&budget.shared.held, budget.shared.limit);
@@ -141,7 +141,7 @@ impl Drop for Held {
     }
 }
 
-/// Bytes with the memory that is set aside for them.
+/// Bytes with the memory reserved for them.
 #[derive(Debug)]
 pub(super) struct HeldBytes {
     pub(super) bytes: Vec<u8>,
@@ -149,17 +149,17 @@ pub(super) struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// Bytes that memory was set aside for.
+    /// Bytes for which memory was reserved.
     pub(super) fn new(bytes: Vec<u8>, held: Held) -> Self {
         Self { bytes, _held: held }
     }
 
-    /// Sets more memory aside with them.
+    /// Reserves more memory along with them.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), OverBudget> {
         self._held.grow(bytes)
     }
 
-    /// The bytes, whose memory is from now on counted by who takes them.
+    /// The bytes, whose memory the caller must account for.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -180,7 +180,7 @@ impl AsRef<[u8]> for HeldBytes {
 mod tests {
     use super::*;
 
-    /// Endless zeros, as a bomb unfolds to, with a count of those that were asked for.
+    /// Endless zeros, like a decompression bomb, with a count of the bytes read.
     struct Zeros(u64);
 
     impl Read for Zeros {

@@ -1,8 +1,8 @@
-//! CIFAR-10 and CIFAR-100 in their binary version: a folder, or the archive as it is distributed.
+//! CIFAR-10 and CIFAR-100 in their binary version: a folder, or the distributed archive.
 //!
 //! A record is one byte of label (CIFAR-100: coarse and fine), then 1024 bytes of red, green and
 //! blue each, 32 by 32, row by row (<https://www.cs.toronto.edu/~kriz/cifar.html>). Pictures become
-//! raw pixels or PNG, which lose nothing. Memory: one record batch of samples.
+//! raw pixels or PNG, both lossless. Memory: one record batch of samples.
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
@@ -19,7 +19,7 @@ use crate::{Error, LeftOut, natural_order};
 use meetpoint_diagnose::Setting;
 use serde_json::Value;
 
-/// What this is, for errors.
+/// Description for errors.
 const WORDS: &str = "CIFAR-10 or CIFAR-100";
 /// Rows and columns of a picture.
 const SIDE: u32 = 32;
@@ -27,12 +27,12 @@ const SIDE: u32 = 32;
 const CHANNEL_BYTES: usize = 1024;
 /// Bytes of a picture.
 const PICTURE_BYTES: usize = 3 * CHANNEL_BYTES;
-/// Bytes of a file with names.
+/// Maximum bytes of a file with names.
 const NAMES_BYTES_MAX: u64 = 64 << 10;
-/// Members of the archive; it has some ten.
+/// Maximum number of members of the archive, which has about ten.
 const MEMBERS_MAX: usize = 100;
 
-/// Which of the two.
+/// Which of the two datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variant {
     Ten,
@@ -40,7 +40,7 @@ enum Variant {
 }
 
 impl Variant {
-    /// Bytes of the labels of a record.
+    /// Bytes of the labels in a record.
     fn label_bytes(self) -> usize {
         match self {
             Self::Ten => 1,
@@ -54,7 +54,7 @@ impl Variant {
     }
 }
 
-/// A file with samples: which, and in which set.
+/// The dataset and the split of a file with samples.
 fn batch(name: &str) -> Option<(Variant, &'static str)> {
     let number = name.strip_prefix("data_batch_").and_then(|rest| rest.strip_suffix(".bin"));
     match name {
@@ -65,12 +65,12 @@ fn batch(name: &str) -> Option<(Variant, &'static str)> {
     }
 }
 
-/// Names of the files with the names of the labels: those of the label, then the coarse ones.
+/// Whether a file contains names of labels, fine or coarse.
 fn is_names(name: &str) -> bool {
     matches!(name, "batches.meta.txt" | "fine_label_names.txt" | "coarse_label_names.txt")
 }
 
-/// Returns the evidence that `path` is one of them: names of files or members, and their lengths.
+/// Returns the evidence that `path` is CIFAR: names of files or members, and their lengths.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let folder = folder_of(path);
     if folder.is_dir() {
@@ -109,10 +109,10 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     Ok(known.into_iter().any(|known| *known == folder).then(|| format!("it begins with {folder}")))
 }
 
-/// Folders of the version for Python, which is pickled.
+/// Folders of the Python version, which is pickled.
 const PYTHON_FOLDERS: [&str; 2] = ["cifar-10-batches-py", "cifar-100-python"];
 
-/// The folder with the files: the one named, or the one in it that the archive unpacks to.
+/// The folder with the files: the given one, or the sub-folder that the archive unpacks to.
 fn folder_of(path: &StorePath) -> StorePath {
     let inner = ["cifar-10-batches-bin", "cifar-100-binary"];
     let inner = inner.iter().map(|name| path.join(name)).find(|path| path.is_dir());
@@ -121,8 +121,8 @@ fn folder_of(path: &StorePath) -> StorePath {
 
 /// Opens a folder, an archive or a single file.
 ///
-/// Option: `split` (`train` or `test`); all samples have their set in the column `split`. Of
-/// CIFAR-100 the fine label is the label, the coarse one a column.
+/// Option: `split` (`train` or `test`); the column `split` contains the split of each sample. For
+/// CIFAR-100 the fine label is the label, and the coarse one a column.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Split, Setting::Store])?;
     let wrong = |problem: Message| {
@@ -200,7 +200,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 #[derive(Debug, Clone)]
 struct BatchFile {
     name: String,
-    /// Where it lies; of an archive, nowhere.
+    /// Its path; `None` for a member of an archive.
     path: Option<StorePath>,
     bytes: u64,
     variant: Variant,
@@ -214,7 +214,7 @@ impl BatchFile {
     }
 }
 
-/// What there is.
+/// The files and label names that were found.
 #[derive(Default)]
 struct Found {
     files: Vec<BatchFile>,
@@ -317,7 +317,7 @@ fn folder_and_name(member: &Member) -> (String, String) {
     (folder, name)
 }
 
-/// Where records are read from, file by file.
+/// Reads records, file by file.
 enum Reader {
     Files(std::vec::IntoIter<BatchFile>),
     Archive(Box<Members>),
@@ -338,7 +338,7 @@ impl Reader {
         })
     }
 
-    /// The next of the files that are meant.
+    /// The next of the selected files.
     fn next(&mut self, meant: &[BatchFile]) -> Result<Option<OpenBatch>, Error> {
         match self {
             Self::Files(files) => {

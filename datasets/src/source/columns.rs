@@ -16,11 +16,11 @@ use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// How deep lists and objects may be nested; readers of Arrow files have limits too.
+/// Maximum nesting depth of lists and objects; readers of Arrow files have limits too.
 const DEPTH_MAX: usize = 16;
-/// How many fields an object may have.
+/// Maximum number of fields of an object.
 const FIELDS_MAX: usize = 1024;
-/// Samples that share a record batch.
+/// Maximum number of samples in a record batch.
 const BATCH_SAMPLES: usize = 256;
 /// Bytes after which a record batch is closed.
 const BATCH_BYTES: usize = 8 << 20;
@@ -32,7 +32,7 @@ pub(super) enum Shape {
     Null,
     Bool,
     Int,
-    /// Integers of which one is over 2^63 - 1, none below zero.
+    /// Integers, none negative, at least one above 2^63 - 1.
     Unsigned,
     Float,
     Text,
@@ -42,12 +42,12 @@ pub(super) enum Shape {
     Struct(Vec<(String, Shape)>),
 }
 
-/// How many items the lists of a column have.
+/// The number of items of the lists of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     /// No list so far.
     Unknown,
-    /// All of them this many.
+    /// All lists have this number of items.
     Same(usize),
     Different,
 }
@@ -62,7 +62,7 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// About how much memory it takes.
+    /// Approximate memory in bytes.
     fn bytes(&self) -> usize {
         match self {
             Self::Null | Self::Float(_) => 8,
@@ -107,7 +107,7 @@ impl<'a> Datum<'a> {
 }
 
 impl Shape {
-    /// Widens the type so that it holds `value` too, or says in which way it cannot.
+    /// Widens the type to include `value`; the error is why it cannot.
     pub(super) fn absorb(&mut self, value: &Value) -> Result<(), String> {
         self.absorb_at(value, 0)
     }
@@ -182,7 +182,7 @@ impl Shape {
         Ok(())
     }
 
-    /// In words.
+    /// The type as text.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -201,8 +201,8 @@ impl Shape {
         Self::List(Box::new(Self::Null), Length::Unknown)
     }
 
-    /// The number of items, where lists of it that are items themselves are of one length: rows of
-    /// numbers, such as boxes, which then have a form in a batch.
+    /// The common number of items if this is a list of lists of numbers of one length, such as
+    /// boxes, which have a fixed shape in a batch.
     fn row_length(&self) -> Option<i32> {
         let Self::List(item, Length::Same(length @ 1..)) = self else { return None };
         let is_number = matches!(**item, Self::Bool | Self::Int | Self::Unsigned | Self::Float);
@@ -210,7 +210,7 @@ impl Shape {
         i32::try_from(*length).ok().filter(|_| is_row)
     }
 
-    /// Its Arrow type as that of the items of a list.
+    /// Its Arrow type as a list item.
     fn item_type(&self) -> DataType {
         match (self, self.row_length()) {
             (Self::List(item, _), Some(length)) => {
@@ -220,7 +220,7 @@ impl Shape {
         }
     }
 
-    /// Its Arrow type. A column without a value is one of texts, and so is what is inside.
+    /// Its Arrow type. A column or item without a value has the type text.
     pub(super) fn data_type(&self) -> DataType {
         match self {
             Self::Null | Self::Text => DataType::Utf8,
@@ -235,7 +235,7 @@ impl Shape {
         }
     }
 
-    /// As a label that is unused: a column without a value has no type.
+    /// This column as an unused label; a column without a value has no type.
     pub(super) fn unused_label(&self, column: &str, class_label: Option<String>) -> UnusedLabel {
         let data_type = match self {
             Self::Null => DataType::Null,
@@ -270,7 +270,7 @@ fn struct_fields(fields: &[(String, Shape)]) -> Fields {
     fields.iter().map(|(name, shape)| Field::new(name, shape.data_type(), true)).collect()
 }
 
-/// A column of that type; fails, in words, at a value of another.
+/// A column of that type; the error is text and names a value of another type.
 fn column(shape: &Shape, cells: &[Datum<'_>]) -> Result<ArrayRef, String> {
     Ok(match shape {
         Shape::Null | Shape::Text => Arc::new(typed::<_, StringArray>(cells, shape, text)?),
@@ -447,7 +447,7 @@ impl Gather {
         }
     }
 
-    /// Gives the integers of a column names.
+    /// Sets names for the integers of a column.
     pub(super) fn name_integers(&mut self, column: &str, names: &[String]) {
         let names = serde_json::to_string(names).expect("texts are written as JSON");
         let named = |field: &Arc<Field>| match field.name() == column {
@@ -461,7 +461,7 @@ impl Gather {
         self.schema = Arc::new(Schema::new(fields));
     }
 
-    /// The columns as Arrow has them.
+    /// The columns as an Arrow schema.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -483,12 +483,12 @@ impl Gather {
         Ok(())
     }
 
-    /// Adds what is not a sample.
+    /// Adds an entry that is not a sample.
     pub(super) fn note(&mut self, entry: Entry) {
         self.ready.push_back(entry);
     }
 
-    /// Makes the samples so far ready.
+    /// Completes a record batch of the samples so far.
     pub(super) fn flush(&mut self) -> Result<(), String> {
         let pending = std::mem::take(&mut self.pending);
         self.pending_bytes = 0;
@@ -510,7 +510,7 @@ impl Gather {
         Ok(())
     }
 
-    /// The next one that is ready.
+    /// The next completed entry.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         self.ready.pop_front()
     }
@@ -535,7 +535,7 @@ mod tests {
         column(&shape_of(values)?, &cells)
     }
 
-    /// The value that a row was made of; fields that a struct lacks are nulls in it.
+    /// The value from which a row was built; fields that a struct lacked are null.
     fn value(array: &dyn Array, row: usize) -> Value {
         if array.is_null(row) {
             return Value::Null;
@@ -605,7 +605,7 @@ mod tests {
         assert!(lists.as_list::<i32>().value(1).is_empty() && lists.is_null(2));
         let matrices = [json!([[[1, 2]], [[3, 4]]])];
         assert_eq!(type_of(&matrices), "List(FixedSizeList(1 x FixedSizeList(2 x Int64)))");
-        // Polygons, empty lists and texts stay lists of lists.
+        // Polygons, empty lists and text remain lists of lists.
         assert_eq!(type_of(&[json!([[1, 2], [3]])]), "List(List(Int64))");
         assert_eq!(type_of(&[json!([[1, 2]]), json!([[]])]), "List(List(Int64))");
         assert_eq!(type_of(&[json!([["a", "b"]])]), "List(List(Utf8))");

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::store::{FileKind, StorePath};
 use meetpoint_storage::is_of_the_file;
 
-/// Opens what a path names.
+/// Opens a source of one kind.
 pub type OpenSource = fn(&StorePath, &SourceOptions) -> Result<Box<dyn Source>, Error>;
 
 /// A kind of source.
@@ -20,18 +20,18 @@ pub type OpenSource = fn(&StorePath, &SourceOptions) -> Result<Box<dyn Source>, 
 pub struct SourceKind {
     /// Its name for `--from`.
     pub name: &'static str,
-    /// Its description, which follows "looked for": "a folder of images, …".
+    /// Its description, as in "looked for a folder of images, …".
     pub words: &'static str,
-    /// Names of kinds that it may contain: a source that matches both is of this kind.
+    /// Names of kinds that it may also match: a source that matches both is of this kind.
     pub covers: &'static [&'static str],
-    /// Returns the evidence that `path` is of this kind: "it holds the image a.jpg". It reads names
-    /// and a few first bytes; its time does not grow with the number of samples.
+    /// Returns the evidence that `path` is of this kind: "it holds the image a.jpg". It reads only
+    /// names and the first bytes of files, in time independent of the number of samples.
     pub recognise: fn(&StorePath) -> Result<Option<String>, Error>,
     /// Opens it.
     pub open: OpenSource,
 }
 
-/// All kinds of sources, in the order in which they are listed.
+/// All kinds of sources, in the order of the list in messages.
 pub const KINDS: [SourceKind; 13] = [
     SourceKind {
         name: "folder",
@@ -50,7 +50,7 @@ pub const KINDS: [SourceKind; 13] = [
     SourceKind {
         name: "tar",
         words: "WebDataset tar shards: one, a folder of them, or a pattern such as a-{00..99}.tar",
-        // img2dataset lays a Parquet file of metadata beside each shard.
+        // img2dataset writes a Parquet file of metadata beside each shard.
         covers: &["parquet"],
         recognise: tar::recognise,
         open: tar::open,
@@ -135,7 +135,7 @@ pub fn kind_named(name: &str) -> Option<&'static SourceKind> {
 /// Detects the kind of `path`.
 ///
 /// A path that matches no kind or several is an error that lists the kinds or the matches. A folder
-/// that matches no kind is treated as a folder of images, which may have any names.
+/// that matches no kind is treated as a folder of images, whose files may have any name.
 pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
     let mut found = Vec::new();
     let metadata = path.metadata();
@@ -144,16 +144,16 @@ pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
         match (kind.recognise)(path) {
             Ok(Some(by_what)) => found.push((kind, by_what)),
             Ok(None) => {}
-            // Nothing is known of a source that this process is not able to open.
+            // The process could not open the source, so its kind is unknown.
             Err(Error::Source { path, source }) if !is_of_the_file(&source) => {
                 return Err(Error::Source { path, source });
             }
-            // It may still be of another kind: a pattern is not a file, and a link in a folder that
-            // leads nowhere is for the kind to name.
+            // It may still be of another kind: a pattern is not a file, and a dangling link in a
+            // folder is reported by the kind.
             Err(error) => failed.push((kind, error)),
         }
     }
-    // A folder of images with a table that cannot be read is not taken for one without.
+    // A folder of images with an unreadable table is not treated as one without a table.
     let is_folder = metadata.as_ref().is_ok_and(|metadata| metadata.kind == FileKind::Folder);
     let is_hidden = |kind: &SourceKind| {
         let covers = |name: &str| kind.covers.contains(&name);
@@ -170,7 +170,7 @@ pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
             Ok(metadata) if metadata.kind == FileKind::Folder => {
                 Ok(kind_named("folder").expect("the table lists it"))
             }
-            // What calls itself a kind and is none by content has that kind's error.
+            // A file that matches a kind only by its name gets the error of that kind.
             Ok(_) => named(path).ok_or_else(|| {
                 let first = failed.into_iter().next().map(|(_, error)| error);
                 first.unwrap_or_else(|| Error::UnknownSource {
@@ -190,7 +190,7 @@ pub fn detect(path: &StorePath) -> Result<&'static SourceKind, Error> {
     }
 }
 
-/// The kind that a file says it is by its name.
+/// The kind that a file's name indicates.
 fn named(path: &StorePath) -> Option<&'static SourceKind> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
@@ -218,7 +218,7 @@ fn named(path: &StorePath) -> Option<&'static SourceKind> {
     kind_named(kind)
 }
 
-/// Opens `path` as the kind of that name, or as what it is found to be.
+/// Opens `path` as the kind of that name, or as the detected kind.
 pub(super) fn open_kind(
     path: &StorePath,
     kind: Option<&str>,
@@ -231,7 +231,7 @@ pub(super) fn open_kind(
             kinds: KINDS.iter().map(|kind| (kind.name, kind.words)).collect(),
         })?,
     };
-    // These two name each link by itself.
+    // These two kinds report each link themselves.
     if !["folder", "table"].contains(&kind.name) {
         refuse_leading_out(path, options.follow_links)?;
     }

@@ -20,21 +20,21 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a folder is called where it is named in an error.
+/// Description for errors.
 const WORDS: &str = "a folder of files";
 /// Entries of a folder that are examined to determine whether it holds images.
 const RECOGNISE_MAX: usize = 10_000;
 
-/// Extensions of files that call themselves images; those that no decoder here reads among them,
-/// so that they are reported.
+/// Extensions of images, including formats that cannot be decoded, so that their files are
+/// reported.
 pub(super) const IMAGE_EXTENSIONS: [&str; 20] = [
     "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff", "ppm", "pgm",
     "pbm", "pnm", "avif", "heic", "heif", "jxl", "jp2",
 ];
-/// Extensions of files that hold sound.
+/// Extensions of audio files.
 pub(super) const AUDIO_EXTENSIONS: [&str; 12] =
     ["wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "wma", "au"];
-/// Extensions of files that hold a text.
+/// Extensions of text files.
 pub(super) const TEXT_EXTENSIONS: [&str; 7] = ["txt", "text", "md", "rst", "html", "htm", "xhtml"];
 /// Files that desktops leave behind (hidden ones are ignored anyway).
 pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
@@ -46,12 +46,12 @@ const EVERYTHING: WalkOptions =
 /// Extension of files with an array of measurements.
 const ARRAY_EXTENSIONS: [&str; 1] = ["npy"];
 
-/// Extensions of the documents of a folder that holds nothing else. Others describe what is beside
-/// them.
+/// Extensions of documents that are samples in a folder of text alone. Other text files describe
+/// the files beside them.
 const DOCUMENT_EXTENSIONS: [&str; 5] = ["txt", "text", "html", "htm", "xhtml"];
 
-/// Says what there is where `path` is a folder with an image, a recording or an array of
-/// measurements in it or below it, or with texts alone, by name.
+/// Returns the evidence that `path` is a folder with, by name, an image, a recording or an array of
+/// measurements in it or below it, or with text files alone.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let found = content_of(path);
     Ok(found.map(|(kind, file)| {
@@ -66,8 +66,8 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     }))
 }
 
-/// What a folder holds by the names of its files, and the first such file: images, or else
-/// recordings, or else arrays of measurements, or else texts, if there are no other files.
+/// The content of a folder by the names of its files, and the first such file: images, else
+/// recordings, else arrays of measurements, else text if there are no other files.
 fn content_of(path: &StorePath) -> Option<(ContentKind, PathBuf)> {
     if !path.is_dir() {
         return None;
@@ -108,7 +108,7 @@ struct Folder {
     schema: SourceSchema,
     size: Size,
     found: Scan,
-    /// Files that were given out.
+    /// Number of returned files.
     given: usize,
 }
 
@@ -117,13 +117,13 @@ struct Folder {
 struct FoundFile {
     /// Path relative to the folder, `/`-separated.
     key: String,
-    /// Index into the labels.
+    /// Index into the labels. 
     label: Option<i32>,
     /// Bytes.
     bytes: u64,
 }
 
-/// What is in a folder.
+/// The result of scanning a folder.
 #[derive(Debug, PartialEq, Eq)]
 struct Scan {
     kind: ContentKind,
@@ -142,7 +142,7 @@ struct Scan {
 impl Folder {
     fn open(path: &StorePath, kind: ContentKind, follow_links: bool) -> Result<Self, Error> {
         let mut found = scan(path, kind, follow_links)?;
-        // They are given out from the end.
+        // They are returned from the end.
         found.others.reverse();
         found.unreadable.reverse();
         Ok(Self {
@@ -202,7 +202,7 @@ impl Source for Folder {
     }
 }
 
-/// Name of the column for what is in the files.
+/// Name of the content column.
 fn name_of(kind: ContentKind) -> &'static str {
     match kind {
         ContentKind::Image => "image",
@@ -213,13 +213,13 @@ fn name_of(kind: ContentKind) -> &'static str {
     }
 }
 
-/// The files of a folder, each by its path below it, in natural order.
+/// The files of a folder, by relative path, in natural order.
 pub(super) struct Listed {
-    /// Those that would be samples of a folder.
+    /// Files that would be samples of a folder.
     pub(super) samples: Vec<String>,
-    /// Those that would be unreadable samples.
+    /// Files that would be unreadable samples.
     pub(super) unreadable: Vec<LeftOut>,
-    /// What is not a sample.
+    /// Files that are not samples.
     pub(super) others: Vec<LeftOut>,
     /// Hidden and side files.
     pub(super) ignored: u64,
@@ -237,7 +237,7 @@ pub(super) fn list(
     Ok(Listed { samples, unreadable, others, ignored })
 }
 
-/// Looks through the folder, and finds the classes.
+/// Lists the folder, and determines the classes.
 fn scan(from: &StorePath, kind: ContentKind, follow_links: bool) -> Result<Scan, Error> {
     let (mut found, folders) = look_through(from, kind, follow_links)?;
     label(&mut found, folders, from)?;
@@ -294,7 +294,7 @@ fn look_through(
         };
         let key = key_of(&entry.path, from);
         if entry.kind == FileKind::Folder {
-            // A folder whose name is not UTF-8 is named by each file in it.
+            // A folder whose name is not UTF-8 is reported for each file in it.
             if let (1, Ok(key)) = (entry.depth, key) {
                 folders.insert(key);
             }
@@ -317,7 +317,7 @@ fn look_through(
     Ok((found, folders))
 }
 
-/// Lists a file, whose name is an error where it cannot be a key.
+/// Lists a file; a name that cannot be a key is an error.
 fn add_file(
     found: &mut Scan,
     path: &StorePath,
@@ -390,7 +390,7 @@ fn label(found: &mut Scan, folders: BTreeSet<String>, from: &StorePath) -> Resul
                 folder: folder.key.clone(),
             });
         }
-        // Sub-folders without images beside images at the top hold nothing to be labelled.
+        // If the images are at the top level, sub-folders without images are not classes.
         (Some(_), None) => return Ok(()),
         (None, _) => {}
     }
@@ -405,7 +405,8 @@ fn label(found: &mut Scan, folders: BTreeSet<String>, from: &StorePath) -> Resul
         is_used[index] = true;
         file.label = Some(i32::try_from(index).expect("fewer than 2^31 folders"));
     }
-    // A class of images that are left out keeps its place, as one of images that do not decode.
+    // A class whose images are all left out retains its index, like one whose images cannot be
+    // decoded.
     for file in &found.unreadable {
         let class = file.path.split('/').next().expect("split yields at least one piece");
         if let Ok(index) = labels.binary_search_by(|label| natural_order(label, class)) {
@@ -423,8 +424,7 @@ fn is_ignored(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".") || SIDE_FILES.iter().any(|side| name == *side)
 }
 
-/// The key of a file or folder; where its name is not UTF-8, the name with the bytes at fault
-/// written as `\xNN`.
+/// The key of a file or folder; the error is the name with invalid UTF-8 written as `\xNN`.
 fn key_of(path: &Path, from: &StorePath) -> Result<String, String> {
     let relative = path.strip_prefix(from.path()).expect("the walk stays below its root");
     relative.to_str().map(str::to_owned).ok_or_else(|| {
@@ -444,8 +444,8 @@ fn has_name_of(path: &Path, extensions: &[&str]) -> bool {
     })
 }
 
-/// Whether the first bytes are those of a format that is decoded here. (The two of BMP are too
-/// few to tell it from a text.)
+/// Whether the first bytes identify a format that can be decoded. (The two of BMP are too short to
+/// distinguish it from text.)
 fn begins_as_image(path: &StorePath) -> std::io::Result<bool> {
     let mut bytes = Vec::new();
     path.open()?.take(12).read_to_end(&mut bytes)?;
@@ -458,7 +458,7 @@ fn begins_as_image(path: &StorePath) -> std::io::Result<bool> {
         || (begins(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")))
 }
 
-/// A link that leads nowhere is named like a file, and so is a path that is too long to open; other
+/// A dangling link is reported like a file, and so is a path that is too long to open; other
 /// failures hide files, so they are errors.
 fn note_unlisted(error: WalkError, from: &StorePath, found: &mut Scan) -> Result<(), Error> {
     let WalkError { path, source, is_loop } = error;

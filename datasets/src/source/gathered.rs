@@ -1,37 +1,37 @@
-//! A source that takes in one sample after another and gathers record batches of their columns.
+//! A source that reads samples one by one and builds record batches of their columns.
 
 use super::columns::Gather;
 use super::{Entry, Finished, Size, Source, SourceSchema};
 use crate::Error;
 
-/// What is gone through, sample by sample.
+/// A reader of samples, one by one.
 pub(super) trait Advance: Send {
     /// The columns of its samples.
     fn schema(&self) -> &SourceSchema;
 
-    /// How much there is.
+    /// The size, as far as it is known.
     fn size(&self) -> Size;
 
-    /// Puts what comes next into `to`; `false` at the end. After an error it is not asked again.
+    /// Adds the next entry to `to`; `false` at the end. Not called again after an error.
     fn advance(&mut self, to: &mut Gather) -> Result<bool, Error>;
 
-    /// The error where a value is of another type than the first look at the source found.
+    /// The error for a value whose type differs from that found in the first pass.
     fn changed(&self, problem: &str) -> Error;
 
-    /// What is known at the end.
+    /// The totals at the end.
     fn finish(&mut self) -> Finished;
 }
 
-/// It as a source.
+/// An [`Advance`] as a source.
 pub(super) struct Gathered<A> {
     from: A,
     gather: Gather,
-    /// Comes after the samples before it.
+    /// An error that is returned after the samples before it.
     failed: Option<Error>,
 }
 
 impl<A: Advance> Gathered<A> {
-    /// Begins at the front; `gather` has the columns of [`Advance::schema`].
+    /// Starts at the first sample; `gather` has the columns of [`Advance::schema`].
     pub(super) fn new(from: A, gather: Gather) -> Self {
         Self { from, gather, failed: None }
     }

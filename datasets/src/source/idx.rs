@@ -1,8 +1,8 @@
-//! IDX files, as MNIST and its relatives come in: pictures and labels, plain or compressed.
+//! IDX files, the format of MNIST and similar datasets: pictures and labels, plain or compressed.
 //!
 //! Two zero bytes, a type, the number of dimensions, each of them in four bytes big-endian, then
 //! the values, the last dimension fastest (<http://yann.lecun.com/exdb/mnist/>). Pictures become
-//! raw grey pixels or grey PNG, which lose nothing; arrays of other types are refused by name.
+//! raw grey pixels or grey PNG, both lossless; arrays of other types are refused, naming the type.
 //! Memory: one record batch of samples.
 
 use super::budget::{HeldBytes, MemoryBudget};
@@ -20,11 +20,11 @@ use crate::{Error, natural_order};
 use meetpoint_diagnose::Setting;
 use serde_json::Value;
 
-/// What this is, for errors.
+/// Description for errors.
 const WORDS: &str = "IDX files";
-/// Pixels of a picture.
+/// Maximum number of pixels of a picture.
 const PIXELS_MAX: u64 = 1 << 24;
-/// Files of a folder that are examined.
+/// Maximum number of files of a folder that are examined.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 
 /// A file of values.
@@ -35,7 +35,7 @@ struct IdxFile {
 }
 
 impl IdxFile {
-    /// Opens a file and checks that it is of bytes, in that many dimensions.
+    /// Opens a file and checks that its values are bytes, in `dimensions` dimensions.
     fn open(path: &StorePath, dimensions: usize, budget: &MemoryBudget) -> Result<Self, Error> {
         let mut input = Input::open_within(path, budget)?;
         let mut head = [0; 4];
@@ -78,7 +78,7 @@ impl IdxFile {
         self.lengths[1..].iter().product()
     }
 
-    /// Reads an item; fails where the file ends.
+    /// Reads an item; fails at the end of the file.
     fn next(&mut self, index: u64) -> Result<HeldBytes, Error> {
         let (offset, bytes) = (self.input.position(), self.item_bytes());
         let read = self.input.read_held(bytes);
@@ -91,7 +91,8 @@ impl IdxFile {
         Err(self.input.malformed(Some(format!("item {index}")), offset, problem))
     }
 
-    /// Fails where the file goes on. It also has the checksum of a compressed file checked.
+    /// Fails if the file continues. Reading to the end also verifies the checksum of a compressed
+    /// file.
     fn end(&mut self) -> Result<(), Error> {
         let mut byte = [0];
         let got = read_up_to(&mut self.input, &mut byte);
@@ -123,7 +124,7 @@ struct Set {
     labels: Option<StorePath>,
 }
 
-/// The sets of a folder, or the one that a file of pictures belongs to, in natural order.
+/// The sets of a folder, or the set of a file of pictures, in natural order.
 fn sets_of(path: &StorePath) -> Vec<Set> {
     let (folder, only) = match path.is_dir() {
         true => (path.clone(), None),
@@ -144,7 +145,7 @@ fn sets_of(path: &StorePath) -> Vec<Set> {
         let Some((set, labels)) = images_of(name).filter(|_| !name.starts_with('.')) else {
             continue;
         };
-        // The unpacked file and the packed one are one set.
+        // The plain and the compressed file are the same set.
         let plain = name.strip_suffix(".gz");
         if plain.is_some_and(|plain| names.iter().any(|name| name == plain)) {
             continue;
@@ -169,10 +170,10 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     Ok(is_idx.then(|| format!("{name} is an IDX file")))
 }
 
-/// Opens a folder of IDX files, or one file of pictures (its labels lie beside it).
+/// Opens a folder of IDX files, or one file of pictures with its labels beside it.
 ///
-/// Option: `split` names one of the sets (`train`, `t10k`); all samples have theirs in the column
-/// `split`.
+/// Option: `split` names one of the sets (`train`, `t10k`); the column `split` contains the set of
+/// each sample.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Split, Setting::Store])?;
     path.metadata().map_err(|source| Error::Source { path: path.to_path_buf(), source })?;

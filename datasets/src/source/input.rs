@@ -1,4 +1,4 @@
-//! A file of a source that is read from front to back, compressed or not.
+//! A file of a source that is read sequentially, compressed or not.
 //!
 //! Memory is bounded by what a decompressor needs (32 KiB for gzip, at most 128 MiB for a zstd
 //! frame), whatever the file claims. Checksums of the compression are checked.
@@ -15,11 +15,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-/// Bytes that are read ahead of a plain file: little, since most of it is passed over.
+/// Read buffer of a plain file: small, since most of the file is skipped.
 const PLAIN_BUFFER_BYTES: usize = 8 << 10;
-/// Bytes that are read ahead of a compressed file.
+/// Read buffer of a compressed file.
 const COMPRESSED_BUFFER_BYTES: usize = 64 << 10;
-/// What is set aside for a length that a file claims, before its bytes are there.
+/// Bytes allocated for a length that a file claims, before they are read.
 const CLAIMED_BYTES_MAX: u64 = 64 << 10;
 
 /// How a file is compressed.
@@ -34,7 +34,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// Of a file that begins so.
+    /// The compression of a file that starts with these bytes.
     pub(super) fn of(begin: &[u8]) -> Self {
         match begin {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -51,7 +51,7 @@ enum Inner {
     Zstd(Box<Frames>),
 }
 
-/// A file of a source, open at its front.
+/// An open file of a source, read from the start.
 pub(super) struct Input {
     inner: Inner,
     compression: Compression,
@@ -59,13 +59,13 @@ pub(super) struct Input {
     shown: String,
     stamp: (u64, (i64, i64)),
     position: u64,
-    /// Memory of the source, where what is read counts against it.
+    /// The budget of the source, if reads count against it.
     budget: Option<MemoryBudget>,
 }
 
 impl Input {
-    /// Opens a regular file whose decompressed bytes count against the memory of a source, and may
-    /// not grow by more than data do.
+    /// Opens a regular file whose decompressed bytes count against the budget of a source, and
+    /// whose compression ratio is limited.
     pub(super) fn open_within(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         Ok(Self { budget: Some(budget.clone()), ..Self::open(path)? })
     }
@@ -108,17 +108,17 @@ impl Input {
         &self.file
     }
 
-    /// Its bytes as it lies there.
+    /// The length of the file as stored.
     pub(super) fn file_bytes(&self) -> u64 {
         self.stamp.0
     }
 
-    /// Bytes that were read or passed over, decompressed.
+    /// Bytes read or skipped so far, decompressed.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Passes over `bytes`; gives how many there were.
+    /// Skips `bytes`; returns the number of bytes skipped.
     pub(super) fn skip(&mut self, bytes: u64) -> io::Result<u64> {
         let passed = match &mut self.inner {
             Inner::Plain(reader) => {
@@ -127,7 +127,7 @@ impl Input {
                 passed
             }
             Inner::Gzip(_) | Inner::Zstd(_) => {
-                // By reading, which checks how far the bytes have grown.
+                // Skips by reading, which checks the compression ratio.
                 return io::copy(&mut self.take(bytes), &mut io::sink());
             }
         };
@@ -135,7 +135,7 @@ impl Input {
         Ok(passed)
     }
 
-    /// Bytes of the file that were read so far, as they lie there.
+    /// Bytes of the stored file that were read so far.
     fn file_position(&self) -> u64 {
         match &self.inner {
             Inner::Plain(reader) => reader.get_ref().position,
@@ -155,11 +155,11 @@ impl Input {
     /// Reads at most `bytes` and counts them as memory of the source; fewer only at the end.
     pub(super) fn read_held(&mut self, bytes: u64) -> io::Result<HeldBytes> {
         let budget = self.budget.clone().unwrap_or_default();
-        // Growth is checked as the bytes are decompressed.
+        // The ratio is checked during decompression.
         budget.read_to_end(self, Vec::new(), bytes, u64::MAX)
     }
 
-    /// Fails if the file is another than when it was opened.
+    /// Fails if the file changed since it was opened.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         let path = &self.file.path;
         let failed = |source| Error::Source { path: path.to_path_buf(), source };
@@ -169,13 +169,14 @@ impl Input {
         Err(Error::SourceChanged { path: path.to_path_buf() })
     }
 
-    /// A place in it; a byte of decompressed data is not one of the file.
+    /// A location in the file; an offset in decompressed data is omitted, since it is not one in
+    /// the file.
     pub(super) fn whence(&self, member: Option<String>, offset: u64) -> Whence {
         let offset = (self.compression == Compression::None).then_some(offset);
         Whence { file: self.shown.clone(), member, offset }
     }
 
-    /// What is wrong at a byte.
+    /// The error of malformed data at an offset.
     pub(super) fn malformed(
         &self,
         member: Option<String>,
@@ -191,7 +192,7 @@ impl Input {
         Error::Malformed { whence: Box::new(self.whence(member, offset)), problem }
     }
 
-    /// More memory than the source may take.
+    /// The error of a source over its budget.
     pub(super) fn over_budget(
         &self,
         member: Option<String>,
@@ -201,7 +202,7 @@ impl Input {
         Error::OverBudget { whence: Box::new(self.whence(member, offset)), over }
     }
 
-    /// A failure to read on.
+    /// The error of a failed read.
     pub(super) fn unreadable(&self, member: Option<String>, error: &io::Error) -> Error {
         if let Some(over) = over_budget(error) {
             return self.over_budget(member, self.position, over);
@@ -245,13 +246,13 @@ pub(super) fn read_up_to(from: &mut impl Read, to: &mut [u8]) -> io::Result<usiz
     Ok(got)
 }
 
-/// Length and time of change.
+/// Length and modification time.
 fn stamp(file: &File) -> io::Result<(u64, (i64, i64))> {
     let metadata = Metadata::from(file.metadata()?);
     Ok((metadata.bytes, metadata.modified))
 }
 
-/// A reader with a position of its own over a file that others read too.
+/// A reader with a separate position over a shared file.
 #[derive(Debug, Clone)]
 struct Reopened {
     file: Arc<OpenFile>,
@@ -278,7 +279,7 @@ impl io::Seek for Reopened {
     }
 }
 
-/// The frames of a zstd file, one after the other.
+/// The frames of a zstd file, in order.
 struct Frames {
     from: BufReader<Reopened>,
     decoder: FrameDecoder,
@@ -290,7 +291,7 @@ impl Frames {
         Self { from, decoder: FrameDecoder::new(), is_inside: false }
     }
 
-    /// Begins the next frame; `false` at the end of the file.
+    /// Starts the next frame; `false` at the end of the file.
     fn begin(&mut self) -> io::Result<bool> {
         while !self.from.fill_buf()?.is_empty() {
             match self.decoder.init(&mut self.from) {
@@ -313,7 +314,7 @@ impl Frames {
         Ok(false)
     }
 
-    /// Ends a frame, all of whose bytes were handed out.
+    /// Ends a frame whose bytes were all returned.
     fn end(&mut self) -> io::Result<()> {
         self.is_inside = false;
         let stored = self.decoder.get_checksum_from_data();

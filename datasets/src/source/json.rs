@@ -41,8 +41,8 @@ pub(super) fn whole_number(text: &str) -> Option<i32> {
     })
 }
 
-/// The text with each such token replaced by its marked text; `None` if there is none, or if one
-/// is the name of a field.
+/// The text with each token replaced by its marked text; `None` if there is none, or if a field has
+/// that name.
 fn marked(text: &[u8]) -> Option<Vec<u8>> {
     let mut marked = Vec::with_capacity(text.len() + 64);
     let mut has_token = false;

@@ -7,8 +7,8 @@ use crate::{Error, LeftOut};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 
-/// A source whose samples have at most a given number of bytes of content; those that a dataset may
-/// have where nothing is said.
+/// Wraps a source so that samples with more than `bytes_max` bytes of content are unreadable; the
+/// default is the limit of a dataset.
 pub(super) fn limited(source: Box<dyn Source>, bytes_max: Option<u64>) -> Box<dyn Source> {
     Box::new(Limited { source, bytes_max: bytes_max.unwrap_or(IMAGE_BYTES_MAX) })
 }

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::store::{Found, StorePath, WalkOptions};
 use std::path::PathBuf;
 
-/// How deep folders of shards are looked through.
+/// Maximum depth to which folders of shards are searched.
 const DEPTH_MAX: usize = 4;
 
 /// Which links below a folder are followed.
@@ -15,12 +15,12 @@ const DEPTH_MAX: usize = 4;
 pub(super) struct Links {
     /// The folder, with its own links resolved; `None` if all links are followed.
     root: Option<PathBuf>,
-    /// The folder that was checked last, and where it leads if that is outside.
+    /// The folder that was checked last, and its target if that is outside.
     folder: Option<(PathBuf, Option<PathBuf>)>,
 }
 
 impl Links {
-    /// Of the source in the folder `root`.
+    /// The links of the source in the folder `root`.
     pub(super) fn below(root: &StorePath, follow_links: bool) -> Result<Self, Error> {
         let root = match follow_links {
             true => None,
@@ -32,14 +32,15 @@ impl Links {
         Ok(Self { root, folder: None })
     }
 
-    /// Where a link leads, if it is not to be followed. One that leads nowhere does not open.
+    /// The target of a link that must not be followed. A dangling link returns `None`; opening it
+    /// fails.
     pub(super) fn leads_out(&self, link: &StorePath) -> Option<PathBuf> {
         let root = self.root.as_ref()?;
         let target = link.resolve().ok()?;
         (!target.starts_with(root)).then_some(target)
     }
 
-    /// The same for a path that may be no link but lie behind one.
+    /// Like [`Self::leads_out`], for a path that may be below a link instead of being one.
     pub(super) fn path_leads_out(&mut self, path: &StorePath) -> Option<PathBuf> {
         self.root.as_ref()?;
         let parent = path.folder();
@@ -56,8 +57,8 @@ impl Links {
     }
 }
 
-/// Fails at a link in a folder of shards that leads out of it, or a side file of a single file that
-/// is such a link. What the user named, by a path or by a pattern, may be a link.
+/// Fails if a link in a folder of shards leads out of it, or if a side file of a single file is
+/// such a link. Paths and patterns from the user may be links.
 pub(super) fn refuse_leading_out(path: &StorePath, follow_links: bool) -> Result<(), Error> {
     if follow_links || !path.exists() {
         return Ok(());
@@ -73,7 +74,7 @@ pub(super) fn refuse_leading_out(path: &StorePath, follow_links: bool) -> Result
     }
     let options = WalkOptions { min_depth: 1, max_depth: DEPTH_MAX, follow_links: false };
     let is_seen = |found: &Found| !found.name().as_encoded_bytes().starts_with(b".");
-    // What does not read here does not read as a shard either, and is named there.
+    // Entries that cannot be read here are reported when they are read as shards.
     let found = path.walk(options, is_seen).filter_map(Result::ok);
     found.filter(|found| found.is_link).try_for_each(|found| refused(&path.at(found.path)))
 }

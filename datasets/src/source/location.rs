@@ -1,4 +1,4 @@
-//! Where a source is: on this machine, or in a store that a URL names.
+//! The location of a source: on this machine, or in a store named by a URL.
 
 use super::detect::open_kind;
 use super::{Entry, Finished, Size, Source, SourceOptions, SourceSchema, SourceStamp};
@@ -17,7 +17,7 @@ pub fn is_url(path: &Path) -> bool {
     })
 }
 
-/// Finds what a user named; what a URL names is listed.
+/// Finds the source that a user named; lists the objects of a URL.
 pub fn find(path: &Path, options: &RemoteOptions) -> Result<StorePath, Error> {
     if !is_url(path) {
         return Ok(StorePath::local(path));
@@ -32,19 +32,20 @@ pub fn find(path: &Path, options: &RemoteOptions) -> Result<StorePath, Error> {
     }
 }
 
-/// Opens what lies at a path of a store as the kind of that name, or as what it is found to be.
+/// Opens the source at a path of a store as the kind of that name, or as the detected kind.
 pub fn open_in(
     from: &StorePath,
     kind: Option<&str>,
     options: &SourceOptions,
 ) -> Result<Box<dyn Source>, Error> {
     let source = open_kind(from, kind, options);
-    // What a kind passes over while it looks must not decide which one it is.
+    // A failed access that detection ignored must not decide the kind.
     from.store().check()?;
     Ok(Box::new(Checked { source: source?, from: from.clone() }))
 }
 
-/// Opens what `path` names, a URL too, as the kind of that name, or as what it is found to be.
+/// Opens the source at `path`, which may be a URL, as the kind of that name, or as the detected
+/// kind.
 pub fn open(
     path: &Path,
     kind: Option<&str>,
@@ -53,8 +54,8 @@ pub fn open(
     open_in(&find(path, &options.remote)?, kind, options)
 }
 
-/// Names, lengths and times of everything that a source reads: of objects as they were listed,
-/// whose changes are found when they are fetched and when the source ends.
+/// Names, lengths and times of everything that a source reads. For objects they are those in the
+/// listing; later changes are detected when objects are fetched and when the source ends.
 pub(crate) fn stamp(from: &StorePath, options: &SourceOptions) -> Result<SourceStamp, Error> {
     stamp_listing(from, options, &mut |_, _| ())
 }
@@ -71,7 +72,7 @@ pub(crate) fn stamp_listing(
     SourceStamp::listing(&paths, options.follow_links, each)
 }
 
-/// Refuses a URL where something is to be written.
+/// Refuses a URL as a destination.
 pub(crate) fn refuse_destination(path: &Path) -> Result<(), Error> {
     if is_url(path) {
         return Err(RemoteError::Destination { url: path.display().to_string() }.into());
@@ -79,7 +80,7 @@ pub(crate) fn refuse_destination(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A source that fails where its store did, whatever came of that in a sample.
+/// A source that fails if its store failed, even if the samples do not show it.
 struct Checked {
     source: Box<dyn Source>,
     from: StorePath,

@@ -1,7 +1,7 @@
 //! Another Meetpoint dataset: all of its samples, or those that a [`Selection`] names.
 //!
-//! What is stored in a coefficient form comes back as the file that it was made from. Each sample
-//! is compared with its checksum; one that does not agree is unreadable, and the next one follows.
+//! A coefficient form is converted back to the original file. Each sample is compared with its
+//! checksum; one that differs is unreadable, and reading continues.
 
 use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
 use crate::store::StorePath;
@@ -14,16 +14,17 @@ use meetpoint_storage::random::SplitMix64;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which samples of a dataset are taken; by default all. A sample must pass each of them.
+/// The samples to take from a dataset, by default all. A sample must pass every condition.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Selection {
-    /// Samples by their place in the dataset.
+    /// Samples by their index in the dataset.
     pub range: Option<Range<u64>>,
-    /// A pattern of keys: `*`, `?`, `[…]`; a `*` takes slashes too.
+    /// A pattern of keys: `*`, `?`, `[…]`; `*` also matches slashes.
     pub keys: Option<String>,
-    /// Names of labels; samples without a label pass none.
+    /// Names of labels; samples without a label do not pass.
     pub labels: Option<Vec<String>>,
-    /// As many of those that pass all else, with the seed that chooses them; in their order.
+    /// Number of samples to choose at random from those that pass all other conditions, and the
+    /// seed; their order is retained.
     pub sample: Option<(u64, u64)>,
 }
 
@@ -41,8 +42,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     open_selection(path, &Selection::default())
 }
 
-/// Opens a dataset with the samples that are selected. To choose a number of them, keys and labels
-/// of all are examined once; it takes 8 bytes for each of those that pass.
+/// Opens a dataset with the selected samples. Choosing a number of them reads all keys and labels
+/// once, and takes 8 bytes per chosen sample.
 pub fn open_selection(path: &StorePath, pick: &Selection) -> Result<Box<dyn Source>, Error> {
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
     path.reserve().map_err(failed)?;
@@ -64,7 +65,7 @@ pub fn open_selection(path: &StorePath, pick: &Selection) -> Result<Box<dyn Sour
     Ok(Box::new(selected))
 }
 
-/// What a sample must pass.
+/// The conditions that a sample must pass.
 struct Passes {
     range: Range<u64>,
     keys: Option<Pattern>,
@@ -108,13 +109,13 @@ impl Passes {
     }
 }
 
-/// The samples of a dataset that are selected.
+/// The selected samples of a dataset.
 struct SelectedSamples {
     dataset: Dataset,
     schema: SourceSchema,
     file: String,
     passes: Passes,
-    /// The chosen samples, in order, where a number of them was asked for.
+    /// The chosen samples, in order, if a number of them was requested.
     chosen: Option<Vec<u64>>,
     next_batch: usize,
     current: Option<Current>,
@@ -129,7 +130,8 @@ struct Current {
 }
 
 impl SelectedSamples {
-    /// Chooses some of those that pass, each set of as many being as likely: a reservoir.
+    /// Chooses `count` of the samples that pass, all such sets being equally likely, by reservoir
+    /// sampling.
     fn choose(&mut self, count: u64, seed: u64) -> Result<(), Error> {
         let mut chosen: Vec<u64> = Vec::new();
         let mut random = SplitMix64::new(seed);
@@ -168,7 +170,7 @@ impl SelectedSamples {
         Ok(Current { first_sample: rows.first_sample, keys: rows.keys, extra, row: 0 })
     }
 
-    /// Whether a record batch can hold samples that are taken.
+    /// Whether a record batch can contain selected samples.
     fn is_wanted(&self, batch: usize) -> bool {
         let samples = self.dataset.samples_of(batch);
         let range = &self.passes.range;

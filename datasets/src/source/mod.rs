@@ -81,7 +81,7 @@ pub enum Content {
         /// Its length.
         bytes: u64,
     },
-    /// A range of a file that holds others too.
+    /// A range of a file that also contains other samples.
     Range {
         /// The file.
         file: Arc<OpenFile>,
@@ -93,7 +93,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// The file that they are in.
+    /// The file that contains them.
     pub(crate) fn path(&self) -> Option<&StorePath> {
         match self {
             Self::Bytes(_) => None,
@@ -123,16 +123,16 @@ pub struct OpenFile {
 /// One sample.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// Unique name, 1 to 4096 bytes.
+    /// Unique name, 1 to 4,096 bytes.
     pub key: String,
-    /// Where it lies.
+    /// Its location.
     pub whence: Whence,
     /// Its bytes; empty for [`ContentKind::None`].
     pub content: Content,
-    /// Index into the labels, or the integer that the source gives.
+    /// Index into the labels, or the integer in the source.
     pub label: Option<i32>,
-    /// Its further columns: a row of a record batch with the schema [`SourceSchema::extra`]; absent
-    /// where that has no fields.
+    /// Its further columns: a row of a record batch with the schema [`SourceSchema::extra`]; `None`
+    /// if the schema has no fields.
     pub extra: Option<(Arc<RecordBatch>, usize)>,
 }
 
@@ -159,29 +159,29 @@ pub enum Entry {
     Ignored,
 }
 
-/// What is known of a source at its end.
+/// The totals of a source at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finished {
-    /// Names of the labels by index. Empty where there are no labels, or where they are integers
-    /// without names: they then get their digits as names.
+    /// Names of the labels by index. Empty if there are no labels, or if they are integers without
+    /// names, which are then named by their digits.
     pub labels: Vec<String>,
-    /// Columns that are called a label and are not the class label.
+    /// Columns that are named like a label but are not the class label.
     pub unused_labels: Vec<UnusedLabel>,
 }
 
-/// Where samples come from.
+/// Yields samples in a repeatable order.
 pub trait Source: Send {
     /// The columns of its samples.
     fn schema(&self) -> &SourceSchema;
 
-    /// How much there is.
+    /// The size, as far as it is known.
     fn size(&self) -> Size;
 
-    /// The next sample; `None` at the end. After an error the source is not asked again: what
-    /// follows cannot be read. Memory is bounded by some samples (a record batch or a row group
-    /// where the format has such).
+    /// The next sample; `None` at the end. Not called again after an error, since the rest cannot
+    /// be read. Memory is bounded by a few samples (a record batch or a row group, if the format
+    /// has them).
     fn next(&mut self) -> Result<Option<Entry>, Error>;
 
-    /// What is known at the end; called once after [`Self::next`] gave `None`.
+    /// The totals at the end; called once after [`Self::next`] returned `None`.
     fn finish(&mut self) -> Result<Finished, Error>;
 }

@@ -1,7 +1,7 @@
 //! Names from archives and tables: whether they can be keys, and the kind of content that they
 //! indicate.
 //!
-//! A name never leads out of the folder that a dataset is unpacked to.
+//! A name never leads out of the folder into which a dataset is unpacked.
 
 use super::ContentKind;
 use super::folder::{AUDIO_EXTENSIONS, IMAGE_EXTENSIONS, SIDE_FILES, TEXT_EXTENSIONS};
@@ -11,10 +11,10 @@ use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// Extensions of texts that stand beside a picture in an archive.
+/// Extensions of text beside a picture in an archive.
 const CAPTIONS: [&str; 2] = ["transcript", "caption"];
 
-/// What a file with this extension (in lower case, `seg.png` too) holds.
+/// The kind of content of a file with this extension (in lower case; also `seg.png`).
 pub(super) fn kind_of(extension: &str) -> ContentKind {
     let last = extension.rsplit('.').next().unwrap_or(extension).to_ascii_lowercase();
     match last.as_str() {
@@ -25,7 +25,7 @@ pub(super) fn kind_of(extension: &str) -> ContentKind {
     }
 }
 
-/// The extension of a path: what follows the last dot of its last component.
+/// The extension of a path: the part after the last dot of its last component.
 pub(super) fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
@@ -36,7 +36,7 @@ pub(super) fn is_ignored(path: &str) -> bool {
     path.split('/').any(|name| name.starts_with('.') || SIDE_FILES.contains(&name))
 }
 
-/// A name as it is shown: what is not UTF-8 is written as `\xNN`.
+/// A name for messages: invalid UTF-8 is written as `\xNN`.
 pub(super) fn shown(name: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in name.utf8_chunks() {
@@ -46,8 +46,8 @@ pub(super) fn shown(name: &[u8]) -> String {
     shown
 }
 
-/// A relative path without `.` and empty components, or why the name is none that stays below its
-/// folder.
+/// The relative path without `.` and empty components; the error is why the name is not a path
+/// below its folder.
 pub(super) fn relative_path(name: &[u8]) -> Result<String, Message> {
     let name =
         std::str::from_utf8(name).map_err(|_| "its name is not UTF-8, which keys must be")?;
@@ -72,8 +72,8 @@ pub(super) fn relative_path(name: &[u8]) -> Result<String, Message> {
     }
 }
 
-/// Which keys there were: 16 bytes for each, so that two that differ are taken for equal in one of
-/// 10^26 datasets of a million samples.
+/// The keys seen so far, as hashes of 16 bytes: different keys collide in one of 10^26 datasets of
+/// a million samples.
 #[derive(Default)]
 pub(super) struct Seen {
     hashes: HashSet<u128>,
@@ -81,12 +81,12 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether a key was noted.
+    /// Whether a key was inserted.
     pub(super) fn contains(&self, key: &str) -> bool {
         self.hashes.contains(&self.hash(key))
     }
 
-    /// Notes a key; `false` if it was there.
+    /// Inserts a key; `false` if it was already present.
     pub(super) fn insert(&mut self, key: &str) -> bool {
         let hash = self.hash(key);
         self.hashes.insert(hash)

@@ -6,8 +6,8 @@ use crate::store::RemoteOptions;
 use meetpoint_diagnose::Setting;
 use std::path::PathBuf;
 
-/// The user's options for a source. No option is needed if the source itself has the information,
-/// or follows the conventions of its format.
+/// The user's options for a source. No option is needed if the source contains the information or
+/// follows the conventions of its format.
 ///
 /// A source calls [`SourceOptions::allow_only`] with the options that it supports, so that no
 /// option is ignored silently.
@@ -16,7 +16,7 @@ pub struct SourceOptions {
     /// Name of the column, member or feature that is the content (`--content`): `image`, `jpg`,
     /// `image/encoded`.
     pub content: Option<String>,
-    /// What the content is (`--kind`).
+    /// Kind of the content (`--kind`).
     pub kind: Option<ContentKind>,
     /// Name of the column, member or feature that is the label (`--label`).
     pub label: Option<String>,
@@ -25,25 +25,25 @@ pub struct SourceOptions {
     /// Names of the further columns to take, in this order (`--columns`); `None` takes all of
     /// them, an empty list none.
     pub columns: Option<Vec<String>>,
-    /// Which of several sets a source holds is meant (`--split`): `train`, `t10k`, `fine`.
+    /// Which of several sets in the source to read (`--split`): `train`, `t10k`, `fine`.
     pub split: Option<String>,
     /// How a source without picture files stores its pixels (`--store`); `None` for
     /// [`PixelStore::Auto`].
     pub store: Option<PixelStore>,
     /// A table of the samples (`--table`): CSV, TSV, JSON Lines; or other side files of a source.
     pub table: Option<PathBuf>,
-    /// Folder that names in a table are relative to (`--root`); else that of the table.
+    /// Folder to which names in a table are relative (`--root`); the default is that of the table.
     pub root: Option<PathBuf>,
     /// Follow symbolic links that lead out of the source (`--follow-links`); links within it are
     /// always followed. Without it, such a link is unreadable.
     pub follow_links: bool,
-    /// Longest content of a sample in bytes (`--sample-bytes-max`); `None` for that of a dataset,
-    /// 256 MiB. Longer ones are unreadable.
+    /// Maximum content of a sample in bytes (`--sample-bytes-max`); `None` for the limit of a
+    /// dataset, 256 MiB. Longer samples are unreadable.
     pub sample_bytes_max: Option<u64>,
-    /// Bytes of memory for what is decompressed and for lists of values (`--source-memory`); `None`
+    /// Bytes of memory for decompressed data and lists of values (`--source-memory`); `None`
     /// for [`MEMORY_BYTES`](super::MEMORY_BYTES).
     pub memory_bytes_max: Option<u64>,
-    /// How a source elsewhere is reached; means nothing to one that is here.
+    /// Options for a remote source; ignored by a local one.
     pub remote: RemoteOptions,
 }
 

@@ -1,19 +1,19 @@
-//! Pixels of datasets that have no picture files, as files that lose nothing: PNG, or raw pixels
-//! behind the header of a PGM or PPM.
+//! Stores pixels of datasets without picture files in lossless files: PNG, or raw pixels after the
+//! header of a PGM or PPM.
 
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 use meetpoint_kernels::{ImageFormat, Picture, decode_into};
 
-/// Most pixels of a picture that is stored raw by default: 64 by 64, where decoding a PNG takes
-/// longer than everything else that a recipe does.
+/// Maximum number of pixels of a picture that is stored raw by default: 64 by 64, for which
+/// decoding a PNG takes longer than the rest of a recipe.
 const RAW_PIXELS_MAX: u64 = 64 * 64;
 
 /// How pixels of a source without picture files are stored (`--store`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PixelStore {
-    /// Raw where a picture has at most 4096 pixels, such as those of CIFAR and MNIST.
+    /// Raw if a picture has at most 4,096 pixels, such as those of CIFAR and MNIST.
     #[default]
     Auto,
     /// Raw: PGM or PPM.
@@ -23,7 +23,7 @@ pub enum PixelStore {
 }
 
 impl PixelStore {
-    /// A file of 8 bits a channel, grey or RGB, from rows of pixels.
+    /// A file with 8 bits per channel, grey or RGB, from rows of pixels.
     pub(super) fn file(
         self,
         (width, height): (u32, u32),
@@ -48,7 +48,7 @@ impl PixelStore {
     }
 }
 
-/// What each pixel is.
+/// The format of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pixels {
     /// One byte.
@@ -66,7 +66,7 @@ impl Pixels {
     }
 }
 
-/// A PNG of 8 bits a channel, grey or RGB, from rows of pixels.
+/// A PNG with 8 bits per channel, grey or RGB, from rows of pixels.
 pub(super) fn png(width: u32, height: u32, color: ExtendedColorType, pixels: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, FilterType::Adaptive)
@@ -75,8 +75,8 @@ pub(super) fn png(width: u32, height: u32, color: ExtendedColorType, pixels: &[u
     bytes
 }
 
-/// The PNG of a sample that holds raw pixels and whose key does not name them as a file: no file
-/// was packed, and a PNG is what most programs read. `None` for every other sample.
+/// The PNG of a sample with raw pixels whose key has no extension for them: it was not packed from
+/// a file, and most programs read PNG. `None` for every other sample.
 pub(crate) fn as_png(key: &str, file: &[u8]) -> Option<Vec<u8>> {
     let extension = key.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|it| it.1);
     let names_them = |it: &str| ["pgm", "ppm", "pnm"].contains(&it.to_ascii_lowercase().as_str());

@@ -1,14 +1,14 @@
-//! The files that belong to a source and are beside the one that the user named.
+//! The files of a source beside the one that the user named.
 
 use crate::store::StorePath;
 
-/// What the names of the files beside a datadings file end with.
+/// Suffixes of the files beside a datadings file.
 pub(super) const INDEX_SUFFIXES: [&str; 3] = ["offsets", "keys", "index"];
 /// Name of the file with the names of labels.
 pub(crate) const LABELS_NAME: &str = "labels.json";
 
-/// What is read beside a file: an index (`X.msgpack.offsets`), the names of the labels, the labels
-/// of IDX pictures.
+/// The files that are read beside a file: an index (`X.msgpack.offsets`), the names of the labels,
+/// the labels of IDX pictures.
 pub(super) fn side_files(path: &StorePath) -> Vec<StorePath> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file())
     else {
@@ -21,12 +21,13 @@ pub(super) fn side_files(path: &StorePath) -> Vec<StorePath> {
     names.into_iter().map(|name| path.with_file_name(name)).filter(|path| path.is_file()).collect()
 }
 
-/// The names that the file of labels may have beside a file of pictures; none beside others.
+/// Possible names of the label file of a file of pictures; empty for other files.
 pub(super) fn labels_names(name: &str) -> Vec<String> {
     images_of(name).map_or_else(Vec::new, |(_, names)| names.to_vec())
 }
 
-/// The name of the set, and of the file with its labels, for a file of pictures by its name.
+/// The name of the set, and the possible names of its label file, from the name of a file of
+/// pictures.
 pub(super) fn images_of(name: &str) -> Option<(String, [String; 2])> {
     let at = name.find("images")?;
     name[at..].contains("idx3").then_some(())?;

@@ -1,5 +1,5 @@
-//! Names of labels in a side file, for formats whose samples hold numbers: `labels.json`, a JSON
-//! list of strings by index, as the sinks write it.
+//! Names of labels in a side file, for formats whose labels are numbers: `labels.json`, a JSON list
+//! of strings by index, as the sinks write it.
 
 use super::side_files::LABELS_NAME;
 use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
@@ -8,18 +8,18 @@ use crate::message::Message;
 use crate::store::StorePath;
 use std::io::Read;
 
-/// Longest file that is read, in bytes.
+/// Maximum bytes of such a file.
 const BYTES_MAX: u64 = 64 << 20;
 /// Kinds of sources that may have one.
 const KINDS: [&str; 4] = ["tar", "tfrecord", "mds", "datadings"];
 
-/// A source whose labels get the names in the side file beside it, where it has none itself.
+/// A source whose labels get the names in a side file, unless it has names itself.
 struct Named {
     source: Box<dyn Source>,
     names: Vec<String>,
 }
 
-/// Gives the labels of a source their names, where a side file has them.
+/// Names the labels of a source if there is a side file.
 pub(super) fn named(
     source: Box<dyn Source>,
     kind: &str,

@@ -1,4 +1,4 @@
-//! Whether the files of a source are those that they were.
+//! Detects whether the files of a source changed.
 
 use super::links::Links;
 use super::side_files::side_files;
@@ -11,15 +11,14 @@ use std::path::Path;
 
 /// Names, lengths and times of the files of a source, in 128 bits.
 ///
-/// It takes one look at each name and none at the contents; hidden files do not count.
+/// It reads the metadata of each file but no contents; hidden files are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceStamp(u128);
 
 impl SourceStamp {
-    /// Of everything in these files and folders, and of the side files of a file. For a path that
-    /// names no file or folder by itself (a pattern), it is that of the files beside it. Links that
-    /// lead out of a folder count where `follow_links` says that they are followed.
-    /// Fails at a limit of this process.
+    /// The stamp of everything in these files and folders, and of the side files of a file. For a
+    /// pattern, it is that of the files beside it. Links that lead out of a folder are included if
+    /// `follow_links` is set. Fails if the process reaches a limit.
     pub fn of(paths: &[StorePath], follow_links: bool) -> Result<Self, Error> {
         Self::listing(paths, follow_links, &mut |_, _| ())
     }
@@ -41,7 +40,7 @@ impl SourceStamp {
                 (if is_named { folder } else { path.at(".") }, 1)
             };
             let is_root = root.path() == path.path();
-            // What a pattern names may be links.
+            // A pattern may match links.
             let links = match Links::below(&root, follow_links || !is_root) {
                 Err(Error::Source { path, source }) if !is_of_the_file(&source) => {
                     return Err(Error::Source { path, source });
@@ -57,7 +56,7 @@ impl SourceStamp {
                 found.depth == 0 || !(is_hidden || is_refused)
             };
             let options = WalkOptions { min_depth: 0, max_depth, follow_links: true };
-            // What does not read here does not read when it is packed either, and is named there.
+            // Entries that cannot be read are reported when they are packed.
             for found in root.walk(options, is_seen) {
                 let found = match found {
                     Ok(found) => root.at(found.path),

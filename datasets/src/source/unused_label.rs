@@ -1,10 +1,10 @@
-//! Columns whose name says that they are the label, but that did not become the class label.
+//! Columns that are named like a label but are not the class label.
 
 use crate::printable::printable;
 use meetpoint_diagnose::{Setting, Surface};
 use serde::{Deserialize, Serialize};
 
-/// The name that a column of labels has.
+/// The usual name of a column of labels.
 pub(super) const LABEL_NAME: &str = "label";
 
 /// A column that is called a label and did not become the class label. It is a further column,
@@ -13,7 +13,7 @@ pub(super) const LABEL_NAME: &str = "label";
 pub struct UnusedLabel {
     /// Its name in the source.
     pub column: String,
-    /// Its type, as Arrow calls it in lower case; `null` where it has no value at all.
+    /// Its Arrow type in lower case; `null` if it has no values.
     #[serde(rename = "type")]
     pub data_type: String,
     /// The column, member or field that is the class label instead; `None` if there is none.
@@ -21,7 +21,7 @@ pub struct UnusedLabel {
 }
 
 impl UnusedLabel {
-    /// Of a column of this type, where `class_label` is the label.
+    /// A column of this type, if `class_label` is the label.
     pub(super) fn new(
         column: &str,
         data_type: &arrow_schema::DataType,
@@ -31,7 +31,7 @@ impl UnusedLabel {
         Self { column: column.to_owned(), data_type, class_label }
     }
 
-    /// What it is and what to do, in these words.
+    /// The problem and its remedy as text, with options spelled for `surface`.
     pub fn in_words(&self, surface: Surface) -> String {
         let (column, data_type) = (printable(&self.column), printable(&self.data_type));
         match &self.class_label {

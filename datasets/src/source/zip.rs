@@ -1,9 +1,8 @@
 //! A folder tree of images inside a ZIP archive.
 //!
-//! Stored members are given as ranges of the file, after their CRC-32 was checked; deflated ones
-//! are inflated one at a time. Memory: about 100 bytes and the name of each member. Follows
-//! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted archives and those in several pieces are
-//! refused.
+//! Stored members are returned as ranges of the file after a check of their CRC-32; deflated
+//! members are inflated one at a time. Memory: about 100 bytes per member and its name. Follows
+//! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted and split archives are refused.
 
 use super::budget::{MemoryBudget, over_budget};
 use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
@@ -25,9 +24,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
-/// What this is, for errors.
+/// Description for errors.
 const WORDS: &str = "a ZIP archive of images";
-/// Members of an archive: what fits into some gigabytes of memory.
+/// Maximum number of members of an archive: a few gigabytes of memory.
 const MEMBERS_MAX: u64 = 1 << 24;
 /// Bytes of a local header, without its name and extra fields (APPNOTE 4.3.7).
 const LOCAL_HEADER_BYTES: u64 = 30;
@@ -40,7 +39,7 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
     let mut begin = Vec::new();
     path.open().map_err(failed)?.take(4).read_to_end(&mut begin).map_err(failed)?;
-    // NumPy's and Torch's files are ZIP archives too, but none of images.
+    // NumPy's and Torch's files are ZIP archives too, but do not contain images.
     let is_named = extension(&path.shown()).eq_ignore_ascii_case("zip");
     let is_zip = is_named && (begin == *b"PK\x03\x04" || begin == *b"PK\x05\x06");
     Ok(is_zip.then(|| "it begins as a ZIP archive does".to_owned()))
@@ -48,8 +47,8 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
 
 /// Opens an archive: reads its directory.
 ///
-/// Folders are classes as in a folder of images; a folder that all others are in is none. Option:
-/// `kind`, for archives of something else than images.
+/// Folders are classes as in a folder of images, except for a folder that contains all others.
+/// Option: `kind`, for archives of other content than images.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Kind])?;
     let kind = options.kind.unwrap_or(ContentKind::Image);
@@ -96,14 +95,14 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     }))
 }
 
-/// What most faults of an archive show.
+/// The problem that most errors of an archive indicate.
 const DAMAGED: &str = "it is damaged or truncated";
 
 fn malformed(path: &StorePath, problem: &str) -> Error {
     malformed_at(Whence { file: path.display().to_string(), ..Whence::default() }, problem)
 }
 
-/// Where a member's header lies.
+/// The location of a member's header.
 fn place(path: &StorePath, member: &str, header: u64) -> Whence {
     Whence {
         file: path.display().to_string(),
@@ -127,11 +126,11 @@ struct Member {
     label: Option<i32>,
 }
 
-/// What is in an archive.
+/// The contents of an archive.
 #[derive(Default)]
 struct Found {
     members: Vec<Member>,
-    /// What is not a sample or cannot be read.
+    /// Entries that are not samples or cannot be read.
     noted: VecDeque<Entry>,
     unreadable: Vec<LeftOut>,
     others: u64,
@@ -216,7 +215,7 @@ fn list(
     Ok(found)
 }
 
-/// Why a member is not read.
+/// Why a member cannot be read, if it cannot.
 fn why_not(entry: &ZipFileHeaderRecord<'_>) -> Option<Message> {
     let method = entry.compression_method();
     let (bytes, compressed) = (entry.uncompressed_size_hint(), entry.compressed_size_hint());
@@ -236,7 +235,7 @@ fn why_not(entry: &ZipFileHeaderRecord<'_>) -> Option<Message> {
     }
 }
 
-/// Members that share bytes are how small archives come to hold petabytes.
+/// Refuses members that share bytes, the trick with which small archives expand to petabytes.
 fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Result<(), Error> {
     members.sort_by_key(|member| member.header);
     let mut end = 0;
@@ -255,7 +254,7 @@ fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Res
     Ok(())
 }
 
-/// Gives each member its class by the first folder in its name, below a folder that all are in.
+/// Sets the class of each member: the first folder in its name, below a folder shared by all.
 fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<String>, Error> {
     if found.members.is_empty() {
         if found.unreadable.is_empty() {
@@ -272,7 +271,7 @@ fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<S
         return Err(Error::Unreadable { checked: files.len() as u64, files });
     }
     found.noted.extend(std::mem::take(&mut found.unreadable).into_iter().map(Entry::Unreadable));
-    // Keys keep the outer folders, classes do not have them.
+    // Keys include the outer folders, classes do not.
     let mut outer = 0;
     while let Some(next) = shared_folder(&found.members, outer) {
         outer = next;
@@ -303,8 +302,8 @@ fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<S
     }
 }
 
-/// The length of the outer folders with one more, if all members are two folders below them and
-/// share the first: then that is not a class.
+/// The length of the outer folders including one more, if all members are at least two folders
+/// below them and share the first, which then is not a class.
 fn shared_folder(members: &[Member], outer: usize) -> Option<usize> {
     let first = &members.first()?.key[outer..];
     let folder = &first[..=first.find('/')?];
@@ -366,7 +365,7 @@ impl Source for ZipSource {
 }
 
 impl ZipSource {
-    /// The bytes of a member, or where they are; its CRC-32 is checked either way.
+    /// The bytes of a member, or their location; its CRC-32 is checked either way.
     fn content(&self, member: &Member) -> io::Result<Content> {
         let entry = self.archive.get_entry(member.place).map_err(io::Error::other)?;
         let mut verified: Box<dyn Read> = if member.is_stored {
@@ -384,7 +383,7 @@ impl ZipSource {
                 bytes: end - begin,
             });
         }
-        // One byte more than it should have tells a member that has more.
+        // One additional byte detects a member that is too long.
         let (most, compressed) = (member.bytes + 1, member.compressed_bytes);
         let read = self.budget.read_to_end(verified.as_mut(), Vec::new(), most, compressed)?;
         let bytes = read.into_bytes();

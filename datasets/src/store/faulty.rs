@@ -1,4 +1,4 @@
-//! A store that fails where a test says so, and notes what is opened.
+//! A store with injected failures for tests, which records the opened files.
 
 use super::path::StorePath;
 use super::seam::{List, Metadata, Store, Walk, WalkOptions};
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Another store, some files of which do not open.
+/// A store in which some files cannot be opened.
 #[derive(Debug)]
 pub struct Faulty {
     inner: StorePath,
@@ -18,7 +18,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// The store of a path, with these faults.
+    /// Wraps the store of a path, with these faults.
     pub fn new(
         inner: StorePath,
         faults: impl IntoIterator<Item = (PathBuf, io::ErrorKind)>,
@@ -26,7 +26,7 @@ impl Faulty {
         Self { inner, faults: faults.into_iter().collect(), opened: Mutex::default() }
     }
 
-    /// The files that were opened so far, or would have been.
+    /// The files that were opened so far, including failed attempts.
     pub fn opened(&self) -> BTreeSet<PathBuf> {
         self.lock().clone()
     }

@@ -12,7 +12,7 @@ use walkdir::WalkDir;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Local;
 
-/// The folder of a file that is named without one is the current one.
+/// The current folder for a path without a folder.
 fn named(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }

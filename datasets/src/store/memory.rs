@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::PathBuf;
 
-/// Files by their paths; no name is both a file and a folder.
+/// Files by their paths; no path is both a file and a folder.
 #[derive(Debug)]
 pub struct Memory {
     tree: Tree,
@@ -15,7 +15,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Holds these files, whose paths are relative.
+    /// A store of these files, whose paths are relative.
     pub fn new(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) -> Self {
         let (paths, files): (Vec<_>, Vec<_>) = files.into_iter().unzip();
         Self { tree: Tree::new(PathBuf::new(), paths.into_iter()), files }

@@ -1,4 +1,4 @@
-//! Where the files of a source are read from: a store, passed to every source as a value.
+//! Stores from which the files of a source are read, passed to every source as values.
 //!
 //! In reading order: [`Store`] (the trait), [`StorePath`] (a path in one), [`Local`] (files of this
 //! machine), [`Memory`] and [`Faulty`] (for tests), and `remote` ([`RemoteOptions`],

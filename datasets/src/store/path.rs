@@ -1,4 +1,4 @@
-//! A path in a store, which sources use instead of a path of this machine.
+//! A path in a store, which sources use instead of a local path.
 
 use super::local::Local;
 use super::seam::{FileKind, Found, Metadata, Store, Walk, WalkError, WalkOptions};
@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Display, Path, PathBuf};
 use std::sync::Arc;
 
-/// A path, and the store that it is a path of.
+/// A path, and the store that contains it.
 #[derive(Clone)]
 pub struct StorePath {
     store: Arc<dyn Store>,
@@ -48,12 +48,12 @@ impl StorePath {
         self.path.clone()
     }
 
-    /// The path for a text.
+    /// The path for printing.
     pub fn display(&self) -> Display<'_> {
         self.path.display()
     }
 
-    /// The path for sorting and for a text, with a mark for what is not UTF-8.
+    /// The path for sorting and printing, with replacement characters for invalid UTF-8.
     pub fn shown(&self) -> Cow<'_, str> {
         self.path.to_string_lossy()
     }
@@ -68,7 +68,7 @@ impl StorePath {
         self.at(self.path.with_file_name(name))
     }
 
-    /// The folder that it lies in; an empty path for a name alone.
+    /// The parent folder; an empty path for a name alone.
     pub fn folder(&self) -> Self {
         self.at(self.path.parent().unwrap_or(Path::new("")))
     }
@@ -78,17 +78,17 @@ impl StorePath {
         self.path.file_name()
     }
 
-    /// What follows the last dot of its last component.
+    /// The part after the last dot of its last component.
     pub fn extension(&self) -> Option<&OsStr> {
         self.path.extension()
     }
 
-    /// What it names; links are followed.
+    /// Its metadata; links are followed.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.store.metadata(&self.path)
     }
 
-    /// Whether it names anything.
+    /// Whether it exists.
     pub fn exists(&self) -> bool {
         self.metadata().is_ok()
     }
@@ -118,13 +118,13 @@ impl StorePath {
         self.store.open(&self.path)
     }
 
-    /// The entries of a folder and what they are, in any order; links are not followed.
+    /// The entries of a folder and their types, in any order; links are not followed.
     pub fn list(&self) -> io::Result<impl Iterator<Item = io::Result<(Self, FileKind)>> + '_> {
         let entries = self.store.list(&self.path)?;
         Ok(entries.map(|entry| entry.map(|entry| (self.join(entry.name), entry.kind))))
     }
 
-    /// Walks below it; what lies in folders that `is_seen` does not take is passed over.
+    /// Walks below it; skips folders that `is_seen` rejects.
     pub(crate) fn walk(
         &self,
         options: WalkOptions,
@@ -145,13 +145,13 @@ impl StorePath {
         })
     }
 
-    /// Makes room for all files below it at once.
+    /// Reserves space for all files below it at once.
     pub fn reserve(&self) -> io::Result<()> {
         self.store.reserve(&self.path)
     }
 
-    /// A path that a user gave beside this one: in this store where that has it, else of this
-    /// machine.
+    /// Another path from the user, relative to this one: in this store if it contains it, else
+    /// local.
     pub(crate) fn given(&self, path: &Path) -> Self {
         match self.store.given(&self.path, path) {
             Some(inside) => self.at(inside),

@@ -1,6 +1,6 @@
 //! The interface of a store: files by their paths, read-only.
 //!
-//! Paths are those that a user enters: local paths or URLs. An error contains the problem but not
+//! Paths are as the user enters them: local paths or URLs. An error contains the problem but not
 //! the path, which [`StorePath`](super::StorePath) adds.
 
 use crate::Error;
@@ -10,29 +10,29 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a path names.
+/// The type of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
     Folder,
-    /// A symbolic link, where links are not followed.
+    /// A symbolic link, if links are not followed.
     Link,
     /// A device, pipe or socket.
     Other,
 }
 
-/// What is known of a file without opening it.
+/// Metadata of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// Its type.
     pub kind: FileKind,
     /// Its length.
     pub bytes: u64,
     /// Seconds and nanoseconds of its last change.
     pub modified: (i64, i64),
-    /// What the store says to distinguish it from others of that name (an ETag).
+    /// An identifier of the version from the store (an ETag).
     pub tag: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct Metadata {
 pub struct Listed {
     /// Its name in the folder.
     pub name: OsString,
-    /// What it is; links are not followed.
+    /// Its type; links are not followed.
     pub kind: FileKind,
 }
 
@@ -51,22 +51,22 @@ pub type List<'a> = Box<dyn Iterator<Item = io::Result<Listed>> + 'a>;
 /// How far to walk below a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkOptions {
-    /// Depth of the first entries that are given; the root has depth 0.
+    /// Minimum depth of returned entries; the root has depth 0.
     pub min_depth: usize,
-    /// Depth of the last ones.
+    /// Maximum depth.
     pub max_depth: usize,
     /// Whether links are followed.
     pub follow_links: bool,
 }
 
-/// What a walk finds.
+/// An entry that a walk finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its path: that of the root, and what lies below it.
+    /// Its path, including that of the root.
     pub path: PathBuf,
-    /// Folders between it and the root, and 1; 0 for the root itself.
+    /// Its depth: 0 for the root, 1 for its entries.
     pub depth: usize,
-    /// What it is; of what a link leads to, where links are followed.
+    /// Its type; that of a link's target, if links are followed.
     pub kind: FileKind,
     /// Whether the path itself is a link.
     pub is_link: bool,
@@ -79,59 +79,59 @@ impl Found {
     }
 }
 
-/// Why a walk does not see something.
+/// Why a walk cannot read an entry.
 #[derive(Debug)]
 pub struct WalkError {
-    /// What it is about.
+    /// The path of the entry.
     pub path: PathBuf,
     /// Why.
     pub source: io::Error,
-    /// Whether it is a link to a folder that it lies in.
+    /// Whether it is a link to one of its parent folders.
     pub is_loop: bool,
 }
 
-/// A walk below a folder: folders before what is in them.
+/// A walk below a folder; a folder precedes its entries.
 pub trait Walk: Iterator<Item = Result<Found, WalkError>> {
-    /// Passes over the folder that was given last.
+    /// Skips the folder that was returned last.
     fn skip_folder(&mut self);
 }
 
-/// Files by their paths.
+/// A read-only store of files.
 pub trait Store: Debug + Send + Sync {
-    /// What a path names; links are followed.
+    /// Metadata of a path; links are followed.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
     /// Whether a path itself is a symbolic link.
     fn is_link(&self, path: &Path) -> bool;
 
-    /// The path without links, `.` and `..`; fails where nothing lies there.
+    /// The path without links, `.` and `..`; fails if it does not exist.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// The entries of a folder.
     fn list(&self, folder: &Path) -> io::Result<List<'_>>;
 
-    /// Walks below a folder, or gives a file alone.
+    /// Walks below a folder, or returns a single file.
     fn walk(&self, root: &Path, options: WalkOptions) -> Box<dyn Walk + '_>;
 
-    /// Opens a regular file, which stays readable for as long as it is open, whatever becomes of
-    /// its name. What is not a regular file is refused without waiting for it.
+    /// Opens a regular file, which remains readable while it is open, even if it is removed.
+    /// Anything else, such as a pipe, is refused without blocking.
     fn open(&self, path: &Path) -> io::Result<File>;
 
-    /// Makes room for all files below a folder at once, for a reader that keeps them all open.
+    /// Reserves space for all files below a folder at once, for a reader that keeps them all open.
     fn reserve(&self, _folder: &Path) -> io::Result<()> {
         Ok(())
     }
 
-    /// A path that a user gave beside one in this store, where it names something in here.
+    /// A path from the user, relative to another one in this store; `None` if it is not in this
+    /// store.
     fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf>;
 
-    /// Fails if a file could not be opened that should have been, whatever came of it.
+    /// Fails if opening a file failed earlier, even if the caller ignored the error.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Fails if the files are others than those that were listed at first, as far as the store
-    /// keeps a list.
+    /// Fails if the files differ from those listed at first, if the store retains a list.
     fn check_unchanged(&self) -> Result<(), Error> {
         Ok(())
     }

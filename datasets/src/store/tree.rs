@@ -1,5 +1,5 @@
-//! Folders of files that are known by their paths alone: look-ups, listings and walks without a
-//! file system. A store of such files implements [`TreeFiles`].
+//! Folders derived from the paths of files: look-ups, listings and walks without a file system. A
+//! store of such files implements [`TreeFiles`].
 
 use super::seam::{FileKind, Found, List, Listed, Metadata, Store, Walk, WalkError, WalkOptions};
 use crate::Error;
@@ -9,29 +9,29 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The files of a [`Tree`], by their indices. The tree provides everything about paths, so every
-/// such type is a [`Store`].
+/// The files of a [`Tree`], by their indices. The tree handles paths, so every such type is a
+/// [`Store`].
 pub trait TreeFiles: Debug + Send + Sync {
     /// The paths of the files.
     fn tree(&self) -> &Tree;
 
-    /// What is known of a file without opening it.
+    /// Metadata of a file.
     fn file(&self, index: usize) -> Metadata;
 
     /// Opens a file.
     fn open_file(&self, index: usize) -> io::Result<File>;
 
-    /// As [`Store::reserve`], for the files below a folder.
+    /// Like [`Store::reserve`], for the files below a folder.
     fn reserve_files(&self, _folder: &Path, _indices: &[usize]) -> io::Result<()> {
         Ok(())
     }
 
-    /// As [`Store::check`].
+    /// Like [`Store::check`].
     fn check_files(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// As [`Store::check_unchanged`].
+    /// Like [`Store::check_unchanged`].
     fn check_files_unchanged(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -90,7 +90,7 @@ impl<F: TreeFiles> Store for F {
 /// What lies at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Node {
-    /// The file of that index.
+    /// The file with this index.
     File(usize),
     /// A folder, which has files in it or below it.
     Folder,
@@ -105,18 +105,18 @@ impl Node {
     }
 }
 
-/// Files by their paths below a folder, in which no name is both a file and a folder.
+/// Files by their paths below a folder; no path is both a file and a folder.
 #[derive(Debug)]
 pub struct Tree {
     /// Path of the folder, as a user names it.
     base: PathBuf,
-    /// Paths below it, and indices, ordered by the components of the paths: what lies in a folder
-    /// is side by side.
+    /// Paths below it, and indices, ordered by the components of the paths, so that the files of a
+    /// folder are consecutive.
     files: Vec<(PathBuf, usize)>,
 }
 
 impl Tree {
-    /// The files of these paths below `base`; the index of each is its place among them.
+    /// A tree of files with these paths below `base`; their order determines the indices.
     pub(super) fn new(base: PathBuf, paths: impl Iterator<Item = PathBuf>) -> Self {
         let mut files: Vec<_> = paths.zip(0..).collect();
         files.sort_unstable();
@@ -147,7 +147,7 @@ impl Tree {
         }
     }
 
-    /// Walks below a folder, or gives a file alone.
+    /// Walks below a folder, or returns a single file.
     fn walk(&self, root: &Path, options: WalkOptions) -> TreeWalk<'_> {
         let first = match self.find(root) {
             Ok(node) => Ok((root.to_path_buf(), 0, node)),
@@ -166,13 +166,14 @@ impl Tree {
         Ok(indices)
     }
 
-    /// A relative path that a user gave beside another one, where it names something in here.
+    /// A relative path from the user, resolved beside another one; `None` if it is not in this
+    /// tree.
     fn given(&self, beside: &Path, path: &Path) -> Option<PathBuf> {
         let inside = beside.join(path);
         (path.is_relative() && self.find(&inside).is_ok()).then_some(inside)
     }
 
-    /// A path as one below the base.
+    /// A path relative to the base.
     fn below(&self, path: &Path) -> io::Result<PathBuf> {
         let mut below = PathBuf::new();
         for component in path.strip_prefix(&self.base).unwrap_or(path).components() {
@@ -198,7 +199,7 @@ impl Tree {
         path.starts_with(below).then_some(Node::Folder)
     }
 
-    /// What lies in a folder itself.
+    /// The direct entries of a folder.
     fn children(&self, folder: PathBuf) -> impl Iterator<Item = (OsString, Node)> + '_ {
         let depth = folder.components().count();
         let mut at = self.files.partition_point(|(path, _)| *path < folder);
@@ -221,9 +222,9 @@ impl Tree {
 struct TreeWalk<'a> {
     tree: &'a Tree,
     options: WalkOptions,
-    /// What is given next, from the end.
+    /// Entries to return, last first.
     ahead: Vec<Result<(PathBuf, usize, Node), WalkError>>,
-    /// The folder that was given last, which is entered unless it is passed over.
+    /// The folder that was returned last, which is entered unless it is skipped.
     folder: Option<(PathBuf, usize)>,
 }
 

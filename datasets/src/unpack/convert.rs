@@ -1,4 +1,4 @@
-//! A source into a sink, without a dataset between.
+//! Converts a source directly to a sink, without a dataset.
 
 use super::drive::{Fed, Outcome, Written, drive};
 use super::{CarriedColumns, UnpackOptions, foreign};
@@ -18,32 +18,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConvertProgress {
-    /// Samples that are written or left out.
+    /// Samples written or left out so far.
     pub samples_done: u64,
-    /// Bytes of what was read of them.
+    /// Bytes read so far.
     pub bytes_done: u64,
-    /// How much there is.
+    /// The size of the source, as far as it is known.
     pub size: Size,
 }
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ConvertSummary {
     /// The folder.
     pub destination: PathBuf,
-    /// What was written.
+    /// The kind of sink.
     pub sink: SinkKind,
     /// Samples written.
     pub samples: u64,
     /// Files written.
     pub files: u64,
-    /// Bytes of them.
+    /// Bytes of these files.
     pub bytes: u64,
     /// Names of the labels by index.
     pub labels: Vec<String>,
-    /// Columns that are called a label and did not become the class label.
+    /// Columns that are named like a label but are not the class label.
     pub unused_labels: Vec<UnusedLabel>,
-    /// What the sink holds in another way than the source, in sentences.
+    /// Values that the sink stores in another form than the source, as sentences.
     pub notes: Vec<String>,
     /// Further columns that were left out on request.
     pub without: Vec<String>,
@@ -97,7 +97,7 @@ pub fn convert(
     schema.extra = Arc::clone(&kept.schema);
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, None);
     let replace = Replace::Files { force: options.force, foreign: &foreign };
-    // What is named by a pattern or is remote cannot contain the destination.
+    // A pattern or a remote source cannot contain the destination.
     let sources: Vec<PathBuf> = from.exists().then(|| from.to_path_buf()).into_iter().collect();
     let mut destination = Destination::resolve(&sources, to, &replace)?;
     destination.clean()?;
@@ -157,7 +157,7 @@ pub fn convert(
     })
 }
 
-/// Whether what was written is to stay.
+/// Checks whether the result may be committed.
 fn check(written: &mut Written, from: &Path, options: &UnpackOptions) -> Result<(), Error> {
     let all_failed = written.samples == 0 && !written.damaged.is_empty();
     if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
@@ -174,7 +174,7 @@ fn check(written: &mut Written, from: &Path, options: &UnpackOptions) -> Result<
 /// What a thread is to do about an entry.
 pub(super) enum Job {
     Read(Box<Item>),
-    /// Its key was there before.
+    /// A sample whose key is a duplicate.
     Twice(Box<Item>),
     Unreadable(LeftOut),
     Other(Option<LeftOut>),
@@ -198,7 +198,7 @@ pub(super) fn read(job: Job) -> Outcome {
     let path = content.path().map(StorePath::to_path_buf);
     match bytes_of(content) {
         Ok(file) => Outcome::Sample(Fed { key, label, extra, file, is_converted: false }),
-        // No word about the sample, which is as sound as it ever was.
+        // A failed fetch does not make the sample damaged.
         Err(Unread::NotFetched(failure)) => Outcome::Broken(Error::of_remote(failure)),
         Err(Unread::Changed(path)) => Outcome::Broken(Error::SourceChanged { path }),
         Err(Unread::Failed(source)) if !is_of_the_file(&source) => {
@@ -211,11 +211,11 @@ pub(super) fn read(job: Job) -> Outcome {
     }
 }
 
-/// Why the bytes of a sample are not there.
+/// Why the bytes of a sample could not be read.
 enum Unread {
     Failed(std::io::Error),
     Changed(PathBuf),
-    /// The object that it is in does not come.
+    /// The object that contains it could not be fetched.
     NotFetched(RemoteError),
 }
 
@@ -234,7 +234,7 @@ fn bytes_of(content: Content) -> Result<Vec<u8>, Unread> {
         Content::File { path, bytes } => {
             let file = path.open()?;
             let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
-            // One byte more than it had when it was listed shows that it has grown.
+            // One byte more than listed detects a file that has grown.
             file.take(bytes.saturating_add(1)).read_to_end(&mut read)?;
             if read.len() as u64 == bytes {
                 Ok(read)

@@ -24,7 +24,7 @@ pub(super) struct Fed {
     pub(super) label: Option<i32>,
     pub(super) extra: Option<ExtraRow>,
     pub(super) file: Vec<u8>,
-    /// Whether the file came back from a coefficient form.
+    /// Whether the file was restored from a coefficient form.
     pub(super) is_converted: bool,
 }
 
@@ -34,16 +34,16 @@ pub(super) enum Outcome {
     Sample(Fed),
     /// A sample that cannot be read.
     Damaged(LeftOut),
-    /// Something else than a sample: named, or counted alone.
+    /// An entry that is not a sample, either listed or only counted.
     Other(Option<LeftOut>),
-    /// The source cannot be trusted any more.
+    /// The source failed as a whole.
     Broken(Error),
 }
 
-/// An outcome, after a thread has written the file where files stand alone.
+/// An outcome, after a thread wrote the file for sinks with one file per sample.
 struct Done {
     outcome: Outcome,
-    /// Name of its file, where that is not the key.
+    /// Name of its file, if it differs from the key.
     file_name: Option<String>,
     /// Whether the file was written.
     is_written: bool,
@@ -53,7 +53,7 @@ struct Done {
     bytes: u64,
 }
 
-/// What was written.
+/// The state of writing.
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) samples: u64,
@@ -69,19 +69,19 @@ pub(super) struct Written {
     pub(super) ignored: u64,
 }
 
-/// What is to be done about samples that do not go.
+/// The causes for samples that cannot be written.
 #[derive(Default)]
 pub(super) struct Troubles {
     /// Some cannot be read.
     has_damaged: bool,
-    /// Some have a key, label or content that the sink cannot hold.
+    /// Some have a key, label or content that the sink cannot store.
     has_refused: bool,
-    /// Further columns with values that it cannot hold.
+    /// Further columns with values that the sink cannot store.
     columns: BTreeSet<String>,
 }
 
 impl Troubles {
-    /// What to do; `repair` is for those that cannot be read.
+    /// The remedy; `repair` is the one for unreadable samples.
     pub(super) fn remedy(&self, sink: SinkKind, repair: &'static str) -> Remedy {
         let mut remedy: Option<Remedy> = self.has_damaged.then(|| repair.into());
         let mut add = |purpose: String, setting: Setting, change: Change| {
@@ -106,16 +106,17 @@ impl Troubles {
 }
 
 impl Written {
-    /// Files and bytes in all.
+    /// Adds the files and bytes of the sink.
     pub(super) fn add(&mut self, closed: &Closed) {
         self.files += closed.tally.files;
         self.bytes += closed.tally.bytes;
     }
 }
 
-/// Puts all samples that `next` and `read` give into the sink.
+/// Writes all samples that `next` and `read` yield to the sink.
 ///
-/// After a sample that does not go, the others are only checked, unless they are to be skipped.
+/// After a sample that cannot be written, the others are only checked, unless such samples are
+/// skipped.
 pub(super) fn drive<J: Send>(
     sink: &mut dyn Sink,
     kind: ContentKind,
@@ -156,7 +157,7 @@ pub(super) fn drive<J: Send>(
     Ok(written)
 }
 
-/// Writes the file of a sample, where files stand alone.
+/// Writes the file of a sample, for sinks with one file per sample.
 fn write_file(
     outcome: Outcome,
     tree: Option<&mut Tree<'_>>,

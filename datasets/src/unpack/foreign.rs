@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::io::{Error, Result};
 use std::path::Path;
 
-/// Something in the folder that is neither a file of the sink nor, in a folder of files, a file or
-/// folder of the dataset's keys. What the keys of a source are is not known beforehand, so without
-/// a dataset everything in a folder of files is foreign.
+/// An entry of the folder that is neither a file of the sink nor, in a folder of files, a file or
+/// folder of the dataset's keys. The keys of a source are not known beforehand, so without a
+/// dataset everything in a folder of files is foreign.
 pub(super) fn entry_of(
     path: &Path,
     sink: SinkKind,
@@ -49,7 +49,7 @@ fn keys_of(dataset: &Dataset) -> Result<BTreeSet<String>> {
     Ok(keys)
 }
 
-/// Whether a key lies in a folder.
+/// Whether a folder contains a key.
 fn has_folder(keys: &BTreeSet<String>, folder: &str) -> bool {
     let prefix = format!("{folder}/");
     keys.range(prefix.clone()..).next().is_some_and(|key| key.starts_with(&prefix))

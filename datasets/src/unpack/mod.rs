@@ -1,5 +1,5 @@
-//! Samples out: a dataset, or any source, into a folder of files of another kind, whole or not at
-//! all.
+//! Exports samples of a dataset, or of any source, to a folder of another format, completely or not
+//! at all.
 //!
 //! In reading order: [`unpack`] (a dataset), [`convert()`] (a source), `drive` (samples into a
 //! sink), `foreign` (whether a folder holds something that would not be written again), [`sharded`]
@@ -30,15 +30,15 @@ use std::sync::atomic::AtomicBool;
 /// How to unpack.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct UnpackOptions {
-    /// What to write.
+    /// The kind of sink.
     pub sink: SinkKind,
-    /// When the next file begins, in sinks with shards.
+    /// The size limits of files, for sinks with shards.
     pub shards: Shards,
     /// Further columns to leave out.
     pub without: Vec<String>,
-    /// Replace a folder that contains only files that are written again.
+    /// Replace a folder that contains only files that will be written again.
     pub force: bool,
-    /// What to do about damaged samples, and those that the sink cannot hold.
+    /// How to handle damaged samples, and those that the sink cannot store.
     pub on_error: OnError,
     /// Threads that read and write; 0 for as many as the machine has.
     #[serde(skip)]
@@ -49,7 +49,7 @@ pub struct UnpackOptions {
 }
 
 impl UnpackOptions {
-    /// Refuses options that mean nothing together.
+    /// Refuses options that exclude each other.
     fn check(&self) -> Result<(), Error> {
         match !self.sink.has_shards() && self.shards != Shards::default() {
             true => Err(Error::ShardsWithoutUse { sink: self.sink }),
@@ -61,31 +61,31 @@ impl UnpackOptions {
 /// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnpackProgress {
-    /// Samples that are written or left out.
+    /// Samples written or left out so far.
     pub samples_done: u64,
     /// All samples.
     pub samples: u64,
 }
 
-/// What was unpacked.
+/// The result of unpacking.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct UnpackSummary {
     /// The folder.
     pub destination: PathBuf,
-    /// What was written.
+    /// The kind of sink.
     pub sink: SinkKind,
     /// Samples written.
     pub samples: u64,
     /// Files written.
     pub files: u64,
-    /// Bytes of them.
+    /// Bytes of these files.
     pub bytes: u64,
     /// Samples that were restored from the coefficient form.
     pub converted: u64,
-    /// Samples of the dataset that were re-written when they were packed: they come back with the
-    /// same pixels and other bytes than the files they were packed from.
+    /// Samples of the dataset that packing re-wrote: their files have the same pixels as the
+    /// original files, but different bytes.
     pub rewritten: u64,
-    /// What the sink holds in another way than the dataset, in sentences.
+    /// Values that the sink stores in another form than the dataset, as sentences.
     pub notes: Vec<String>,
     /// Further columns that were left out on request.
     pub without: Vec<String>,
@@ -177,15 +177,15 @@ pub fn unpack(
     })
 }
 
-/// The further columns that go along.
+/// The further columns that are exported.
 struct CarriedColumns {
-    /// Their places among all; `None` for all of them.
+    /// Their indices among all further columns; `None` for all.
     projection: Option<Vec<usize>>,
     schema: SchemaRef,
 }
 
 impl CarriedColumns {
-    /// All but those named.
+    /// All columns except the named ones.
     fn of(extra: &SchemaRef, without: &[String]) -> Result<Self, Error> {
         let names = || extra.fields().iter().map(|field| field.name().clone());
         if let Some(column) = without.iter().find(|name| !names().any(|there| there == **name)) {
@@ -203,7 +203,7 @@ impl CarriedColumns {
         Ok(Self { projection: Some(projection), schema: Arc::new(schema) })
     }
 
-    /// A batch of all columns without the others.
+    /// Projects a batch of all columns to these.
     fn project(&self, batch: Arc<RecordBatch>) -> Arc<RecordBatch> {
         match &self.projection {
             None => batch,
@@ -215,13 +215,13 @@ impl CarriedColumns {
     }
 }
 
-/// A row of the dataset on its way to a thread.
+/// A row of the dataset, to be passed to a thread.
 enum UnpackedRow {
     Sample { index: u64, key: String, location: SampleLocation, extra: Option<ExtraRow> },
     Damaged(LeftOut),
 }
 
-/// The rows of a dataset in order, a record batch at a time.
+/// Iterates over the rows of a dataset, one record batch at a time.
 struct DatasetRows<'a> {
     dataset: &'a Dataset,
     kept: CarriedColumns,

@@ -41,7 +41,8 @@ impl Sums {
             ("stored.entry_points.samples", entry_points.map(|e| e.samples), self.entry_points),
             ("stored.entry_points.bytes", entry_points.map(|e| e.bytes), self.entry_points_bytes),
         ];
-        // What parts do not have of content that stays elsewhere is looked for there.
+        // With content in place, the parts do not contain the image bytes, so those totals are
+        // skipped.
         let left = if manifest.is_in_place() { 2 } else { 0 };
         pairs
             .into_iter()
@@ -57,7 +58,7 @@ impl Sums {
 
 const REMEDY: &str = "part and manifest do not belong together: pack again";
 
-/// Holds a part whose SHA-256 is right against the manifest, and adds up what it has.
+/// Compares a part whose SHA-256 is correct with the manifest, and adds it to the totals.
 pub(super) fn check(
     part: &dyn PartBytes,
     entry: &PartEntry,
@@ -94,7 +95,7 @@ pub(super) fn check(
     found
 }
 
-/// A record batch that is looked through.
+/// A record batch that is being checked.
 struct RecordBatchRows<'a> {
     entry: &'a PartEntry,
     manifest: &'a Manifest,
@@ -104,8 +105,8 @@ struct RecordBatchRows<'a> {
 }
 
 impl RecordBatchRows<'_> {
-    /// What is wrong with single rows goes to `found`, one row of each kind; the error is what is
-    /// wrong with all.
+    /// Adds the problems of single rows to `found`, one row per kind of problem; the error is a
+    /// problem of the whole batch.
     fn check(
         &self,
         part: &dyn PartBytes,
@@ -130,7 +131,7 @@ impl RecordBatchRows<'_> {
             sums.image_bytes += bytes;
             sums.image_bytes_max = sums.image_bytes_max.max(bytes);
             for (kind, problem) in self.wrong_with(bytes, *label, metadata.key(row)) {
-                // One row of each kind names the lie; a lie about all rows would name them all.
+                // One row per kind is enough; a false manifest entry would list all rows.
                 wrong.entry(kind).or_insert((row, problem));
             }
         }
@@ -146,7 +147,7 @@ impl RecordBatchRows<'_> {
         Ok(())
     }
 
-    /// Reads the further columns, one after another.
+    /// Reads the further columns one by one.
     fn check_extra(
         &self,
         part: &dyn PartBytes,
@@ -168,7 +169,7 @@ impl RecordBatchRows<'_> {
         Ok(())
     }
 
-    /// What is wrong with a row, by kind.
+    /// The problems of a row, by kind.
     fn wrong_with(
         &self,
         bytes: u64,

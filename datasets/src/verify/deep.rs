@@ -1,5 +1,5 @@
-//! Whether every sample matches the dataset: it can be decoded and restored from its form, and its
-//! entry points are those of its file.
+//! Checks whether every sample can be decoded and restored from its form, and whether its entry
+//! points match its file.
 
 use super::{DamageLocation, DeepReport, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
@@ -13,16 +13,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a sample was found to be.
+/// The properties of a checked sample.
 struct Found {
-    /// Bytes that are stored of it.
+    /// Stored bytes of the sample.
     bytes: u64,
     form: Form,
     is_jpeg: bool,
     has_entry_points: bool,
 }
 
-/// Memory and means that a thread keeps from sample to sample.
+/// State that a thread reuses from sample to sample.
 struct Scratch {
     interrupt: Interrupt,
     converter: Converter,
@@ -38,8 +38,8 @@ impl Scratch {
     }
 }
 
-/// Decodes every sample of a dataset that [`verify`](super::verify) found sound, and compares
-/// forms and entry points with recomputed ones; differences are added to `report`.
+/// Decodes every sample of a dataset that passed [`verify`](super::verify), and compares forms and
+/// entry points with recomputed ones; adds differences to `report`.
 pub fn verify_deep(
     path: &Path,
     asked_threads: usize,
@@ -56,7 +56,7 @@ pub fn verify_deep(
     let start = || Scratch::new(Interrupt::from(Arc::clone(stop)));
     let visit = |scratch: &mut Scratch, sample: &Sample| look(&dataset, sample, scratch);
     each_sample(&dataset, threads(asked_threads)?, &start, &visit, &mut |visited| {
-        // First of all: a sample that was interrupted is not damaged.
+        // Checked first, since an interrupted sample is not damaged.
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
@@ -90,7 +90,7 @@ pub fn verify_deep(
     Ok(())
 }
 
-/// Looks at one sample; the error is what is wrong with it.
+/// Checks one sample; the error is its problem.
 fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Found, String> {
     let Scratch { interrupt, converter, of_file, of_form } = scratch;
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
@@ -141,7 +141,7 @@ fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Fou
     }
 }
 
-/// Looks at one sample that operations have prepared: it has the type that they give.
+/// Checks one sample that was prepared offline: it must have the resulting type of the operations.
 fn look_at_prepared(dataset: &Dataset, stored: &[u8], sample: &Sample) -> Result<Found, String> {
     if sample.entry_points.is_some() {
         return Err("it has entry points, though it is prepared; prepare it again".to_owned());
@@ -153,7 +153,7 @@ fn look_at_prepared(dataset: &Dataset, stored: &[u8], sample: &Sample) -> Result
     Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
-/// Looks at one sample that is not an image: a text is UTF-8, of others nothing is known.
+/// Checks one sample that is not an image: text must be UTF-8, and other content is not checked.
 fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Found, String> {
     if sample.entry_points.is_some() {
         return Err(format!("it has entry points, though it is {}; pack again", kind.name()));
@@ -162,12 +162,12 @@ fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Fo
         let byte = error.valid_up_to();
         return Err(format!("the text is not UTF-8 from byte {byte}; pack again"));
     }
-    // There is nothing that a JPEG would have been kept from.
+    // Not an image, so it is counted as neither converted nor kept.
     let (form, is_jpeg, has_entry_points) = (Form::Jpeg, true, false);
     Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
-/// Counts of the manifest that are not so.
+/// Counts of the manifest that are wrong.
 fn differences(dataset: &Dataset, deep: &DeepReport) -> Vec<Problem> {
     let Some(stored) = dataset.manifest().stored.as_ref() else { return Vec::new() };
     let not_jpeg = stored.kept.get(&NotConverted::NotJpeg).copied().unwrap_or(0);

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Longest region that is read for a diagnosis.
 const REGION_BYTES_MAX: u64 = 1 << 30;
 
-/// Tells what is wrong with a part whose length is right and whose SHA-256 is not.
+/// Diagnoses a part whose length is correct but whose SHA-256 is not.
 pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(DamageLocation, String)> {
     let layout = match PartLayout::read(0, entry, part) {
         Ok(layout) => layout,
@@ -36,7 +36,8 @@ pub(super) fn diagnose(part: &dyn PartBytes, entry: &PartEntry) -> Vec<(DamageLo
     found
 }
 
-/// The footer is damaged: the length before the last magic number may still tell where it begins.
+/// Locates damage in the footer, whose start follows from the length before the last magic number,
+/// if that is intact.
 fn footer_place(
     part: &dyn PartBytes,
     entry: &PartEntry,
@@ -63,7 +64,7 @@ fn footer_place(
     )
 }
 
-/// Where in a region its checksum points to; `None` when it is sound.
+/// Locates the damage of a region by its checksum; `None` if it is intact.
 pub(super) fn region(
     part: &dyn PartBytes,
     range: Range<u64>,
@@ -116,7 +117,7 @@ impl PartBytes for Repaired<'_> {
     }
 }
 
-/// A record batch that is looked through.
+/// A record batch that is being diagnosed.
 struct RecordBatchRows<'a> {
     part: &'a dyn PartBytes,
     entry: &'a PartEntry,
@@ -153,7 +154,7 @@ impl RecordBatchRows<'_> {
                 return;
             };
             let offset = metadata.part_offset(byte.index);
-            // With the byte put right, the tables read and the images can be checked as well.
+            // With the byte corrected, the tables can be read, so the images are checked as well.
             let repaired = Repaired { part: self.part, offset, xor: byte.xor };
             match RecordBatchMetadata::read(0, &self.entry.file, self.batch, &repaired) {
                 Ok(repaired) => metadata = repaired,
@@ -180,7 +181,7 @@ impl RecordBatchRows<'_> {
         }
     }
 
-    /// Holds each further column against its checksum.
+    /// Compares each further column with its checksum.
     fn check_extra(
         &self,
         metadata: &RecordBatchMetadata,
@@ -239,7 +240,7 @@ impl RecordBatchRows<'_> {
         }
     }
 
-    /// What a damaged byte beside the images belongs to. The metadata is the repaired one.
+    /// The row or region of a damaged byte outside the images, according to the repaired metadata.
     fn place_of_byte(
         &self,
         metadata: &RecordBatchMetadata,
@@ -296,14 +297,14 @@ impl RecordBatchRows<'_> {
         DamageLocation::Row { row: self.first_row + u64::from(row), key }
     }
 
-    /// A region of this record batch, with the rows that it is about.
+    /// The description of a region of this record batch, with its rows.
     fn words(&self, region: &str) -> String {
         let last = self.first_row + u64::from(self.batch.rows) - 1;
         format!("{region} of rows {} to {last}", self.first_row)
     }
 }
 
-/// What an error says beside the name of the part, which every problem has anyway.
+/// The text of an error without the name of the part, which every problem contains.
 pub(crate) fn cause_of(error: DatasetError) -> String {
     match error {
         DatasetError::Part { problem, .. } => problem,

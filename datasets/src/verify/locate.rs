@@ -1,8 +1,8 @@
 //! Finds the single changed byte from a CRC-32C mismatch.
 //!
-//! A CRC is linear: the difference between two checksums of equally long texts is the checksum
-//! (without its initial and final inversion) of the difference between the texts. When that is one
-//! byte followed by zeros, taking the zeros back one by one leads to the byte's own table entry.
+//! A CRC is linear: the XOR of the checksums of two inputs of equal length is the checksum (without
+//! its initial and final inversion) of the XOR of the inputs. If that is one byte followed by
+//! zeros, undoing the zeros one by one leads to the byte's table entry.
 
 /// The reflected Castagnoli polynomial.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -10,17 +10,17 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// A byte that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChangedByte {
-    /// Where.
+    /// Its index.
     pub(crate) index: usize,
     /// The bits that changed.
     pub(crate) xor: u8,
 }
 
-/// Finds the one byte of `length` that explains two different checksums; `None` when more than one
-/// byte changed, or when two single bytes explain them (beyond some megabytes that gets likely).
+/// Finds the one byte of `length` that explains two different checksums; `None` if more than one
+/// byte changed, or if several positions explain them (which becomes likely beyond some megabytes).
 pub(crate) fn changed_byte(length: usize, got: u32, expected: u32) -> Option<ChangedByte> {
     let table = table();
-    // Every entry has another high byte, which names it.
+    // The high byte of every entry is unique, and so identifies it.
     let mut by_high_byte = [0_u8; 256];
     for (index, entry) in (0_u8..=255).zip(table) {
         by_high_byte[(entry >> 24) as usize] = index;
@@ -39,7 +39,7 @@ pub(crate) fn changed_byte(length: usize, got: u32, expected: u32) -> Option<Cha
             }
             found = Some(ChangedByte { index, xor: byte });
         }
-        // One zero byte less: undo `rest = (before >> 8) ^ table[before & 0xff]`.
+        // Undo one zero byte: `rest = (before >> 8) ^ table[before & 0xff]`.
         rest = ((rest ^ entry) << 8) | u32::from(byte);
     }
     found

@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const READ_BYTES: usize = 1 << 20;
 
 /// The progress.
@@ -43,31 +43,31 @@ const READ_BYTES: usize = 1 << 20;
 pub struct VerifyProgress {
     /// Bytes of part files read.
     pub bytes_done: u64,
-    /// Bytes of all part files, and of content that stays elsewhere.
+    /// Bytes of all part files, and of content in place.
     pub bytes: u64,
     /// Samples of the dataset.
     pub samples: u64,
 }
 
-/// How to look.
+/// Options of [`verify_with`].
 #[derive(Debug, Clone, Default)]
 pub struct VerifyOptions {
-    /// Threads that read content that stays elsewhere; 0 for as many as the machine has.
+    /// Threads that read content in place; 0 for one per processor.
     pub threads: usize,
     /// Set by another thread to stop, with [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
 
-/// What was found.
+/// The result of verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct VerifyReport {
     /// Samples that the manifest lists.
     pub samples: u64,
     /// Part files that were checked.
     pub parts: u64,
-    /// Bytes that were checked.
+    /// Number of checked bytes.
     pub bytes: u64,
-    /// What is wrong; empty for a sound dataset.
+    /// The problems; empty for a sound dataset.
     pub problems: Vec<Problem>,
     /// The results of [`verify_deep`], if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,13 +77,13 @@ pub struct VerifyReport {
 /// Counts of intact samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct DeepReport {
-    /// Samples that decode.
+    /// Samples that can be decoded.
     pub decoded: u64,
-    /// Those of them that come back from the coefficient form.
+    /// Samples that can be restored from the coefficient form.
     pub converted: u64,
-    /// Those of them that are not JPEG.
+    /// Samples that are not JPEG.
     pub not_jpeg: u64,
-    /// Those of them whose entry points are those of their file.
+    /// Samples whose entry points match their file.
     pub entry_points: u64,
 }
 
@@ -122,7 +122,7 @@ pub fn verify(
     verify_with(path, &VerifyOptions::default(), progress)
 }
 
-/// Reads a dataset whole and compares it with its checksums.
+/// Reads a whole dataset and compares it with its checksums.
 ///
 /// Damage is reported, not returned as an error; a folder that cannot be read is an error.
 pub fn verify_with(
@@ -246,7 +246,7 @@ fn check_whole(
     Ok(())
 }
 
-/// What is wrong with a part, given its file as it was opened.
+/// The problems of a part, given the result of opening its file.
 fn verify_part(
     (part, file): (&PartFile, std::io::Result<File>),
     entry: &PartEntry,
@@ -295,7 +295,7 @@ fn sha256_of(
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// One part's file, opened for each access: what is examined may be failing.
+/// The file of a part, opened for each access, since the drive may be failing.
 pub(crate) struct PartFile {
     pub(crate) path: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! A damage of a dataset, and where it is.
+//! A problem of a dataset, and its location.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Problem {
     /// File name in the dataset's folder.
     pub file: String,
-    /// Where in the file.
+    /// Location in the file.
     pub place: DamageLocation,
     /// The problem and its remedy.
     pub problem: String,
@@ -32,16 +32,16 @@ pub enum DamageLocation {
     Row {
         /// Index of the row in the part.
         row: u64,
-        /// Its key, where it is not the key that is damaged.
+        /// Its key, if the key itself is intact.
         key: String,
     },
-    /// Bytes from `start` up to but without `end` that belong to no single row.
+    /// The bytes `start..end`, which belong to no single row.
     Bytes {
         /// First byte.
         start: u64,
         /// After the last byte.
         end: u64,
-        /// What they are.
+        /// Name of the region.
         region: String,
     },
 }

@@ -1,5 +1,5 @@
-//! The journal of a writer, with which another one can resume after a kill: the complete parts, and
-//! the state of the caller at the end of each.
+//! The journal of a writer, from which another writer can resume: the complete parts, and the state
+//! of the caller at the end of each.
 //!
 //! A file of JSON lines in the working folder. The first line identifies the job; each further line
 //! is appended and synced after its part was synced. An incomplete last line was being written when
@@ -22,7 +22,7 @@ const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
-    /// Program and version, which decide on the bytes.
+    /// Program and version, which affect the bytes.
     tool: String,
     recipe: Recipe,
 }
@@ -31,12 +31,12 @@ struct Head {
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     part: PartEntry,
-    /// Of all parts so far.
+    /// Row counts of all parts so far.
     image_bytes: u64,
     image_bytes_max: u64,
     entry_points: u64,
     entry_points_bytes: u64,
-    /// What the caller said of where it was.
+    /// The state of the caller.
     state: String,
 }
 
@@ -44,22 +44,22 @@ struct Line {
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
-    /// Parts that it names.
+    /// Number of recorded parts.
     parts: u64,
 }
 
-/// What a journal says, as far as the parts are there.
+/// The content of a journal, limited to parts that are intact.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) written: WrittenParts,
-    /// Of each part.
+    /// The state of the caller at the end of each part.
     pub(super) states: Vec<String>,
-    /// Why parts that were noted are written again, in a sentence.
+    /// Why recorded parts are written again, as sentences.
     pub(super) again: Option<String>,
 }
 
 impl Journal {
-    /// Begins one.
+    /// Creates a journal.
     pub(super) fn create(folder: &Path, recipe: &Recipe) -> Result<Self, Error> {
         let path = folder.join(JOURNAL_NAME);
         let file = File::create_new(&path)
@@ -70,7 +70,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Notes that a part is whole and synced; `rows` are those of all parts so far.
+    /// Records that a part is complete and synced; `rows` counts those of all parts so far.
     pub(super) fn note(
         &mut self,
         part: &PartEntry,
@@ -89,7 +89,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Parts after which a writer can resume.
+    /// Number of parts after which a writer can resume.
     pub(super) fn parts(&self) -> u64 {
         self.parts
     }
@@ -101,13 +101,13 @@ impl Journal {
         written.map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
-    /// Removes it: what is written is finished.
+    /// Removes the journal of a finished dataset.
     pub(super) fn remove(&self) -> Result<(), Error> {
         std::fs::remove_file(&self.path)
             .map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
-    /// Resumes the journal in `folder`: keeps the parts that are whole, removes everything else.
+    /// Resumes the journal in `folder`: retains the intact parts and removes everything else.
     pub(super) fn resume(folder: &Path) -> Result<(Self, Found), Error> {
         let path = folder.join(JOURNAL_NAME);
         let failed = |source| Error::Write { path: path.clone(), source };
@@ -166,12 +166,12 @@ fn again(path: &Path, problem: &str) -> String {
     format!("{}: {problem}; that part and all later ones were written again", path.display())
 }
 
-/// Whether the journal in `folder` is of the same recipe, or the first difference; `None` if
-/// nothing was written that could be resumed.
+/// Compares the recipe of the journal in `folder`; the error is the first difference. `None` if
+/// there is nothing to resume.
 pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), Difference>> {
     let unreadable = |problem: String| Some(Err(Difference::Journal { problem }));
     let text = match read(&folder.join(JOURNAL_NAME)) {
-        // It was killed before its first line was there, or is a place for files.
+        // The process was killed before it wrote the first line, or the folder is one for files.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => return unreadable(error.to_string()),
         Ok(text) => text,
@@ -190,7 +190,7 @@ pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), Diffe
     Some(head.recipe.difference(recipe).map_or(Ok(()), Err))
 }
 
-/// The whole lines of a journal.
+/// The complete lines of a journal.
 fn read(path: &Path) -> std::io::Result<String> {
     if path.symlink_metadata()?.len() > JOURNAL_BYTES_MAX {
         return Err(std::io::ErrorKind::FileTooLarge.into());
@@ -200,7 +200,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|error| std::io::Error::other(error.utf8_error()))
 }
 
-/// What is wrong with a part that was written; `None` if it is there as it was.
+/// The problem of a written part; `None` if it is intact.
 fn why_not_whole(folder: &Path, part: &PartEntry) -> Option<&'static str> {
     let mut names = Path::new(&part.file).components();
     let is_plain =

@@ -29,14 +29,14 @@ use std::time::{Duration, SystemTime};
 use written::WrittenParts;
 pub(crate) use written::{RowCounts, hexadecimal, sha256_of};
 
-/// Default of the bytes after which the next part begins.
+/// Default number of bytes after which the next part begins.
 pub const PART_BYTES_TARGET: u64 = 256 << 20;
 
 /// Program and version, as in the provenance of a dataset.
 pub const TOOL: &str = concat!("meetpoint ", env!("CARGO_PKG_VERSION"));
 
-/// A time as the provenance of a dataset has it: RFC 3339, in UTC, in whole seconds. Before 1970 it
-/// is the beginning of 1970.
+/// Formats a time for the provenance of a dataset: RFC 3339, in UTC, in whole seconds. Times before
+/// 1970 become the start of 1970.
 pub fn utc_time(time: SystemTime) -> String {
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
@@ -97,7 +97,7 @@ impl Default for WriterOptions {
     }
 }
 
-/// What was written.
+/// The written dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The dataset.
@@ -106,7 +106,7 @@ pub struct Written {
     pub manifest: Manifest,
     /// Bytes of the dataset's files.
     pub file_bytes: u64,
-    /// Remains of killed processes that were removed.
+    /// Leftovers of killed processes that were removed.
     pub cleaned: Vec<PathBuf>,
     /// Notes on other leftovers, as sentences: parts that were written again, folders that were not
     /// removed.
@@ -121,25 +121,25 @@ pub struct Writer {
     to: PathBuf,
     columns: Arc<Columns>,
     destination: Destination,
-    /// Dropped before the folder that it writes in.
+    /// Dropped before the folder in which it writes.
     parts: Parts,
     staging: Staging,
     states: Vec<String>,
 }
 
 impl Writer {
-    /// Checks that the destination can be made or replaced; [`Self::create`] does it too.
+    /// Checks that the destination can be created or replaced; [`Self::create`] checks it too.
     pub fn may_write(to: &Path, options: &WriterOptions) -> Result<(), Error> {
         destination(to, options).map(|_| ())
     }
 
-    /// Bytes that a command which resumes has at the destination already; 0 without a stopped one.
+    /// Bytes already written by an interrupted command that can resume; 0 if there is none.
     pub fn retained_bytes(to: &Path) -> Result<u64, Error> {
         let failed = |source| Error::Write { path: to.to_path_buf(), source };
         crate::destination::retained_bytes(to).map_err(failed)
     }
 
-    /// Begins a dataset with these columns, or resumes one.
+    /// Starts a dataset with these columns, or resumes one.
     ///
     /// The destination must not exist, unless it is a dataset and [`WriterOptions::force`] is set.
     /// Leftovers of killed processes that wrote to it are removed, except those that are resumed.
@@ -180,19 +180,19 @@ impl Writer {
         &self.columns
     }
 
-    /// What [`Self::push_noting`] was given at the end of each part that another writer left; the
-    /// rows of these parts are not to be pushed again. Empty where there is nothing to resume.
+    /// The states passed to [`Self::push_noting`] at the end of each retained part; the rows of
+    /// these parts must not be pushed again. Empty if there is nothing to resume.
     pub fn states(&self) -> &[String] {
         &self.states
     }
 
-    /// Adds a row. Keys are not compared: that they are unique is for the caller to know.
+    /// Adds a row. The caller must ensure that keys are unique.
     pub fn push(&mut self, row: Row) -> Result<(), Error> {
         self.parts.push(row, &mut String::new)
     }
 
-    /// Adds a row; where a part ends before it, `state` is asked where the caller is, and what it
-    /// says is noted for a writer that resumes after that part.
+    /// Adds a row; if a part ends before it, the return value of `state` is recorded for a writer
+    /// that resumes after that part.
     pub fn push_noting(
         &mut self,
         row: Row,
@@ -201,18 +201,18 @@ impl Writer {
         self.parts.push(row, state)
     }
 
-    /// The folder that it writes in.
+    /// The folder in which it writes.
     pub fn place(&self) -> &Path {
         self.staging.content()
     }
 
-    /// Rows so far, those of another writer included.
+    /// Number of rows so far, including those of a resumed writer.
     pub fn samples(&self) -> u64 {
         self.parts.samples()
     }
 
-    /// The error that ended it, with the retained parts of the dataset. Without a complete part,
-    /// nothing is retained.
+    /// Adds the retained parts of the dataset to the error that ended the writer. Without a
+    /// complete part, nothing is retained.
     pub fn with_remains(&mut self, error: Error) -> Error {
         let can_resume =
             matches!(error, Error::Write { .. } | Error::Remote(_) | Error::Interrupted);
@@ -239,8 +239,8 @@ impl Writer {
     /// Writes the remaining rows and the manifest, syncs everything, and renames the dataset to its
     /// destination.
     ///
-    /// `labels` are the names of the labels by index. Of `stored`, samples and bytes of the entry
-    /// points are counted here; the rest is taken as it is.
+    /// `labels` are the names of the labels by index. In `stored`, the samples and bytes of entry
+    /// points are replaced by counts; the rest is used unchanged.
     pub fn finish(
         mut self,
         labels: Vec<String>,
@@ -249,7 +249,7 @@ impl Writer {
     ) -> Result<Written, Error> {
         let ended = self.end(labels, stored, provenance);
         let (manifest, file_bytes) = ended.map_err(|error| self.with_remains(error))?;
-        // Without its journal nothing can be resumed.
+        // Once the journal is removed, nothing can be resumed.
         self.staging.keep(false);
         let replaced = self.staging.commit(&self.destination)?;
         Ok(Written {
@@ -262,7 +262,7 @@ impl Writer {
         })
     }
 
-    /// Writes everything that is left; gives the manifest and the bytes of all files.
+    /// Writes everything that remains; returns the manifest and the bytes of all files.
     fn end(
         &mut self,
         labels: Vec<String>,
@@ -299,8 +299,8 @@ fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error>
     Destination::resolve(&options.sources, to, &Replace::Dataset { force: options.force })
 }
 
-/// What a writer of that recipe left; an error where another process is writing, or where there
-/// are only remains that are of others or cannot be resumed, since they would be removed.
+/// The leftovers of a writer with that recipe. An error if another process is writing, or if all
+/// leftovers are foreign or cannot be resumed, since they would be removed.
 fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, Error> {
     let (mut same, mut other) = (Vec::new(), None);
     let mut places = destination.places()?;

@@ -1,5 +1,4 @@
-//! The thread that hashes the pieces of part files and brings them to the drive, one file after
-//! another.
+//! The thread that hashes and writes the pieces of part files, one file after another.
 
 use meetpoint_storage::{
     AlignedBuffer, Completion, Engine, EngineKind, Error as StorageError, FileId, Request,
@@ -16,39 +15,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
-/// Bytes that are written at a time; from 2 MiB on buffers are on huge pages.
+/// Bytes per write; buffers of 2 MiB or more are on huge pages.
 pub(super) const PIECE_BYTES: usize = 2 << 20;
-/// Pieces that are on their way to the drive at once.
+/// Maximum number of writes in flight.
 const IN_FLIGHT_MAX: usize = 4;
-/// Bytes that a file is made longer by ahead of what is written: a write at a file's end is waited
-/// for by the kernel, one before it is not.
+/// Bytes by which a file is extended ahead of the writes: the kernel blocks on a write that extends
+/// a file, but not on one inside it.
 const AHEAD_BYTES: u64 = 64 << 20;
-/// Time that one look at what was written takes at most.
+/// Maximum time to wait for completed writes.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// A command to the thread. Pieces belong to the file that was begun last.
+/// A command to the thread. Pieces belong to the file that was started last.
 pub(super) enum Order {
-    /// The next file, empty; `path` is for errors, and `has_failed` says that something of it was
-    /// not written, so that no more of it need come.
+    /// Starts the next, empty file; `path` is for errors, and the thread sets `has_failed` if a
+    /// write failed, after which no more pieces are needed.
     Begin { file: File, path: PathBuf, has_failed: Arc<AtomicBool> },
-    /// Bytes of it, a whole piece.
+    /// A full piece of the file.
     Piece(AlignedBuffer),
-    /// Its last bytes, the first `filled` of `rest`. `reply` gets the SHA-256 of all of it, once
-    /// it is on the drive, or what failed first.
+    /// The last bytes of the file, the first `filled` of `rest`. `reply` receives the SHA-256 of
+    /// the file once it is synced, or the first error.
     End { rest: AlignedBuffer, filled: usize, reply: Sender<io::Result<[u8; 32]>> },
 }
 
-/// What the thread works with.
+/// The state of the thread.
 pub(super) struct Drain {
-    /// Takes memory back.
+    /// Returns buffers to the writer.
     free: Sender<AlignedBuffer>,
-    /// Made for the first file.
+    /// Created for the first file.
     engine: Option<Box<dyn Engine>>,
     done: Vec<Completion>,
     open: Option<Open>,
 }
 
-/// The file under way.
+/// The current file.
 struct Open {
     file: File,
     hasher: Sha256,
@@ -59,28 +58,28 @@ struct Open {
     has_failed: Arc<AtomicBool>,
 }
 
-/// How pieces get to the file.
+/// How pieces are written to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Past the page cache; the file has been made so long.
+    /// Bypassing the page cache; `length` is the length to which the file was extended.
     Direct { file: FileId, length: u64 },
-    /// As any file is written.
+    /// Ordinary buffered writes.
     Plain,
 }
 
 impl Drain {
-    /// `free` takes the memory of what is written.
+    /// `free` receives the buffers of completed writes.
     pub(super) fn new(free: Sender<AlignedBuffer>) -> Self {
         Self { free, engine: None, done: Vec::new(), open: None }
     }
 
-    /// Follows orders until nobody gives any more.
+    /// Executes orders until the sender is dropped.
     pub(super) fn run(mut self, orders: &Receiver<Order>) {
         loop {
             let order = match orders.try_recv() {
                 Ok(order) => order,
                 Err(TryRecvError::Disconnected) => break,
-                // Who gathers may wait for the memory of what is on its way.
+                // The writer may be waiting for a buffer in flight.
                 Err(TryRecvError::Empty) if self.in_flight() > 0 => {
                     self.reap();
                     continue;
@@ -96,7 +95,7 @@ impl Drain {
                 Order::End { rest, filled, reply } => {
                     let ended = self.end(&rest.as_slice()[..filled]);
                     self.give_back(rest);
-                    // Who does not want to know has given the file up.
+                    // If the receiver is gone, the writer abandoned the file.
                     let _ = reply.send(ended);
                 }
             }
@@ -115,7 +114,7 @@ impl Drain {
         self.open = Some(Open { file, hasher, offset: 0, way, failed, has_failed });
     }
 
-    /// How a file is written; makes the engine where there is none.
+    /// Decides how a file is written; creates the engine if there is none.
     fn way(&mut self, file: &File, path: &Path) -> io::Result<Way> {
         let engine = match &mut self.engine {
             Some(engine) => engine,
@@ -132,7 +131,7 @@ impl Drain {
         Ok(Way::Plain)
     }
 
-    /// Hashes a piece and writes it; of a file that failed it is left out.
+    /// Hashes and writes a piece; does nothing if the file failed.
     fn write(&mut self, piece: AlignedBuffer) {
         while self.in_flight() >= IN_FLIGHT_MAX {
             self.reap();
@@ -149,7 +148,7 @@ impl Drain {
             return written.unwrap_or_else(|error| self.fail(error));
         };
         if *length < open.offset {
-            // Where it cannot be made longer, writing it does.
+            // If the file cannot be extended, the write extends it.
             let _ = fallocate(&open.file, FallocateFlags::empty(), offset, AHEAD_BYTES);
             *length = offset + AHEAD_BYTES;
         }
@@ -162,7 +161,7 @@ impl Drain {
         }
     }
 
-    /// Writes the last bytes and brings all of the file to the drive.
+    /// Writes the last bytes and syncs the file.
     fn end(&mut self, rest: &[u8]) -> io::Result<[u8; 32]> {
         self.settle();
         let Open { file, mut hasher, offset, way, failed, .. } =
@@ -182,7 +181,7 @@ impl Drain {
         Ok(hasher.finalize().into())
     }
 
-    /// Takes back what has been written, at least one piece.
+    /// Reclaims the buffers of completed writes, at least one.
     fn reap(&mut self) {
         let engine = self.engine.as_mut().expect("pieces are on their way");
         let waited = engine.wait(WAIT, &mut self.done);
@@ -193,7 +192,7 @@ impl Drain {
             }
         }
         if let Err(error) = waited {
-            // It ends with what is on its way, whose memory does not come back.
+            // The engine is dropped with its writes in flight, whose buffers are lost.
             for _ in 0..self.in_flight() {
                 self.give_back(AlignedBuffer::zeroed(PIECE_BYTES));
             }
@@ -202,7 +201,7 @@ impl Drain {
         }
     }
 
-    /// Waits until nothing is on its way.
+    /// Waits until no write is in flight.
     fn settle(&mut self) {
         while self.in_flight() > 0 {
             self.reap();
@@ -214,11 +213,11 @@ impl Drain {
     }
 
     fn give_back(&self, buffer: AlignedBuffer) {
-        // Who gathers may be gone.
+        // The writer may already be gone.
         let _ = self.free.send(buffer);
     }
 
-    /// Keeps the first failure of the file under way.
+    /// Records the first error of the current file.
     fn fail(&mut self, error: io::Error) {
         if let Some(open) = &mut self.open {
             open.has_failed.store(true, Ordering::Relaxed);
@@ -227,7 +226,7 @@ impl Drain {
     }
 }
 
-/// The cause alone: who asked names the file.
+/// Only the cause, since the caller names the file.
 fn as_io(error: StorageError) -> io::Error {
     match error {
         StorageError::Open { source, .. }

@@ -1,9 +1,9 @@
-//! A part file being written: its bytes are gathered here, and hashed and written in large pieces
-//! on a thread of their own, past the page cache where the file system takes that.
+//! A part file being written: its bytes are buffered here, and hashed and written in large pieces
+//! on a separate thread, bypassing the page cache if the file system supports it.
 //!
-//! The page cache costs more time of the processor than everything else about packing: its pages
-//! are made, filled and written out for a file that is longer than it as a rule. A part of less
-//! than a piece is written plainly, where it is gathered.
+//! The page cache would take more CPU time than the rest of packing: its pages are allocated,
+//! filled and written back for a file that usually does not fit into it. A part smaller than a
+//! piece is written normally, without the thread.
 
 use super::part_drain::{Drain, Order, PIECE_BYTES};
 use meetpoint_storage::AlignedBuffer;
@@ -16,24 +16,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Pieces that are gathered, wait to be hashed, or are on their way to the drive.
+/// Number of buffers: being filled, waiting to be hashed, or being written.
 const PIECES: usize = 6;
 
-/// What is kept from part to part: memory, and the thread that writes.
+/// The state reused from part to part: buffers, and the thread that writes.
 #[derive(Default)]
 pub(super) struct Pieces {
-    /// Made when the first piece is full.
+    /// Created when the first piece is full.
     drain: Option<DrainThread>,
-    /// Memory that no thread knows.
+    /// Buffers that were not passed to the thread yet.
     own: Vec<AlignedBuffer>,
     made: usize,
 }
 
-/// The thread, as who gathers sees it.
+/// The handle to the thread.
 struct DrainThread {
-    /// `None` when it is to end.
+    /// `None` once the thread must end.
     orders: Option<Sender<Order>>,
-    /// Memory of what is written.
+    /// Receives the buffers of completed writes.
     free: Receiver<AlignedBuffer>,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,24 +44,24 @@ pub(super) struct PartFile {
     path: PathBuf,
     pieces: Pieces,
     gathered: AlignedBuffer,
-    /// Bytes of `gathered` that are there.
+    /// Number of bytes in `gathered`.
     filled: usize,
-    /// Bytes before these.
+    /// Number of bytes before these.
     offset: u64,
-    /// Whether some of those were not written.
+    /// Whether a write failed.
     has_failed: Arc<AtomicBool>,
 }
 
-/// A part that is being brought to the drive.
+/// A part that is being synced.
 pub(super) enum Ending {
-    /// It is there; its SHA-256.
+    /// It is synced; its SHA-256.
     There([u8; 32]),
-    /// It will be said.
+    /// Receives the result from the thread.
     Underway(Receiver<io::Result<[u8; 32]>>),
 }
 
 impl Ending {
-    /// Waits until it is there; gives the SHA-256.
+    /// Waits until it is synced; returns the SHA-256.
     pub(super) fn wait(self) -> io::Result<[u8; 32]> {
         match self {
             Self::There(sha256) => Ok(sha256),
@@ -71,7 +71,7 @@ impl Ending {
 }
 
 impl PartFile {
-    /// Makes the file, which must not be there.
+    /// Creates the file, which must not exist.
     pub(super) fn create(path: &Path, mut pieces: Pieces) -> io::Result<Self> {
         let file = File::create_new(path)?;
         let gathered = pieces.take()?;
@@ -80,8 +80,7 @@ impl PartFile {
         Ok(Self { file, path, pieces, gathered, filled: 0, offset: 0, has_failed })
     }
 
-    /// Has what is left written and all of it brought to the drive, while the next part is
-    /// gathered.
+    /// Starts to write the remaining bytes and sync the file, while the next part is buffered.
     pub(super) fn finish(mut self) -> io::Result<(Ending, Pieces)> {
         if self.offset > 0 {
             let said = self.end()?;
@@ -95,7 +94,7 @@ impl PartFile {
         Ok((Ending::There(sha256), self.pieces))
     }
 
-    /// Hands a whole piece on.
+    /// Passes a full piece to the thread.
     fn write_piece(&mut self) -> io::Result<()> {
         if self.offset == 0 {
             let (file, path) = (self.file.try_clone()?, self.path.clone());
@@ -113,7 +112,7 @@ impl PartFile {
         self.pieces.order(Order::Piece(piece))
     }
 
-    /// Has the thread end the file.
+    /// Orders the thread to end the file.
     fn end(&mut self) -> io::Result<Receiver<io::Result<[u8; 32]>>> {
         let rest = std::mem::replace(&mut self.gathered, AlignedBuffer::zeroed(0));
         let (reply, said) = channel();
@@ -128,7 +127,7 @@ impl Write for PartFile {
         if self.filled == PIECE_BYTES {
             self.write_piece()?;
         }
-        // Of a file that failed there is no memory any more.
+        // The buffers of a failed file are lost.
         let room = self.gathered.as_mut_slice().get_mut(self.filled..PIECE_BYTES);
         let room = room.ok_or_else(|| io::Error::other("an earlier write failed"))?;
         let count = bytes.len().min(room.len());
@@ -137,14 +136,14 @@ impl Write for PartFile {
         Ok(count)
     }
 
-    /// What is gathered stays: [`PartFile::finish`] writes it.
+    /// Does nothing: [`PartFile::finish`] writes the buffered bytes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl Pieces {
-    /// Memory for a piece, as soon as there is some.
+    /// Waits for a free buffer.
     fn take(&mut self) -> io::Result<AlignedBuffer> {
         if let Some(buffer) = self.own.pop() {
             return Ok(buffer);
@@ -160,7 +159,7 @@ impl Pieces {
         drain.free.recv().map_err(|_| gone())
     }
 
-    /// Tells the thread, which is made for that where there is none.
+    /// Sends an order to the thread, which is started if necessary.
     fn order(&mut self, order: Order) -> io::Result<()> {
         let drain = match &mut self.drain {
             Some(drain) => drain,
@@ -183,11 +182,11 @@ impl DrainThread {
 }
 
 impl Drop for DrainThread {
-    /// Nothing is written any more when this is over.
+    /// Waits until the thread has ended, so that nothing is written afterwards.
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // Its failure was reported as an error of the file.
+            // A panic of the thread was reported as an error of the file.
             let _ = thread.join();
         }
     }
@@ -201,7 +200,7 @@ fn gone() -> io::Error {
 mod tests {
     use super::*;
 
-    /// Writes files of these lengths one after another in steps, and looks at what is there.
+    /// Writes files of these lengths in steps, and checks their contents.
     fn write_and_look(folder: &Path, lengths: &[usize], step: usize) {
         let mut pieces = Pieces::default();
         for (number, length) in lengths.iter().enumerate() {
@@ -233,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_file_system_without_direct_writes_is_written_plainly() {
-        // Memory takes them or not, by the version of the kernel.
+        // A file system in memory supports direct I/O depending on the kernel version.
         if let Ok(folder) = tempfile::tempdir_in("/dev/shm") {
             write_and_look(folder.path(), &[2 * PIECE_BYTES + 5, PIECE_BYTES], 65_536);
         }
@@ -277,7 +276,7 @@ mod tests {
         full.write_all(&vec![1; PIECE_BYTES + 1]).unwrap();
         let (ending, pieces) = full.finish().unwrap();
         assert_eq!(ending.wait().unwrap_err().kind(), io::ErrorKind::StorageFull);
-        // The next part is none the worse for it.
+        // The next part is not affected.
         let path = folder.path().join("next");
         let mut next = PartFile::create(&path, pieces).unwrap();
         next.write_all(&vec![2; PIECE_BYTES + 1]).unwrap();

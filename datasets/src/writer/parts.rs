@@ -1,4 +1,4 @@
-//! Rows into part files, each synced and with its SHA-256 when it is full.
+//! Writes rows to part files, which are synced and hashed when they are full.
 
 use super::journal::Journal;
 use super::one_part::{EndedPart, OnePart};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The part files of a dataset being written.
 pub(super) struct Parts {
-    /// Where whole parts are noted.
+    /// Records complete parts.
     pub(super) journal: Journal,
     folder: PathBuf,
     columns: Arc<Columns>,
@@ -23,7 +23,7 @@ pub(super) struct Parts {
     ended: Option<Ended>,
     /// Parts that are on the drive.
     entries: Vec<PartEntry>,
-    /// Of all parts.
+    /// Row counts of all parts.
     rows: RowCounts,
 }
 
@@ -38,7 +38,7 @@ struct Ended {
 impl Parts {
     /// Parts of about `bytes_target` bytes in `folder`.
     ///
-    /// `written` are those that are there already.
+    /// `written` are the existing parts.
     pub(super) fn new(
         folder: &Path,
         columns: Arc<Columns>,
@@ -52,8 +52,8 @@ impl Parts {
         Self { journal, folder, columns, bytes_target, open, pieces, ended, entries, rows }
     }
 
-    /// Adds a row, to the next part when this one is full; then `state` says where the caller is
-    /// before this row.
+    /// Adds a row, to the next part if this one is full; then `state` returns the state of the
+    /// caller before this row.
     pub(super) fn push(
         &mut self,
         row: Row,
@@ -81,14 +81,14 @@ impl Parts {
         self.rows.samples
     }
 
-    /// Finishes the last part: all of them are on the drive.
+    /// Finishes the last part and waits until all are synced.
     pub(super) fn finish(&mut self) -> Result<WrittenParts, Error> {
         self.end_part(None)?;
         self.settle()?;
         Ok(WrittenParts { entries: std::mem::take(&mut self.entries), rows: self.rows })
     }
 
-    /// Name of the part that is open, or is next.
+    /// Name of the open part, or of the next one.
     fn name(&self) -> String {
         part_name(self.entries.len() + usize::from(self.ended.is_some()))
     }
@@ -97,7 +97,7 @@ impl Parts {
         self.folder.join(self.name())
     }
 
-    /// Ends the open part, once the one before it is on the drive.
+    /// Ends the open part, once the previous one is synced.
     fn end_part(&mut self, note: Option<(RowCounts, String)>) -> Result<(), Error> {
         let Some(part) = self.open.take() else { return Ok(()) };
         let name = self.name();
@@ -107,7 +107,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Waits until the part that was ended is on the drive, and notes it.
+    /// Waits until the ended part is synced, and records it.
     fn settle(&mut self) -> Result<(), Error> {
         let Some(Ended { name, part, note }) = self.ended.take() else { return Ok(()) };
         let entry = part.wait(name)?;
@@ -120,7 +120,7 @@ impl Parts {
 
     /// Records the completed part, after which another writer resumes.
     pub(super) fn keep(&mut self) {
-        // What failed is not noted, and so written again.
+        // A failed part is not recorded, and so written again.
         let _ = self.settle();
     }
 }

@@ -1,4 +1,4 @@
-//! What decides on the bytes that a writer writes, and how two of these differ.
+//! The inputs that determine the bytes of a writer, and their comparison.
 
 use crate::message::Message;
 use meetpoint_diagnose::Setting;
@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Decider {
     /// The folder or file that is read.
     Source,
-    /// The files that it holds.
+    /// The files that it contains.
     SourceFiles,
     /// Whether the content stays in the files of the source.
     InPlace,
@@ -23,7 +23,7 @@ pub enum Decider {
     Option(Setting),
 }
 
-/// The value of a decider.
+/// The value of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -78,14 +78,14 @@ impl From<&str> for Value {
 pub struct Recipe(Vec<(Decider, Value)>);
 
 impl Recipe {
-    /// Adds the value of a decider.
+    /// Adds the value of an input.
     #[must_use]
     pub fn with(mut self, decider: Decider, value: impl Into<Value>) -> Self {
         self.0.push((decider, value.into()));
         self
     }
 
-    /// Adds the value of an option; one that is not given is left out.
+    /// Adds the value of an option, if it is set.
     #[must_use]
     pub fn option(self, setting: Setting, value: Option<impl Into<Value>>) -> Self {
         match value {
@@ -98,7 +98,7 @@ impl Recipe {
         self.0.iter().find(|(name, _)| *name == decider).map(|(_, value)| value)
     }
 
-    /// The first decider whose value is another one in `now`.
+    /// The first input whose value differs in `now`.
     pub(super) fn difference(&self, now: &Self) -> Option<Difference> {
         let deciders = now.0.iter().chain(&self.0).map(|(decider, _)| *decider);
         let values = |decider| (self.value(decider).cloned(), now.value(decider).cloned());
@@ -112,18 +112,18 @@ impl Recipe {
 /// Why an interrupted command cannot resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
-    /// It was begun by another version of the program.
+    /// Another version of the program started it.
     Tool {
-        /// That began it.
+        /// The version that started it.
         before: String,
-        /// This one.
+        /// The current version.
         now: String,
     },
     /// An input that determines the written rows.
     Decider {
-        /// The decider.
+        /// The input.
         decider: Decider,
-        /// Its value when the command began; `None`: not given.
+        /// Its value when the command started; `None` if not set.
         before: Option<Value>,
         /// Its value now.
         now: Option<Value>,

@@ -1,4 +1,4 @@
-//! What a writer has written: the parts and their rows, and the hashes of files.
+//! The parts and rows that a writer wrote, and the hashes of files.
 
 use meetpoint_format::dataset::{PartEntry, Row};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 
-/// Bytes of a part that are read at a time.
+/// Bytes of a part per read.
 const READ_BUFFER_BYTES: usize = 1 << 20;
 
-/// What was written.
+/// The written parts.
 #[derive(Debug, Default)]
 pub(super) struct WrittenParts {
     pub(super) entries: Vec<PartEntry>,

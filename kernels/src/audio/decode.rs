@@ -1,4 +1,4 @@
-//! WAV, FLAC and MP3 files to sound.
+//! Decodes WAV, FLAC and MP3 files.
 
 use super::resample::{self, Resampler};
 use crate::series::{Pause, Series, SeriesDecoder, SeriesShape, SeriesSource};
@@ -13,10 +13,10 @@ use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions};
 use symphonia::core::meta::MetadataOptions;
 use symphonia::core::packet::Packet;
 
-/// Packets between two pauses.
+/// Packets decoded between two calls of `pause`.
 const PACKETS: usize = 16;
 
-/// What an encoded recording is.
+/// The format of an encoded recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AudioFormat {
     Wav,
@@ -25,7 +25,7 @@ pub(crate) enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// The format that the first bytes name.
+    /// The format identified by the first bytes.
     pub(crate) fn of(encoded: &[u8]) -> Option<Self> {
         match encoded {
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => Some(Self::Wav),
@@ -58,7 +58,7 @@ struct Opened<'a> {
     track: u32,
     sample_rate: u32,
     channels: usize,
-    /// Samples of each channel, where the header says how many there are.
+    /// Number of samples per channel, if the header contains it.
     length: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Opened<'a> {
         let codec = codecs.make_audio_decoder(parameters, &options).map_err(&failed)?;
         let length = match format {
             AudioFormat::Wav | AudioFormat::Flac => track.num_frames.filter(|count| *count > 0),
-            // What its tags say may be an estimate.
+            // The length in its tags may be an estimate.
             AudioFormat::Mp3 => None,
         };
         let track = track.id;
@@ -134,7 +134,7 @@ impl SeriesDecoder for AudioDecoder {
     }
 }
 
-/// The operation with the filter from the sample rate of the last file.
+/// The operation, with the filter from the sample rate of the last file.
 #[derive(Debug)]
 struct AudioSource {
     decoder: AudioDecoder,
@@ -151,7 +151,7 @@ impl SeriesSource for AudioSource {
     }
 }
 
-/// A panic of a decoder as an error: it is a damaged file that its author did not think of.
+/// Converts a panic of the decoder to an error, since damaged files cause it.
 fn contained<T>(encoded: &[u8], run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     contain_panic(run).unwrap_or_else(|panic| {
         let format = AudioFormat::of(encoded).ok_or(Error::UnknownAudio)?;
@@ -163,7 +163,7 @@ impl AudioDecoder {
     fn measure_opened(&self, encoded: &[u8]) -> Result<(SeriesShape, u64), Error> {
         let mut opened = Opened::new(encoded)?;
         let length = match (opened.length, opened.format) {
-            // What a file lacks is not decoded.
+            // Channels that the file lacks are not decoded.
             (length, AudioFormat::Wav) => length.unwrap_or(u64::MAX).min(encoded.len() as u64),
             (Some(length), AudioFormat::Flac | AudioFormat::Mp3) => length,
             (None, AudioFormat::Mp3) => {
@@ -185,7 +185,7 @@ impl AudioDecoder {
         let result = usize::try_from(result).expect("at most PIXELS_MAX");
         let besides = match from == to {
             true => 0,
-            // The channels before, and one of them with its padding.
+            // The channels before resampling, and one of them with its padding.
             false => 4 * (channels as u64 + 1) * length + Resampler::bytes(from, to),
         };
         Ok((SeriesShape { channels, rows: 1, length: result }, besides))
@@ -248,7 +248,7 @@ impl AudioDecoder {
 }
 
 impl AudioSource {
-    /// Brings channels to the sample rate of the result, repeats one, and joins them.
+    /// Resamples channels to the sample rate of the result, repeats a single one, and joins them.
     fn resample(
         &mut self,
         from: u32,

@@ -1,8 +1,8 @@
-//! The discrete Fourier transform of real signals, 8 at a time.
+//! The discrete Fourier transform of 8 real signals at a time.
 //!
 //! A signal of N samples is transformed as one of N / 2 complex numbers, by Stockham's algorithm
-//! with the radices 4, 2, 3 and 5. The signals are the lanes of a vector: no number of one meets
-//! one of another, so the compiler's choice of instructions changes no bit.
+//! with the radices 4, 2, 3 and 5. The signals are the lanes of a vector and are never combined, so
+//! the compiler's choice of instructions does not affect the result.
 
 /// Signals that are transformed together.
 pub(crate) const LANES: usize = 8;
@@ -62,7 +62,7 @@ impl RealFft {
         }
     }
 
-    /// Frequencies of the result: half the length, and one.
+    /// Number of frequencies in the result: half the length plus 1.
     pub(crate) fn frequencies(&self) -> usize {
         self.length / 2 + 1
     }
@@ -77,8 +77,8 @@ impl RealFft {
         }
     }
 
-    /// Transforms the samples that were set, and passes the square of the magnitude of each
-    /// frequency to a function, in their order. The samples are lost.
+    /// Transforms the samples that were set, and passes the squared magnitude of each frequency to
+    /// a function, in order. The samples are overwritten.
     #[inline(always)]
     pub(crate) fn squares(&mut self, mut found: impl FnMut(usize, &Lanes)) {
         self.transform();
@@ -89,7 +89,8 @@ impl RealFft {
             let square = std::array::from_fn(|lane| {
                 let (a, b) = (this.re[lane], this.im[lane]);
                 let (c, d) = (other.re[lane], other.im[lane]);
-                // Of the even samples, and of the odd ones: halves of the sum and the difference.
+                // The transforms of the even and the odd samples are half the sum and half the
+                // difference.
                 let (even_re, even_im) = (0.5 * (a + c), 0.5 * (b - d));
                 let (odd_re, odd_im) = (0.5 * (b + d), 0.5 * (c - a));
                 let re = even_re + (cos * odd_re - sin * odd_im);

@@ -35,8 +35,8 @@ fn decode(sample_rate: u32, num_channels: u32) -> String {
     )
 }
 
-/// Compares with an array of the script, which may lack the axis of channels. `error_max` is for a
-/// value and the largest of all.
+/// Compares with an array of the script, which may lack the axis of channels. `error_max` returns
+/// the tolerance for a value, given the largest of all values.
 fn compare(tensor: &Tensor, name: &str, error_max: impl Fn(f32, f32) -> f32) {
     let (shape, expected) = array(name);
     let axes = tensor.spec.axes();
@@ -102,13 +102,13 @@ fn sound_is_resampled_as_by_torchaudio() {
     }
 }
 
-/// The error of the power of a frequency: that of its magnitude is one of float32 in the largest
-/// magnitude.
+/// The tolerance for the power of a frequency, if its magnitude has a float32 error relative to the
+/// largest magnitude.
 fn of_power(expected: f32, largest: f32) -> f32 {
     1e-6 * expected + 3e-7 * (expected * largest).sqrt() + 1e-13 * largest
 }
 
-/// As [`of_power`], for a magnitude.
+/// Like [`of_power`], for a magnitude.
 fn of_magnitude(expected: f32, largest: f32) -> f32 {
     1e-6 * expected + 2e-7 * largest
 }

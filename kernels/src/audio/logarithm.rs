@@ -5,7 +5,7 @@ use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Log, LogBase};
 
-/// Values between two pauses.
+/// Values computed between two calls of `pause`.
 const PIECE: usize = 1 << 14;
 
 /// `factor * ln(max(x, floor))`.
@@ -16,7 +16,7 @@ pub(crate) struct Logarithm {
     cpu: Cpu,
 }
 
-/// Values that become their logarithms.
+/// Values to replace by their logarithms.
 struct Piece<'a> {
     values: &'a mut [f32],
     floor: f32,
@@ -69,7 +69,7 @@ impl SeriesChange for Logarithm {
 /// The natural logarithm of a normal positive number, with an error below 1 unit in the last place.
 ///
 /// The method is that of fdlibm: x = 2^k (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), and a
-/// polynomial in s = f / (2 + f). It has no branch, so that loops of it become vector code.
+/// polynomial in s = f / (2 + f). It has no branch, so that loops over it are vectorised.
 #[inline(always)]
 fn natural(x: f32) -> f32 {
     const LN2_HIGH: f32 = 6.931_381e-1;

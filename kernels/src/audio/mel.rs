@@ -12,7 +12,7 @@ pub(crate) struct Mel {
 }
 
 impl Mel {
-    /// The bands of an operation, for sound of a sample rate.
+    /// The bands of an operation, for sound with a sample rate.
     pub(crate) fn new(operation: &MelSpectrogram, sample_rate: u32) -> Self {
         let MelSpectrogram { stft, n_mels, f_min, mel_scale, norm, .. } = *operation;
         let step = f64::from(sample_rate) / f64::from(stft.n_fft);

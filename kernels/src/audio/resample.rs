@@ -7,19 +7,19 @@ use crate::{Cpu, Error};
 const CROSSINGS: f64 = 6.0;
 /// Cut-off, as a share of half the lower sample rate.
 const ROLLOFF: f64 = 0.99;
-/// Partial sums of a result.
+/// Number of partial sums per result.
 const LANES: usize = 8;
-/// Results between two pauses.
+/// Results computed between two calls of `pause`.
 const PIECE: usize = 1 << 12;
 
 /// The filter from one sample rate to another.
 #[derive(Debug)]
 pub(crate) struct Resampler {
-    /// Both rates without their common factor.
+    /// Both rates divided by their greatest common divisor.
     from: usize,
     to: usize,
     rates: (u32, u32),
-    /// For each phase the position of its first factor, relative to the first sample of a block.
+    /// For each phase, the position of its first factor relative to the first sample of a block.
     first: Vec<isize>,
     /// For each phase `taps` factors, a multiple of [`LANES`].
     factors: Vec<f32>,
@@ -27,7 +27,7 @@ pub(crate) struct Resampler {
     padded: Vec<f32>,
 }
 
-/// Samples at the rate `to` of a given number of at the rate `from`.
+/// Number of samples at the rate `to` for a number of samples at the rate `from`.
 pub(super) fn length(samples: u64, from: u32, to: u32) -> u64 {
     let common = u64::from(gcd(from, to));
     let (from, to) = (u64::from(from) / common, u64::from(to) / common);
@@ -46,7 +46,7 @@ impl Resampler {
         let (from, to) = ((from / common) as usize, (to / common) as usize);
         let base = from.min(to) as f64 * ROLLOFF;
         let width = (CROSSINGS * from as f64 / base).ceil() as isize;
-        // Positions at which the filter is not 0 are less than this from its middle.
+        // The filter is 0 at this distance from its centre and beyond.
         let reach = CROSSINGS * from as f64 / base;
         let taps = (2 * width as usize + 2).next_multiple_of(LANES);
         let (mut first, mut factors) = (Vec::with_capacity(to), vec![0.0; to * taps]);
@@ -63,7 +63,7 @@ impl Resampler {
         Self { from, to, rates, first, factors, taps, padded: Vec::new() }
     }
 
-    /// The filter between two rates, which differ: the last one, where that was between these.
+    /// The filter between two different rates; `last` is reused if it has these rates.
     pub(super) fn between(from: u32, to: u32, last: &mut Option<Self>) -> &mut Self {
         let found = last.take().filter(|last| last.rates == (from, to));
         last.insert(found.unwrap_or_else(|| Self::new(from, to)))
@@ -77,8 +77,8 @@ impl Resampler {
         (4.0 * to * (2.0 * width + 2.0 + LANES as f64)) as u64
     }
 
-    /// Resamples one channel and appends it to `results`. Sums are those of 8 partial sums of every
-    /// eighth product, added in their order.
+    /// Resamples one channel and appends it to `results`. A result is the sum of 8 partial sums,
+    /// each of every eighth product, added in order.
     pub(super) fn run(
         &mut self,
         samples: &[f32],
@@ -102,7 +102,7 @@ impl Resampler {
     }
 }
 
-/// Results that are computed.
+/// Results to compute.
 struct Piece<'a> {
     resampler: &'a Resampler,
     /// Samples of padding before the first.

@@ -1,4 +1,4 @@
-//! The short-time Fourier transform: sound to the magnitude or power of each frequency.
+//! The short-time Fourier transform: computes the magnitude or power of each frequency of sound.
 
 use super::fft::{LANES, Lanes, RealFft};
 use crate::series::{Kernel, Pause, Series, SeriesChange, SeriesShape, execute};
@@ -6,7 +6,7 @@ use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{PadMode, Stft};
 
-/// What is computed from the frequencies of 8 frames.
+/// A function of the frequencies of 8 frames.
 pub(crate) trait Bins: std::fmt::Debug + Send + Sync {
     /// Rows of a channel of the result.
     fn rows(&self) -> usize;
@@ -15,11 +15,11 @@ pub(crate) trait Bins: std::fmt::Debug + Send + Sync {
     fn fold(&self, frequencies: &[Lanes], rows: &mut [Lanes]);
 }
 
-/// The transform, and what is computed from its frequencies.
+/// The transform, and the function of its frequencies.
 #[derive(Debug)]
 pub(crate) struct Transform<B> {
     stft: Stft,
-    /// As long as a frame.
+    /// The window, as long as a frame.
     window: Vec<f32>,
     fft: RealFft,
     bins: B,
@@ -29,7 +29,7 @@ pub(crate) struct Transform<B> {
     rows: Vec<Lanes>,
 }
 
-/// All frequencies as they are.
+/// All frequencies unchanged.
 #[derive(Debug)]
 pub(crate) struct EveryBin(pub(crate) usize);
 
@@ -82,7 +82,7 @@ impl<B: Bins> Transform<B> {
         }
     }
 
-    /// Transforms 8 frames from one on; frames behind the last are the last again.
+    /// Transforms 8 frames starting at `first`; the last frame is repeated beyond the end.
     #[inline(always)]
     fn transform(&mut self, first: usize, frames: usize) {
         let (length, hop) = (self.window.len(), self.stft.hop_length as usize);
@@ -103,7 +103,7 @@ impl<B: Bins> Transform<B> {
     }
 }
 
-/// 8 frames that are transformed.
+/// 8 frames to transform.
 struct Block<'a, B> {
     transform: &'a mut Transform<B>,
     first: usize,
@@ -117,7 +117,7 @@ impl<B: Bins> Kernel for Block<'_, B> {
     }
 }
 
-/// A periodic Hann window in the middle of a frame.
+/// A periodic Hann window, centred in a frame.
 fn window(stft: Stft, length: usize) -> Vec<f32> {
     let own = stft.win_length.unwrap_or(stft.n_fft) as usize;
     let before = (length - own) / 2;

@@ -112,7 +112,8 @@ fn a_recording_cut_short_anywhere_is_an_error_and_never_a_panic() {
         for end in (0..file.len()).step_by(97) {
             let part = &file[..end];
             let prepared = preparer.prepare_tensor(part.into(), ID);
-            // Frames of an MP3 stand alone: one that ends between two of them is a shorter one.
+            // Frames of an MP3 are independent, so a file truncated between two frames is a valid,
+            // shorter file.
             assert!(is_mp3 || prepared.is_err(), "{name} of {end} bytes");
             let _ = preparer.memory_bytes(part, ID);
         }
@@ -149,7 +150,7 @@ fn a_header_that_claims_4_gib_takes_no_such_memory() {
         assert!(bytes < 1 << 20, "{bytes}");
         preparer.prepare_tensor((&file[..]).into(), ID)
     };
-    // The largest number stands for a length that was not known when the header was written.
+    // The largest number denotes an unknown length.
     for size in [u32::MAX - 255, u32::MAX] {
         let prepared = claim(size);
         assert!(matches!(prepared, Err(Error::DecodeSeries { format: "WAV", .. })), "{size}");

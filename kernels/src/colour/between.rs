@@ -1,4 +1,4 @@
-//! A value between two others.
+//! Interpolates between two values.
 
 use crate::vector::truncated;
 

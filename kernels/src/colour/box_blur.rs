@@ -1,23 +1,24 @@
-//! Pillow's Gaussian blur: three blurs by a box along the rows, then three along the columns.
+//! Pillow's Gaussian blur: three box blurs along the rows, then three along the columns.
 
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::vector::{BLOCK, Kernel, run};
 
-/// Blurs in each direction.
+/// Number of box blurs in each direction.
 const PASSES: usize = 3;
 
-/// A box whose two outer values count in part.
+/// A box filter whose two outermost values have a smaller weight.
 #[derive(Debug, Clone, Copy)]
 struct Box {
-    /// Values on each side that count in full.
+    /// Number of values on each side with full weight.
     radius: usize,
-    /// Their weight, and that of the two outer values, in 1 / 2^24.
+    /// Full weight, and the weight of the two outermost values, in units of 1 / 2^24.
     weights: [u32; 2],
 }
 
 impl Box {
-    /// The box for a standard deviation, as Pillow computes it: in float32, but for the root.
+    /// The box for a standard deviation, as Pillow computes it: in float32, except for the square
+    /// root.
     fn of(deviation: f32) -> Self {
         let square = deviation * deviation / PASSES as f32;
         let length = (12.0 * f64::from(square) + 1.0).sqrt() as f32;
@@ -31,12 +32,12 @@ impl Box {
         Self { radius: whole as usize, weights: [weight, outer] }
     }
 
-    /// A value, from the sum of those that count in full and the two outer ones.
+    /// The result from the sum of the values with full weight and the two outermost values.
     #[inline(always)]
     fn value(self, sum: u32, outer: [u8; 2]) -> u8 {
         let [weight, part] = self.weights;
         let outer = u32::from(outer[0]) + u32::from(outer[1]);
-        // All weights together are at most 2^24.
+        // The weights add up to at most 2^24.
         ((sum * weight + outer * part + (1 << 23)) >> 24) as u8
     }
 }
@@ -55,17 +56,18 @@ pub(super) fn blur(radius: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The radius and the weights of the box for a radius in Pillow's sense; `None`: nothing changes.
+/// The radius and the weights of the box for a radius in Pillow's sense; `None` if the blur has no
+/// effect.
 pub(super) fn box_of(radius: f64) -> Option<(u32, [u32; 2])> {
     let radius = radius as f32;
     let Box { radius, weights } = (radius != 0.0).then(|| Box::of(radius))?;
     Some((radius as u32, weights))
 }
 
-/// Values of one column of several rows.
+/// The values of one column in several rows.
 type Side = [u8; BLOCK];
 
-/// All blurs along the rows, of several rows side by side.
+/// All blurs along the rows, for several rows at once.
 fn blur_rows(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let (cpu, size) = (pixels.cpu(), pixels.size());
     let (width, height) = (size.0 as usize, size.1 as usize);
@@ -95,7 +97,7 @@ fn blur_rows(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     })
 }
 
-/// A blur along the rows of several ones side by side.
+/// One blur along the rows, for several rows at once.
 struct Across<'a> {
     kernel: Box,
     columns: &'a [Side],
@@ -111,7 +113,7 @@ impl Kernel for Across<'_> {
         let (radius, last) = (kernel.radius, columns.len() - 1);
         let mut sums = [0u32; BLOCK];
         for index in 0..BLOCK {
-            // The first column counts for those before it.
+            // The first column is repeated before the border.
             sums[index] = radius as u32 * u32::from(columns[0][index]);
         }
         for x in 0..=radius {
@@ -147,7 +149,7 @@ fn blur_columns(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
             let row = |y: usize| picture.row(plane, y.min(height - 1));
             let above = row(y.saturating_sub(radius + 1));
             if y == 0 {
-                // The first row counts for those above it.
+                // The first row is repeated above the border.
                 for (x, sum) in sums.iter_mut().enumerate() {
                     let below = (0..=radius).map(|y| u32::from(row(y)[x])).sum::<u32>();
                     *sum = radius as u32 * u32::from(row(0)[x]) + below;
@@ -160,7 +162,8 @@ fn blur_columns(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     })
 }
 
-/// Sums with the values of a row less and those of another more, all equally long.
+/// Running sums from which one row is subtracted and to which another is added, all of equal
+/// length.
 struct Shift<'a> {
     sums: &'a mut [u32],
     leaving: &'a [u8],
@@ -178,7 +181,7 @@ impl Kernel for Shift<'_> {
     }
 }
 
-/// The values of a row of sums between two outer rows, all equally long.
+/// Computes a row of results from running sums and the two outermost rows, all of equal length.
 struct Down<'a> {
     kernel: Box,
     sums: &'a [u32],

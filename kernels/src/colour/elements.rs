@@ -1,5 +1,5 @@
-//! Changes of the colours of pictures whose elements have 16 bits or are floats, with the
-//! arithmetic of torchvision's functions on tensors, in float32 without fused operations.
+//! Changes of the colours of pictures with 16-bit or float elements, with the arithmetic of
+//! torchvision's functions on tensors, in float32 without fused operations.
 
 use super::Change;
 use super::gaussian::{mirrored, weights};
@@ -7,10 +7,10 @@ use crate::Error;
 use crate::elements::Elements;
 use crate::wide::Channel;
 
-/// The weights of red, green and blue in torchvision's grey.
+/// The weights of red, green and blue in torchvision's grayscale.
 const LUMA: [f32; 3] = [0.2989, 0.587, 0.114];
 
-/// The mean of the grey of all pixels, of integers rounded down.
+/// The mean grey value of all pixels, rounded down for integers.
 fn mean_grey(picture: &mut Elements<'_>) -> Result<f32, Error> {
     let (width, height) = picture.layers.size();
     let (mut sum, is_float) = (0.0_f64, picture.is_float());
@@ -23,7 +23,7 @@ fn mean_grey(picture: &mut Elements<'_>) -> Result<f32, Error> {
     Ok((sum / (width * height).max(1) as f64) as f32)
 }
 
-/// Blurs each channel by two passes of a kernel.
+/// Blurs each channel by two passes with a kernel.
 fn blur(picture: &mut Elements<'_>, (rows, columns): (u32, u32), sigma: f64) -> Result<(), Error> {
     let (across, down) = (weights(columns, sigma), weights(rows, sigma));
     let (width, height) = picture.layers.size();
@@ -49,7 +49,7 @@ fn blur(picture: &mut Elements<'_>, (rows, columns): (u32, u32), sigma: f64) -> 
     Ok(())
 }
 
-/// Blends with a smoothed picture; the border stays.
+/// Blends with a smoothed picture; the border does not change.
 fn sharpen(picture: &mut Elements<'_>, factor: f32) -> Result<(), Error> {
     let (width, height) = picture.layers.size();
     if width <= 2 || height <= 2 {
@@ -110,7 +110,7 @@ fn grey(rows: &[Vec<f32>], x: usize) -> f32 {
     }
 }
 
-/// The sum of products of weights and what is around a position, mirrored beyond the ends.
+/// The weighted sum of the values around a position, mirrored beyond the ends.
 fn weighted(weights: &[f32], at: usize, length: usize, of: impl Fn(usize) -> f32) -> f32 {
     let radius = weights.len() / 2;
     let mut sum = 0.0;
@@ -121,7 +121,8 @@ fn weighted(weights: &[f32], at: usize, length: usize, of: impl Fn(usize) -> f32
 }
 
 impl Change {
-    /// Changes a picture of elements. Declarations say which changes such a picture can have.
+    /// Changes a picture of elements. The declarations of operations determine which changes are
+    /// possible.
     pub(crate) fn apply_elements(self, picture: &mut Elements<'_>) -> Result<(), Error> {
         let bound = picture.bound();
         match self {
@@ -199,7 +200,7 @@ impl Change {
         }
     }
 
-    /// Whether it changes alpha as it does the colours.
+    /// Whether it changes alpha like the colours.
     pub(crate) fn changes_alpha(self) -> bool {
         match self {
             Self::Equalize

@@ -1,4 +1,4 @@
-//! torchvision's Gaussian blur: one kernel along the rows, one along the columns.
+//! torchvision's Gaussian blur, with separate kernels along the rows and the columns.
 
 use crate::Error;
 use crate::pixels::Pixels;
@@ -9,7 +9,7 @@ pub(super) fn weights(length: u32, sigma: f64) -> Vec<f32> {
     let middle = f64::from(length / 2);
     let weight = |at: u32| {
         let distance = f64::from(at) - middle;
-        // The square of a small deviation is 0.
+        // The square of a small deviation underflows to 0.
         if distance == 0.0 {
             return 1.0;
         }
@@ -20,7 +20,7 @@ pub(super) fn weights(length: u32, sigma: f64) -> Vec<f32> {
     all.into_iter().map(|weight| (weight / sum) as f32).collect()
 }
 
-/// The position inside of a side of a position outside, mirrored at the first and the last one.
+/// Maps a position outside `0..length` into it, mirrored at the first and the last position.
 pub(super) fn mirrored(position: i64, length: usize) -> usize {
     let last = length as i64 - 1;
     if last == 0 {
@@ -30,14 +30,14 @@ pub(super) fn mirrored(position: i64, length: usize) -> usize {
     (if inside > last { 2 * last - inside } else { inside }) as usize
 }
 
-/// Bytes of the rows that [`blur`] holds besides two pictures: for each row of the kernel, or of
-/// the picture where it has fewer, three channels in float32.
+/// Bytes of the row buffers of [`blur`] besides two pictures: three float32 channels for each row
+/// of the kernel, or of the picture if it has fewer.
 pub(crate) fn buffer_bytes(kernel: (u32, u32), (width, height): (u32, u32)) -> u64 {
     let rows = u64::from(kernel.0.min(height));
     rows * 3 * u64::from(width) * size_of::<f32>() as u64
 }
 
-/// Blurs a picture with a kernel of a height and width.
+/// Blurs a picture with a kernel of a given height and width.
 pub(super) fn blur(
     (kernel_height, kernel_width): (u32, u32),
     sigma: f64,
@@ -50,8 +50,8 @@ pub(super) fn blur(
     let columns: Vec<usize> = (0..width + across.len() - 1)
         .map(|x| mirrored(x as i64 - i64::from(kernel_width / 2), width))
         .collect();
-    // Rows blurred along themselves, one for each row of the kernel: row y lies at y modulo their
-    // number, with the number of the row that it holds.
+    // Horizontally blurred rows, one for each row of the kernel: row y is at index y modulo their
+    // number, stored with y.
     let kept = down.len().min(height);
     let mut rows = vec![[const { Vec::new() }; 3]; kept];
     let mut taken = Vec::with_capacity(down.len());
@@ -82,7 +82,7 @@ pub(super) fn blur(
     })
 }
 
-/// A row blurred along itself: its line has the values of all positions that the kernel covers.
+/// Blurs a row horizontally; its line contains the values of all positions that the kernel covers.
 struct Across<'a> {
     weights: &'a [f32],
     line: &'a [f32],
@@ -112,7 +112,7 @@ impl Kernel for Across<'_> {
     }
 }
 
-/// Adds the first values of a row, weighted.
+/// Adds a weighted block of a row.
 #[inline(always)]
 fn add(sums: &mut [f32; BLOCK], weight: f32, values: &[f32]) {
     let values: &[f32; BLOCK] = values.first_chunk().expect("the row has a block more");
@@ -121,20 +121,20 @@ fn add(sums: &mut [f32; BLOCK], weight: f32, values: &[f32]) {
     }
 }
 
-/// A row of a plane of the result: the weighted sum of rows that are blurred along themselves.
+/// Computes a row of a plane of the result: the weighted sum of horizontally blurred rows.
 struct Down<'a> {
     weights: &'a [f32],
     rows: &'a [[Vec<f32>; 3]],
-    /// Which of them each weight takes.
+    /// The index of the row for each weight.
     taken: &'a [usize],
     plane: usize,
     out: &'a mut [u8],
 }
 
-/// From here to twice this, whole numbers are next to each other in float32.
+/// From here to twice this, consecutive float32 numbers differ by 1.
 const WHOLE: f32 = 8_388_608.0;
 
-/// A number from 0 to 255 rounded to nearest, halves to even.
+/// Rounds a number from 0 to 255 to the nearest integer, halves to even.
 #[inline(always)]
 fn rounded(number: f32) -> u8 {
     (number + WHOLE).to_bits() as u8

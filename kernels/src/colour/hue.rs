@@ -1,26 +1,26 @@
-//! The hue of a picture, through Pillow's mode HSV.
+//! Changes the hue of a picture, through Pillow's mode HSV.
 //!
-//! Pillow computes in float32 and float64. Here is less arithmetic with the same results, which the
-//! tests compare with Pillow's for every input: float32 for the hue, whole numbers for the rest.
-//! What a case does not need is computed for every pixel and thrown away: a loop without branches
-//! becomes vectors.
+//! Pillow computes in float32 and float64. The cheaper arithmetic here (float32 for the hue,
+//! integers for the rest) gives the same results, which the tests compare with Pillow's for every
+//! input. All cases are computed for every pixel and unneeded results discarded, so that the loop
+//! has no branches and is vectorised.
 
 use crate::vector::{Change, truncated};
 
-/// Turns the hue of a pixel: adds to it, as 8 bits of Pillow's mode HSV.
+/// Rotates the hue of a pixel: adds to it, as 8 bits of Pillow's mode HSV.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     shift: u8,
 }
 
 impl Turn {
-    /// By a share of the circle.
+    /// Creates the change for a fraction of the circle.
     pub(super) fn by(factor: f64) -> Self {
-        // Towards zero, then modulo 256.
+        // Rounded towards zero, then modulo 256.
         Self { shift: (factor * 255.0) as i32 as u8 }
     }
 
-    /// What is added.
+    /// The number that is added.
     pub(super) fn shift(self) -> u8 {
         self.shift
     }
@@ -39,8 +39,8 @@ impl Change for Turn {
 fn to_hsv([red, green, blue]: [u8; 3]) -> [u8; 3] {
     let (most, least) = (red.max(green).max(blue), red.min(green).min(blue));
     let range = most - least;
-    // The hue is the sector's middle plus the share of one channel, or minus that of the other:
-    // one of the two has the share 0, by which the largest channel exceeds it less than the other.
+    // The hue is the middle of the sector plus the share of one channel, minus that of the other;
+    // one of the two shares is 0, that of the larger channel.
     let (middle, before, after) = if red == most {
         (0.0, green, blue)
     } else if green == most {
@@ -48,11 +48,11 @@ fn to_hsv([red, green, blue]: [u8; 3]) -> [u8; 3] {
     } else {
         (4.0, red, green)
     };
-    // Of a grey the shares are 0 / 1.
+    // For grey, the shares are 0 / 1.
     let divisor = f32::from(range.max(1));
     let share = f32::from(most - before.max(after)) / divisor;
     let hue = if before > after { middle + 1.0 - share } else { middle - 1.0 + share };
-    // From -1 to 5; a turn more makes it positive.
+    // From -1 to 5; adding a full turn makes it positive.
     let turns = hue / 6.0;
     let turns = if turns < 0.0 { turns + 1.0 } else { turns };
     let is_grey = range == 0;
@@ -61,10 +61,10 @@ fn to_hsv([red, green, blue]: [u8; 3]) -> [u8; 3] {
     [if is_grey { 0 } else { hue }, saturation, most]
 }
 
-/// Hues of a sector: 42.5, twice, so that they are whole.
+/// Twice the number of hues in a sector, 42.5, as an integer.
 const SECTOR: i32 = 85;
 
-/// Twice the hues of a sector times the saturations.
+/// Twice the number of hues in a sector, times the number of saturations.
 const WHOLE: i32 = SECTOR * 255;
 
 /// Pillow's conversion from HSV to RGB.
@@ -78,15 +78,15 @@ fn to_rgb([hue, saturation, value]: [u8; 3]) -> [u8; 3] {
     // value * (1 - saturation / 255), rounded to nearest; a half does not occur.
     let low = full * (255 - taken) + 128;
     let low = ((low + (low >> 8)) >> 8) as u8;
-    // In every other sector a channel falls from the value to `low`, or rises.
+    // In alternate sectors a channel falls from the value to `low`, or rises.
     let is_falling = sector & 1 == 1;
     let part = if is_falling { inside } else { SECTOR - inside };
-    // The rounded product with 1 / 21675 in float32 is near enough for every number.
+    // The rounded product with 1 / 21675 in float32 is accurate enough for every number.
     let between = (full * (WHOLE - taken * part)) as f32 * (1.0 / WHOLE as f32);
     let between = truncated(between + 0.5);
-    // The hue 255 is the sector 6, which is that of 0.
+    // The hue 255 is in sector 6, which equals sector 0.
     let sector = if sector == 6 { 0 } else { sector };
-    // Of a range of sectors; both comparisons are made.
+    // Whether the sector is in a range; both comparisons are always evaluated.
     let is_in = |first: i32, last: i32| (sector >= first) & (sector <= last);
     let red = if (sector == 1) | (sector == 4) { between } else { low };
     let red = if (sector == 0) | (sector == 5) { value } else { red };

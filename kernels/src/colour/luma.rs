@@ -5,15 +5,15 @@ use crate::vector::{Change, Kernel};
 /// Weights of red, green and blue in 1/65536.
 const WEIGHTS: [u32; 3] = [19595, 38470, 7471];
 
-/// The weighted sum of a pixel, rounded to the nearest whole number.
+/// The weighted sum of a pixel's channels, rounded to the nearest integer.
 #[inline(always)]
 pub(crate) fn luma(red: u8, green: u8, blue: u8) -> u8 {
     let sum = WEIGHTS[0] * u32::from(red) + WEIGHTS[1] * u32::from(green);
-    // At most 65536 * 255 + 32768, whose upper half fits a byte.
+    // At most 65536 * 255 + 32768, whose upper half fits into a byte.
     ((sum + WEIGHTS[2] * u32::from(blue) + 0x8000) >> 16) as u8
 }
 
-/// Gives every channel of a pixel its luma.
+/// Sets every channel of a pixel to its luma.
 #[derive(Clone, Copy)]
 pub(crate) struct MakeGrey;
 
@@ -27,7 +27,7 @@ impl Change for MakeGrey {
 /// The sum of the luma of the pixels of a row.
 pub(crate) struct SumLuma<'a>(pub(crate) [&'a [u8]; 3]);
 
-/// Pixels whose sum fits 32 bits, many times over.
+/// Number of pixels per partial sum, which easily fits into 32 bits.
 const SUMMED: usize = 1 << 12;
 
 impl Kernel for SumLuma<'_> {

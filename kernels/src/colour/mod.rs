@@ -26,33 +26,33 @@ use crate::recording::Recording;
 use crate::vector::{Change as PixelChange, Changed, run};
 use crate::{Cpu, Error};
 
-/// Values that are counted side by side.
+/// Number of values counted in separate histograms.
 const NEIGHBOURS: usize = 4;
 
 /// A change of the colours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Change {
-    /// A factor of the brightness.
+    /// Multiplies the brightness by a factor.
     Brightness(f64),
-    /// A factor of the contrast.
+    /// Multiplies the contrast by a factor.
     Contrast(f64),
-    /// A factor of the saturation.
+    /// Multiplies the saturation by a factor.
     Saturation(f64),
-    /// A shift of the hue as a share of the circle.
+    /// Shifts the hue by a fraction of the circle.
     Hue(f64),
-    /// A factor of the sharpness.
+    /// Multiplies the sharpness by a factor.
     Sharpness(f64),
-    /// Each channel stretched to the full range.
+    /// Stretches each channel to the full range.
     Autocontrast,
-    /// A flat histogram for each channel.
+    /// Equalizes the histogram of each channel.
     Equalize,
     /// Every value subtracted from 255.
     Invert,
-    /// The upper bits that stay.
+    /// Retains this number of upper bits.
     Posterize(u32),
-    /// The least value that is subtracted from 255.
+    /// Subtracts values from this threshold on from 255.
     Solarize(f64),
-    /// A number that is added to values below a threshold.
+    /// Adds a number to values below a threshold.
     SolarizeAdd {
         /// The number.
         addend: u8,
@@ -68,25 +68,25 @@ pub(crate) enum Change {
         /// Standard deviation in pixels.
         sigma: f64,
     },
-    /// A power of every value.
+    /// Raises every value to a power.
     Gamma {
         /// The exponent.
         gamma: f64,
         /// The factor.
         gain: f64,
     },
-    /// The share of a sigmoid curve; negative: of its inverse.
+    /// Strength of a sigmoid curve; if negative, of its inverse.
     SigmoidContrast(f64),
-    /// A sigmoid curve, and then a power of every value.
+    /// Applies a sigmoid curve, then raises every value to a power.
     Tone {
-        /// The share of the curve; negative: of its inverse.
+        /// Strength of the curve; if negative, of its inverse.
         contrast: f64,
         /// The exponent of each channel.
         gammas: [f64; 3],
     },
     /// Every channel becomes the luma.
     Grey,
-    /// Channel c becomes the channel at c of the list.
+    /// Replaces channel c by the channel at index c of the list.
     Channels([usize; 3]),
 }
 
@@ -142,7 +142,7 @@ impl Change {
         }
     }
 
-    /// The change as one of rows, each by itself; `None`: it needs other rows, or all of them.
+    /// The change as one of single rows; `None` if it needs other rows, or the whole picture.
     pub(crate) fn of_rows(self) -> Option<RowChange> {
         let table = RowChange::Table;
         Some(match self {
@@ -175,10 +175,10 @@ impl Change {
     }
 }
 
-/// Most changes of rows that are made one after another without a picture in memory.
+/// Maximum number of consecutive changes of rows without a picture in memory.
 const ROW_CHANGES_MAX: usize = 8;
 
-/// Changes of rows, each by itself, one after another.
+/// Consecutive changes of single rows.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct RowChanges {
     changes: [Option<Change>; ROW_CHANGES_MAX],
@@ -186,7 +186,7 @@ pub(crate) struct RowChanges {
 }
 
 impl RowChanges {
-    /// Adds a change; `false`: it needs the whole picture, or there are too many.
+    /// Adds a change; `false` if it needs the whole picture, or there are too many.
     pub(crate) fn add(&mut self, change: Change) -> bool {
         if self.count == ROW_CHANGES_MAX || change.of_rows().is_none() {
             return false;
@@ -196,36 +196,36 @@ impl RowChanges {
         true
     }
 
-    /// Records them.
+    /// Records the changes.
     pub(crate) fn record(&self, recording: &mut Recording<'_>) {
         self.changes.iter().flatten().for_each(|change| change.record(recording));
     }
 
-    /// Makes them ready to be applied.
+    /// Prepares the changes for execution.
     pub(crate) fn prepare(&self, ready: &mut Vec<RowChange>) {
         ready.clear();
         ready.extend(self.changes.iter().flatten().filter_map(|change| change.of_rows()));
     }
 }
 
-/// A change of the colours of rows, each by itself.
+/// A change of the colours of single rows.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "few of them, in memory that is reused")]
 pub(crate) enum RowChange {
-    /// Each value is replaced by that of a table.
+    /// Replaces each value by its entry in a table.
     Table(tables::Table),
-    /// As [`Change::Saturation`].
+    /// See [`Change::Saturation`].
     Saturation(blend::Saturate),
-    /// As [`Change::Hue`].
+    /// See [`Change::Hue`].
     Hue(hue::Turn),
-    /// As [`Change::Grey`].
+    /// See [`Change::Grey`].
     Grey,
-    /// As [`Change::Channels`].
+    /// See [`Change::Channels`].
     Channels(Permute),
 }
 
 impl RowChange {
-    /// Changes a row: red, green and blue, equally long.
+    /// Changes a row: red, green and blue, of equal length.
     pub(crate) fn apply(&self, cpu: Cpu, planes: [&mut [u8]; 3]) {
         match self {
             Self::Table(table) => {
@@ -239,7 +239,7 @@ impl RowChange {
     }
 }
 
-/// Replaces every value of each channel by that of a table.
+/// Replaces every value of each channel by its entry in a table.
 fn look_up(
     pixels: &mut Pixels<'_>,
     table_of: impl Fn(usize) -> tables::Table,
@@ -252,10 +252,10 @@ fn look_up(
     })
 }
 
-/// How often each value occurs in each channel.
+/// The histogram of each channel.
 fn histograms(pixels: &mut Pixels<'_>) -> Result<[[u32; 256]; 3], Error> {
-    // A picture has at most 2^28 pixels. Neighbours are counted apart: equal values, which are
-    // frequent there, do not wait for one another.
+    // A picture has at most 2^28 pixels. Neighbouring pixels are counted in separate histograms,
+    // since equal neighbours, which are frequent, would otherwise wait for one another.
     let mut counts = [[[0; 256]; NEIGHBOURS]; 3];
     pixels.each_row(|row| {
         for (channel, counts) in row.into_iter().zip(&mut counts) {
@@ -276,7 +276,7 @@ fn histograms(pixels: &mut Pixels<'_>) -> Result<[[u32; 256]; 3], Error> {
     Ok(counts.map(sum))
 }
 
-/// Puts the channels of a pixel in another order.
+/// Permutes the channels of a pixel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Permute {
     order: [usize; 3],
@@ -290,7 +290,7 @@ impl PixelChange for Permute {
     }
 }
 
-/// A channel, without a look-up in memory.
+/// Selects a channel without a look-up in memory.
 #[inline(always)]
 fn pick(channel: usize, [red, green, blue]: [u8; 3]) -> u8 {
     match channel {

@@ -1,4 +1,4 @@
-//! Changes of the colours as data.
+//! Records changes of the colours as data.
 
 use super::{Change, RowChange, box_blur, gaussian, tables};
 use crate::picture_program::PictureChange;

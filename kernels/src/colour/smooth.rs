@@ -3,15 +3,15 @@
 use super::between::blend;
 use crate::vector::BLOCK;
 
-/// Columns that a block of results needs.
+/// Number of columns needed for a block of results.
 const NEEDED: usize = BLOCK + 2;
 
-/// Smooths a row between the row above and the row below it, all equally long, and blends each
-/// value with the smoothed one, at a factor of 0. At the border of the picture, where a row has no
-/// neighbour and all three are the same, and in the first and the last column, the values stay.
+/// Smooths a row with the rows above and below it, all of equal length, and blends each value with
+/// the smoothed one, which is the result at a factor of 0. The values do not change in the first
+/// and the last row, for which all three rows are the same, and in the first and the last column.
 ///
-/// The sum of the values, that in the middle counted five times, is divided by 13 and rounded to
-/// the nearest whole number, which a fraction of 13 never ties.
+/// The sum of the values, with a weight of 5 for the centre, is divided by 13 and rounded to the
+/// nearest integer; multiples of 1/13 are never ties.
 #[inline(always)]
 pub(super) fn smooth([above, row, below]: [&[u8]; 3], factor: f32, out: &mut [u8]) {
     if std::ptr::eq(above, row) || std::ptr::eq(below, row) || row.len() < 3 {
@@ -47,7 +47,7 @@ pub(super) fn smooth([above, row, below]: [&[u8]; 3], factor: f32, out: &mut [u8
     }
 }
 
-/// At most 13 * 255, divided by 13 and rounded: as a product with 2^19 / 13.
+/// Divides at most 13 * 255 by 13 and rounds, as a product with 2^19 / 13.
 #[inline(always)]
 fn divided(sum: u32) -> u8 {
     (((sum + 6) * 40330) >> 19) as u8

@@ -1,7 +1,7 @@
-//! Colour spaces as OpenCV's `cvtColor` of uint8 computes them, for all of the 2^24 colours.
+//! Colour spaces as in OpenCV's `cvtColor` on uint8, identical for all 2^24 colours.
 //!
-//! Tables stand for what OpenCV takes from its tables. What it computes in float32 is float32 here,
-//! and a product that it adds in one instruction is not rounded before the sum.
+//! Tables are used where OpenCV uses tables, and float32 where it uses float32. A product that
+//! OpenCV adds with a fused instruction is not rounded before the sum.
 
 use meetpoint_format::recipe::ColorSpace;
 
@@ -23,7 +23,7 @@ const ROOTS: usize = VALUES * 3 / 2 * (1 << LINEAR_BITS);
 /// X, Y and Z by red, green and blue, each divided by that of the white point D65.
 const XYZ: [[i32; 3]; 3] = [[1777, 1541, 778], [871, 2929, 296], [73, 448, 3575]];
 
-/// From RGB to a colour space.
+/// The conversion from RGB to a colour space.
 #[derive(Debug)]
 pub(crate) enum Converter {
     /// Hue from 0 to 179, saturation, value.
@@ -44,7 +44,7 @@ pub(crate) enum Converter {
     Ycrcb,
 }
 
-/// A number in fixed point without its fraction, rounded to nearest, halves up.
+/// Rounds a fixed-point number to the nearest integer, halves up.
 fn descaled(number: i32, bits: u32) -> i32 {
     (number + (1 << (bits - 1))) >> bits
 }
@@ -53,13 +53,13 @@ fn byte(number: i32) -> u8 {
     number.clamp(0, 255) as u8
 }
 
-/// A float32 rounded to nearest, halves to even.
+/// Rounds a float32 to the nearest integer, halves to even.
 fn rounded(number: f32) -> u8 {
     number.round_ties_even() as u8
 }
 
 impl Converter {
-    /// To a colour space.
+    /// Creates the conversion to a colour space.
     pub(crate) fn new(space: ColorSpace) -> Self {
         let quotients = |by: f64| -> Box<[i32; VALUES]> {
             let quotient = |value: usize| match value {
@@ -79,7 +79,7 @@ impl Converter {
         }
     }
 
-    /// A colour in the space.
+    /// Converts a colour.
     pub(crate) fn convert(&self, rgb: [u8; 3]) -> [u8; 3] {
         match self {
             Self::Hsv { saturation, hue } => to_hsv(rgb, saturation, hue),
@@ -140,14 +140,14 @@ fn linear(value: usize) -> i32 {
     (linear * (255 << LINEAR_BITS) as f32).round_ties_even() as i32
 }
 
-/// The cube root of a linear value, or the line that stands for it near 0, times 2^15.
+/// The cube root of a linear value, or its linear replacement near 0, times 2^15.
 fn root(value: usize) -> i32 {
     let x = 1.0 / (255.0 * (1 << LINEAR_BITS) as f32) * value as f32;
     let root = if x < 216.0 / 24389.0 {
         let line = f64::from(x) * f64::from(841.0f32 / 108.0) + f64::from(16.0f32 / 116.0);
         line as f32
     } else {
-        // OpenCV's root is cut off.
+        // OpenCV truncates the root.
         let exact = libm::cbrt(f64::from(x));
         let nearest = exact as f32;
         if f64::from(nearest) > exact { nearest.next_down() } else { nearest }

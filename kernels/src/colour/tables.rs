@@ -1,30 +1,30 @@
-//! Changes of each value by itself, as tables of 256 values.
+//! Changes of single values, as tables of 256 values.
 
-/// A value for each value of a byte.
+/// A result for each value of a byte.
 pub(super) type Table = [u8; 256];
 
-/// Values as they are.
+/// The identity.
 pub(super) fn identity() -> Table {
     std::array::from_fn(|value| value as u8)
 }
 
-/// Every value subtracted from 255.
+/// Subtracts every value from 255.
 pub(super) fn invert() -> Table {
     identity().map(|value| 255 - value)
 }
 
-/// Values from a threshold on subtracted from 255.
+/// Subtracts values from a threshold on from 255.
 pub(super) fn solarize(threshold: f64) -> Table {
     identity().map(|value| if f64::from(value) < threshold { value } else { 255 - value })
 }
 
-/// A number added to the values below a threshold.
+/// Adds a number to the values below a threshold.
 pub(super) fn solarize_add(addend: u8, threshold: f64) -> Table {
     let add = |value: u8| value.saturating_add(addend);
     identity().map(|value| if f64::from(value) < threshold { add(value) } else { value })
 }
 
-/// Only the upper bits of every value.
+/// Retains only the upper bits of every value.
 pub(super) fn posterize(bits: u32) -> Table {
     let lower = 0xff_u32.checked_shr(bits).unwrap_or(0) as u8;
     identity().map(|value| value & !lower)
@@ -32,7 +32,7 @@ pub(super) fn posterize(bits: u32) -> Table {
 
 /// torchvision's `adjust_gamma` on PIL images.
 pub(super) fn gamma(gamma: f64, gain: f64) -> Table {
-    // The cast truncates and stops at 255.
+    // The cast truncates and saturates at 255.
     identity().map(|value| {
         ((255.0 + 1.0 - 1e-3) * gain * libm::pow(f64::from(value) / 255.0, gamma)) as u8
     })
@@ -41,8 +41,8 @@ pub(super) fn gamma(gamma: f64, gain: f64) -> Table {
 /// Half of the range of the sigmoid curve: crumpets' constant.
 const SIGMOID_RANGE: f64 = 6.279;
 
-/// The contrast of crumpets, by a sigmoid curve or by its inverse where `contrast` is negative, and
-/// then the power of each value.
+/// The contrast of crumpets: a sigmoid curve, or its inverse if `contrast` is negative, followed by
+/// a power of each value.
 pub(super) fn tone(contrast: f64, gamma: f64) -> Table {
     let offset = 1.0 / (1.0 + libm::exp(SIGMOID_RANGE));
     let range = 1.0 - 2.0 * offset;

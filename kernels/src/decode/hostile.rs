@@ -34,7 +34,7 @@ fn a_file_cut_short_is_an_error_or_already_complete() {
         for length in (0..encoded.len()).step_by(7) {
             match decoded(&encoded[..length]) {
                 Err(_) => (),
-                // What a decoder does not need (a check sum, a second frame) may be missing.
+                // Data that a decoder does not need (a checksum, a second frame) may be missing.
                 Ok(picture) => assert_eq!(picture, whole, "{name} {length}"),
             }
         }
@@ -102,7 +102,7 @@ proptest! {
         for (at, bit) in flips {
             encoded[(at * reach as f64) as usize] ^= 1 << bit;
         }
-        // The result is open; that there is one is the point.
+        // Any result is allowed, as long as there is no panic.
         drop(decoded(&encoded));
     }
 

@@ -1,9 +1,9 @@
-//! An encoded picture as the reader that decoders of other crates take, which an interrupt ends.
+//! An interruptible reader of an encoded picture for decoders of other crates.
 
 use crate::Interrupt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
-/// Most bytes that a decoder gets at once, so that it asks again soon.
+/// Maximum number of bytes per read, so that the interrupt is checked often.
 const CHUNK_BYTES: usize = 8 << 10;
 
 /// Reads an encoded picture. Once the interrupt is raised, every read is an error.
@@ -21,7 +21,7 @@ impl<'a> Input<'a> {
 impl BufRead for Input<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.interrupt.is_raised() {
-            // Not `ErrorKind::Interrupted`: a read with that error is tried again.
+            // Not `ErrorKind::Interrupted`, since a read with that error is retried.
             return Err(io::Error::other("interrupted"));
         }
         let left = self.bytes.fill_buf()?;

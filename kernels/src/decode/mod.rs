@@ -2,8 +2,9 @@
 //! whole or as a stream of stripes.
 //!
 //! The pixels are those of Pillow's `Image.open(..).convert("RGB")`, or `convert("L")`; the grey of
-//! a JPEG is libjpeg's, Pillow's `draft("L", None)`. But this is stricter: a truncated picture is
-//! an error and never a grey area, unless the options request libjpeg's handling of a damaged JPEG.
+//! a JPEG is libjpeg's, Pillow's `draft("L", None)`. Decoding is stricter than Pillow: a truncated
+//! picture is an error and never a grey area, unless the options request libjpeg's handling of a
+//! damaged JPEG.
 
 #[cfg(test)]
 mod hostile;
@@ -30,12 +31,12 @@ use tiff::TiffDecoder;
 
 pub use meetpoint_jpeg::{Encoded, Picture, Region};
 
-/// Most pixels of a picture: 2^28, Pillow's default for an error being about 1.8 * 10^8.
+/// Maximum number of pixels of a picture: 2^28. Pillow's default for an error is about 1.8 * 10^8.
 pub const PIXELS_MAX: u64 = jpeg::PIXELS_MAX;
 
-/// Pixels that a byte of a file can stand for: deflate packs at most 1032 bytes into one, and a
-/// byte holds up to 8 pixels. The other formats pack less, but for a few that can describe an empty
-/// area of any size in no space at all, for which every file has something free.
+/// Maximum number of pixels per byte of a file: deflate compresses at most 1032 bytes to one, and a
+/// byte holds up to 8 pixels. Other formats compress less, except for a few that encode an empty
+/// area of any size in almost no bytes; the free allowance covers these.
 const PIXELS_PER_BYTE_MAX: u64 = 8 * 1032;
 const PIXELS_FREE: u64 = 1 << 24;
 
@@ -47,7 +48,7 @@ pub const TIFF_MAGIC: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
 #[expect(missing_docs, reason = "the names say it")]
 pub enum ImageFormat {
     Jpeg,
-    /// A JPEG in its coefficient form, which only datasets hold.
+    /// A JPEG in its coefficient form, which occurs only in datasets.
     Coefficients,
     Png,
     WebP,
@@ -59,7 +60,7 @@ pub enum ImageFormat {
 }
 
 impl ImageFormat {
-    /// The format, by the first bytes.
+    /// The format identified by the first bytes.
     pub fn of(encoded: &[u8]) -> Option<Self> {
         let begins = |magic: &[u8]| encoded.starts_with(magic);
         if begins(b"\xff\xd8\xff") {
@@ -97,7 +98,7 @@ impl ImageFormat {
         }
     }
 
-    /// Whether its decoder gives stripes of any region.
+    /// Whether its decoder can stream stripes of any region.
     pub(crate) fn has_stripes(self) -> bool {
         matches!(self, Self::Jpeg | Self::Coefficients)
     }
@@ -133,7 +134,7 @@ pub fn probe(encoded: &[u8]) -> Result<ImageInfo, Error> {
     Ok(ImageInfo { format, width, height })
 }
 
-/// Most bytes of memory that decoding a picture takes besides what it returns, by its headers.
+/// Upper bound of the memory in bytes for decoding a picture besides its result, from its headers.
 pub fn decode_bytes(encoded: &[u8], on_error: OnError) -> Result<u64, Error> {
     match ImageFormat::of(encoded).ok_or(Error::UnknownFormat)? {
         ImageFormat::Jpeg | ImageFormat::Coefficients => {
@@ -161,10 +162,10 @@ pub struct Decoder {
     cpu: Cpu,
     interrupt: Interrupt,
     jpeg: jpeg::Decoder,
-    /// Whether `jpeg` decoded the last picture.
+    /// Whether the last picture was decoded by `jpeg`.
     is_jpeg: bool,
     tiff: TiffDecoder,
-    /// Samples in the picture's own colour space, where that is not RGB.
+    /// Samples in the picture's colour space, if that is not RGB.
     scratch: Vec<u8>,
     /// The whole picture, if a decoder cannot return less, and a stripe of it.
     picture: Picture,
@@ -175,7 +176,7 @@ pub struct Decoder {
 const STRIPE_ROWS: usize = 16;
 
 impl Decoder {
-    /// A decoder. Panics when this machine lacks `cpu`.
+    /// Creates a decoder. Panics if this machine lacks `cpu`.
     pub fn new(cpu: Cpu) -> Self {
         Self {
             cpu,
@@ -189,7 +190,7 @@ impl Decoder {
         }
     }
 
-    /// Stops decoding with [`Error::Interrupted`] when it is raised.
+    /// Stops decoding with [`Error::Interrupted`] when `interrupt` is raised.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.jpeg.set_interrupt(interrupt.clone());
         self.interrupt = interrupt;
@@ -202,7 +203,7 @@ impl Decoder {
         self.tiff = TiffDecoder::default();
     }
 
-    /// As the function [`decode_into`].
+    /// Like the function [`decode_into`].
     pub fn decode_into(
         &mut self,
         encoded: Encoded<'_>,
@@ -212,8 +213,8 @@ impl Decoder {
         self.decode_into_with(encoded, region, &DecodeOptions::default(), out)
     }
 
-    /// The same, and a JPEG not so exactly or not so strictly. The region is one of the picture at
-    /// the options' scale.
+    /// Like [`Self::decode_into`], with options that decode a JPEG less exactly or less strictly.
+    /// The region is in the picture at the options' scale.
     pub fn decode_into_with(
         &mut self,
         encoded: Encoded<'_>,
@@ -235,7 +236,7 @@ impl Decoder {
             ImageFormat::Pnm => pnm::decode(encoded.bytes, out, &self.interrupt),
             format => other::decode(format, file, &mut self.scratch, out),
         };
-        // What the decoder made of the failed read is not the picture's fault.
+        // The decoder's error comes from the interrupted read, not from the picture.
         self.interrupt.check()?;
         decoded?;
         if (out.width, out.height) != (info.width, info.height) {
@@ -250,8 +251,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes a region, which must lie inside and hold pixels, in stripes from top to bottom that
-    /// are as wide as it is. After an error, discard the stripes that were passed.
+    /// Decodes a region, which must be inside the picture and not empty, in stripes of its width
+    /// from top to bottom. After an error, discard the stripes that were passed on.
     pub fn decode_stripes(
         &mut self,
         encoded: Encoded<'_>,
@@ -261,7 +262,8 @@ impl Decoder {
         self.decode_stripes_with(encoded, region, &DecodeOptions::default(), sink)
     }
 
-    /// The same, and a JPEG not so exactly. The region is one of the picture at the options' scale.
+    /// Like [`Self::decode_stripes`], with options that decode a JPEG less exactly. The region is
+    /// in the picture at the options' scale.
     pub fn decode_stripes_with(
         &mut self,
         encoded: Encoded<'_>,
@@ -298,7 +300,7 @@ impl Decoder {
         Ok(info)
     }
 
-    /// Exif orientation of the picture that was opened last, as [`orientation`].
+    /// Exif orientation of the picture that was opened last, like [`orientation`].
     pub(crate) fn opened_orientation(&self, encoded: &[u8]) -> Result<u8, Error> {
         match self.is_jpeg {
             true => Ok(self.jpeg.opened_orientation(encoded)?),
@@ -306,7 +308,7 @@ impl Decoder {
         }
     }
 
-    /// As [`Decoder::decode_stripes_with`], for the picture that was opened last.
+    /// Like [`Decoder::decode_stripes_with`], for the picture that was opened last.
     pub(crate) fn decode_opened(
         &mut self,
         encoded: Encoded<'_>,
@@ -352,7 +354,7 @@ impl Decoder {
     }
 }
 
-/// What the JPEG decoder does with a damaged file, by a recipe's key.
+/// How the JPEG decoder handles a damaged file, from a recipe's key.
 pub(crate) fn on_damage(on_error: OnError) -> OnDamage {
     match on_error {
         OnError::Fail => OnDamage::Fail,
@@ -360,7 +362,7 @@ pub(crate) fn on_damage(on_error: OnError) -> OnDamage {
     }
 }
 
-/// The colours that a decoder gives, by a recipe's key.
+/// The output colours of a decoder, from a recipe's key.
 pub(crate) fn output_colour(mode: DecodeMode) -> OutputColour {
     match mode {
         DecodeMode::Gray => OutputColour::Grey,
@@ -372,7 +374,7 @@ pub(crate) fn output_colour(mode: DecodeMode) -> OutputColour {
     }
 }
 
-/// Cuts a picture down to a region, which must be inside.
+/// Crops a picture to a region, which must be inside.
 pub(crate) fn keep(picture: &mut Picture, region: Region) {
     let stride = picture.width as usize * 3;
     let row = region.width as usize * 3;
@@ -392,7 +394,7 @@ pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
     }
 }
 
-/// Refuses a size that so few bytes cannot fill, before memory is taken.
+/// Refuses a size that the file is too short for, before memory is allocated.
 fn check_bytes(info: ImageInfo, encoded: &[u8]) -> Result<(), Error> {
     let ImageInfo { format, width, height } = info;
     let pixels = u64::from(width) * u64::from(height);
@@ -405,7 +407,7 @@ fn check_bytes(info: ImageInfo, encoded: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses what is too large, empty or outside, before memory is taken.
+/// Refuses a picture or region that is too large, empty or outside, before memory is allocated.
 pub(crate) fn check_size(info: ImageInfo, region: Option<Region>) -> Result<(), Error> {
     let ImageInfo { format, width, height } = info;
     if u64::from(width) * u64::from(height) > PIXELS_MAX {

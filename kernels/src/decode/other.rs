@@ -1,12 +1,12 @@
-//! PNG, WebP, BMP and GIF by the `image` crate, brought to RGB as Pillow does.
+//! Decodes PNG, WebP, BMP and GIF with the `image` crate, converted to RGB like Pillow.
 //!
-//! - Alpha is dropped. Of an animation only the first frame is taken.
-//! - 16 bits a channel: the upper byte, but a grey PNG without an alpha channel is clipped at 255,
-//!   since Pillow keeps it as 16 bits and clips only in `convert("RGB")`. A colour that `tRNS`
-//!   makes transparent is no alpha channel.
-//! - Around the first frame of a GIF, where it does not fill the picture, all is black; Pillow
-//!   takes the background colour there.
-//! - A decoder that panics has found a damaged file.
+//! - Alpha is dropped. Only the first frame of an animation is decoded.
+//! - 16 bits per channel: the upper byte is used, except that a grey PNG without an alpha channel
+//!   is clipped at 255, since Pillow retains its 16 bits and clips in `convert("RGB")`. A
+//!   transparent colour in `tRNS` is not an alpha channel.
+//! - If the first frame of a GIF does not fill the picture, the rest is black; Pillow uses the
+//!   background colour.
+//! - A panic of a decoder is reported as a damaged file.
 
 use super::input::Input;
 use super::{ImageFormat, PIXELS_MAX, Picture};
@@ -15,11 +15,10 @@ use image::codecs::{bmp, gif, png, webp};
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
 use meetpoint_format::recipe::DecodeMode;
 
-/// Longest side; no format here needs more, and areas are limited on their own.
+/// Maximum side; no format here needs more, and areas are limited separately.
 const SIDE_MAX: u32 = 1 << 20;
 
-/// Memory that a decoder may take besides the pixels it returns, as a multiple of the pixels and
-/// a base for its tables.
+/// Memory limit of a decoder besides its result: bytes per pixel, and a base for its tables.
 const SCRATCH_BYTES_PER_PIXEL: u64 = 16;
 const SCRATCH_BYTES_BASE: u64 = 64 << 20;
 
@@ -31,8 +30,8 @@ pub(super) fn size(format: ImageFormat, encoded: &[u8]) -> Result<(u32, u32), Er
     })
 }
 
-/// Most bytes that decoding takes: the pixels as RGB, those of the file where they are of another
-/// type, and what the format's decoder takes for itself.
+/// Upper bound of the bytes for decoding: the pixels as RGB, those of the file if their type
+/// differs, and the scratch memory of the format's decoder.
 pub(super) fn decode_bytes(format: ImageFormat, encoded: &[u8]) -> Result<u64, Error> {
     let never = Interrupt::default();
     let ((width, height), colours) = contained(format, || {
@@ -55,8 +54,8 @@ pub(super) fn decode_bytes(format: ImageFormat, encoded: &[u8]) -> Result<u64, E
     Ok(pixels * (3 + samples + own) + encoded.len() as u64)
 }
 
-/// Decodes the whole picture. Reads fail once the interrupt is raised; WebP is read before it is
-/// decoded, and so cannot be interrupted while it is.
+/// Decodes the whole picture. Reads fail once the interrupt is raised. WebP is read completely
+/// before decoding, which then cannot be interrupted.
 pub(super) fn decode(
     format: ImageFormat,
     (encoded, interrupt): (&[u8], &Interrupt),
@@ -68,7 +67,7 @@ pub(super) fn decode(
     contained(format, || read(format, (encoded, interrupt), scratch, out))
 }
 
-/// Calls a decoder of another crate; a panic is damage of the file, as an error is.
+/// Calls a decoder of another crate; a panic is reported as damage, like an error.
 pub(super) fn contained<T>(
     format: ImageFormat,
     decode: impl FnOnce() -> ImageResult<T>,
@@ -82,8 +81,8 @@ pub(super) fn contained<T>(
     }
 }
 
-/// A BMP of a palette whose pixels are said to begin where the palette does: a copy that says they
-/// begin behind it, as Pillow takes it. Pillow also does without the padding of the last row.
+/// For a BMP with a palette whose pixel offset points to the palette, returns a copy with an offset
+/// after the palette, as Pillow reads it. Like Pillow, it accepts missing padding of the last row.
 fn bmp_behind_palette(encoded: &[u8]) -> Option<Vec<u8>> {
     const FILE_HEADER: u32 = 14;
     let word = |at: usize| Some(u32::from_le_bytes(*encoded.get(at..)?.first_chunk()?));
@@ -182,7 +181,7 @@ pub(super) fn decode_wide(
     }
 }
 
-/// Opens a file within the limits of its size; returns its decoder and its number of pixels.
+/// Opens a file with memory limits for its size; returns its decoder and its number of pixels.
 fn begin<'a>(
     format: ImageFormat,
     (encoded, interrupt): (&'a [u8], &'a Interrupt),
@@ -214,7 +213,7 @@ fn read(
     to_rgb(colours, is_grey_png(format, encoded), scratch, &mut out.pixels)
 }
 
-/// Whether a file is a PNG without colours and without an alpha channel.
+/// Whether a file is a grey PNG without an alpha channel.
 fn is_grey_png(format: ImageFormat, encoded: &[u8]) -> bool {
     format == ImageFormat::Png && encoded.get(PNG_COLOUR_TYPE) == Some(&0)
 }
@@ -223,7 +222,8 @@ fn is_grey_png(format: ImageFormat, encoded: &[u8]) -> bool {
 /// alpha channel.
 const PNG_COLOUR_TYPE: usize = 25;
 
-/// Converts all pixels. A grey PNG has no alpha channel, but `tRNS` can have given it one.
+/// Converts all pixels. A grey PNG has no alpha channel, but the decoder may have added one for
+/// `tRNS`.
 fn to_rgb(colours: ColorType, is_grey_png: bool, from: &[u8], rgb: &mut [u8]) -> ImageResult<()> {
     let pixels = from.chunks_exact(usize::from(colours.bytes_per_pixel()));
     let grey = |value: u8| [value; 3];

@@ -1,4 +1,4 @@
-//! Raw pixels: PGM and PPM of 8 bits, in binary (Netpbm's `P5` and `P6`).
+//! Raw pixels: binary 8-bit PGM and PPM (Netpbm's `P5` and `P6`).
 //!
 //! The header is the magic number, width, height and largest value as decimal numbers, separated by
 //! white space and comments from `#` to the end of the line; one character of white space follows,
@@ -12,18 +12,18 @@ use meetpoint_format::recipe::DecodeMode;
 /// Digits of a number in a header.
 const DIGITS_MAX: usize = 10;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
     /// 1 or 3.
     channels: usize,
     width: u32,
     height: u32,
-    /// Where the pixels begin.
+    /// Offset of the pixels.
     data: usize,
 }
 
-/// Whether bytes begin as such a file does.
+/// Whether bytes start like such a file.
 pub(super) fn begins(encoded: &[u8]) -> bool {
     let is_separator = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'#';
     matches!(encoded, [b'P', b'5' | b'6', separator, ..] if is_separator(separator))
@@ -34,7 +34,7 @@ pub(super) fn size(encoded: &[u8]) -> Result<(u32, u32), Error> {
     header(encoded).map(|header| (header.width, header.height))
 }
 
-/// Most bytes that decoding takes: the pixels as RGB.
+/// Upper bound of the bytes for decoding: the pixels as RGB.
 pub(super) fn decode_bytes(encoded: &[u8]) -> Result<u64, Error> {
     let (width, height) = size(encoded)?;
     Ok(u64::from(width) * u64::from(height) * 3)
@@ -117,7 +117,7 @@ fn header(encoded: &[u8]) -> Result<Header, Error> {
     }
 }
 
-/// Reads a number behind white space and comments, and moves behind it.
+/// Reads a number after white space and comments, and advances past it.
 fn number(encoded: &[u8], at: &mut usize) -> Result<u32, Error> {
     loop {
         match encoded.get(*at) {

@@ -5,7 +5,7 @@ use crate::{Cpu, Error, golden};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use proptest::prelude::*;
 
-/// What make.py and tiffs.py wrote.
+/// The files that make.py and tiffs.py wrote.
 const PICTURES: [&str; 2] =
     [include_str!("../../tests/golden/pictures.txt"), include_str!("../../tests/golden/tiffs.txt")];
 
@@ -109,7 +109,7 @@ fn a_region_outside_the_picture_is_an_error() {
     }
 }
 
-/// A JPEG header that claims a size, and the shortest data that it could have.
+/// A JPEG header that claims a size, and the shortest possible data.
 fn claiming(width: u16, height: u16, scan_bytes: usize) -> Vec<u8> {
     let picture = golden::picture("wave", 0, 16, 16);
     let mut encoded = jpeg(&picture, SamplingFactor::F_1_1, false);

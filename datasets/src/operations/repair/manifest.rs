@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Greatest label of a dataset whose manifest is lost: all below it get a name.
+/// Maximum label of a dataset whose manifest is lost, since every label below it gets a name.
 const LABEL_MAX: i32 = 1 << 24;
 
 /// The state of a manifest.
@@ -32,7 +32,7 @@ pub enum ManifestState {
     Damaged,
     /// It exists, but none of it could be read.
     Unreadable,
-    /// Not there.
+    /// It does not exist.
     Lost,
 }
 
@@ -53,14 +53,14 @@ pub enum LabelsFrom {
     Nowhere,
 }
 
-/// What is known of a dataset as it was.
+/// What is known about the dataset before the repair.
 pub(super) struct Before {
     pub(super) state: ManifestState,
     manifest: Option<Manifest>,
 }
 
 impl Before {
-    /// Reads what can be read of the manifest.
+    /// Reads as much of the manifest as possible.
     pub(super) fn read(from: &Path) -> Result<Self, Error> {
         if !from.is_dir() {
             let problem = "it is not a folder";
@@ -83,7 +83,7 @@ impl Before {
         })
     }
 
-    /// The parts: those that the manifest lists, else those in the folder by name.
+    /// The parts that the manifest lists, or else those in the folder, by name.
     pub(super) fn parts(&self, from: &Path) -> Result<Vec<(String, Option<&PartEntry>)>, Error> {
         if self.state == ManifestState::Sound
             && let Some(manifest) = &self.manifest
@@ -108,7 +108,7 @@ impl Before {
         Ok(names.into_iter().map(|name| (name, None)).collect())
     }
 
-    /// Begins to gather what the manifest of what is saved will say.
+    /// Starts to collect the contents of the new manifest.
     pub(super) fn labels(&self) -> Saved {
         let known = self.manifest.as_ref().map(|manifest| manifest.labels.clone());
         let from = match self.state {
@@ -120,7 +120,7 @@ impl Before {
         Saved { known, from, ..Saved::default() }
     }
 
-    /// In which form what was saved is.
+    /// The form of the recovered samples.
     pub(super) fn stored(&self, saved: &Saved, samples: u64) -> Stored {
         let before = self.manifest.as_ref().and_then(|manifest| manifest.stored.clone());
         let counted = Stored {
@@ -141,7 +141,7 @@ impl Before {
         stored
     }
 
-    /// What was done to what.
+    /// The provenance of the repaired dataset.
     pub(super) fn provenance(&self, from: &Path, samples_lost: u64) -> Provenance {
         let before = self.manifest.as_ref().map(|manifest| manifest.provenance.clone());
         let (mut options, recipe) =
@@ -161,7 +161,7 @@ impl Before {
     }
 }
 
-/// A manifest whose checksum is wrong, where it is one but for that.
+/// Parses a manifest without checking its checksum.
 fn unchecked(text: &[u8]) -> Option<Manifest> {
     let mut value: serde_json::Value = serde_json::from_slice(text).ok()?;
     value.as_object_mut()?.remove(meetpoint_format::dataset::SELF_SHA256);
@@ -173,12 +173,12 @@ fn is_part_name(name: &str) -> bool {
     number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// What is known of the samples that were saved.
+/// What is known about the recovered samples.
 pub(super) struct Saved {
     /// Names of the labels, if a manifest has them.
     known: Option<Vec<String>>,
     from: LabelsFrom,
-    /// First folder of the keys of each label; `None` if they have several, or none.
+    /// First folder of the keys of each label; `None` if there are several or none.
     folders: BTreeMap<i32, Option<String>>,
     form: Form,
     converted: u64,
@@ -203,7 +203,7 @@ impl Default for Saved {
 }
 
 impl Saved {
-    /// Adds a sample; the error is why it cannot be saved.
+    /// Adds a sample; the error is why it cannot be recovered.
     pub(super) fn add(&mut self, row: &Row) -> Result<(), String> {
         if let Some(label) = row.label {
             let known = self.known.as_ref().map(|names| names.len());
@@ -240,7 +240,7 @@ impl Saved {
         Ok(())
     }
 
-    /// The names of the labels, and where they are from.
+    /// The names of the labels, and their source.
     pub(super) fn names(&self) -> (Vec<String>, LabelsFrom) {
         if let Some(known) = &self.known {
             return (known.clone(), self.from);
@@ -248,7 +248,7 @@ impl Saved {
         let Some((last, _)) = self.folders.last_key_value() else {
             return (Vec::new(), LabelsFrom::Nowhere);
         };
-        // A label of which no sample is left has no folder that tells its name.
+        // A label without a remaining sample has no folder to take its name from.
         let name = |label: i32| match self.folders.get(&label) {
             Some(folder) => folder.clone(),
             None => Some(label.to_string()),
@@ -265,7 +265,7 @@ impl Saved {
     }
 }
 
-/// How far the entry points of a file lie apart.
+/// The spacing of a file's entry points.
 fn spacing_of(file: &[u8], points: &[u8]) -> EntryPointSpacing {
     let by_row = entry_points(file, EntryPointSpacing::McuRow);
     let mcus = decode(points, &mut Vec::new()).map(|head| head.spacing).unwrap_or(0);

@@ -44,39 +44,38 @@ pub struct RepairSummary {
     pub repaired: Option<CopySummary>,
     /// Number of recovered samples.
     pub samples: u64,
-    /// Samples that were not, as far as their number is known.
+    /// Number of lost samples, as far as it is known.
     pub samples_lost: u64,
     /// What was lost, in order.
     pub lost: Vec<Lost>,
-    /// How `dataset.json` was.
+    /// The state of `dataset.json`.
     pub manifest: ManifestState,
-    /// Where the names of the labels are from.
+    /// The source of the names of the labels.
     pub labels_from: LabelsFrom,
-    /// Whether the index of keys was rebuilt, in place, since it alone was damaged.
+    /// Whether the index of keys was rebuilt in place, because only the index was damaged.
     pub keys_indexed: bool,
 }
 
-/// Samples that were not saved.
+/// Samples that were not recovered.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Lost {
     /// Part file.
     pub part: String,
     /// The first of its rows that are lost.
     pub first_row: u64,
-    /// How many follow one another; 0 if that is not known.
+    /// Number of consecutive lost rows; 0 if unknown.
     pub samples: u64,
-    /// Key, of a single sample whose key is known.
+    /// Key, if this is a single sample whose key is known.
     pub key: Option<String>,
     /// Why.
     pub reason: String,
 }
 
-/// Writes every sample of `from` that is proven to be as it was written to a dataset, and lists the
-/// others.
+/// Writes every sample of `from` that is proven intact to a dataset, and lists the others.
 ///
 /// Without a manifest, the parts are those in the folder, in the order of their names, and names of
-/// labels are taken from the keys if those start with folders. Of two samples with one key the
-/// first is saved. Memory: 24 bytes per sample, and a record batch.
+/// labels are taken from the keys if those start with folders. Of two samples with the same key,
+/// the first is recovered. Memory: 24 bytes per sample, and a record batch.
 pub fn repair(
     from: &Path,
     to: &RepairTo,
@@ -143,8 +142,8 @@ pub fn repair(
     })
 }
 
-/// What there is to say of a dataset whose parts and manifest are sound, so that it need not be
-/// written again; its index of keys is rebuilt where that is damaged.
+/// The result for a dataset whose parts and manifest are sound and need not be written again;
+/// rebuilds a damaged index of keys. `None` if there is something to repair.
 fn nothing_to_do(
     path: &Path,
     options: &CopyOptions,
@@ -155,13 +154,13 @@ fn nothing_to_do(
     }
     let look = VerifyOptions { threads: options.threads, stop: Arc::clone(&options.stop) };
     let report = match verify_with(path, &look, &mut |step| {
-        // Shown as samples, since those are what is repaired.
+        // The progress counts samples, since samples are repaired.
         let share = step.bytes_done as f64 / step.bytes.max(1) as f64;
         let samples_done = (share * step.samples as f64) as u64;
         progress(Progress { samples_done, samples: step.samples, bytes_done: step.bytes_done });
     }) {
         Err(Error::Interrupted) => return Err(Error::Interrupted),
-        // What does not even open is examined row by row.
+        // A dataset that does not open is examined row by row.
         Err(_) => return Ok(None),
         Ok(report) => report,
     };
@@ -184,7 +183,7 @@ fn nothing_to_do(
     }))
 }
 
-/// Writes the sound rows of the parts whose columns are those of the writer.
+/// Writes the sound rows of the parts that have the writer's columns.
 fn save(
     parts: &[Part],
     writer: &mut Writer,
@@ -241,15 +240,15 @@ fn open_parts(from: &Path, before: &Before, found: &mut Found) -> Result<Vec<Par
     Ok(parts)
 }
 
-/// The columns: those of the parts that are known to be the ones of the manifest, and among them,
-/// or where there are none, those of most samples.
+/// The columns that most samples have, among the parts whose footer matches the manifest, or among
+/// all parts if none does.
 fn columns(parts: &[Part]) -> Option<Columns> {
     let any_proven = parts.iter().any(|part| part.is_proven);
     let voters = || parts.iter().filter(|part| part.is_proven || !any_proven);
     let samples_with = |columns: &Columns| -> u64 {
         voters().filter(|part| part.columns() == columns).map(Part::samples).sum()
     };
-    // Of equally many, the first.
+    // Ties go to the first part.
     let most = voters()
         .map(Part::columns)
         .reduce(|best, other| if samples_with(other) > samples_with(best) { other } else { best });
@@ -263,7 +262,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// Adds a key; why it cannot be, where it was there before.
+    /// Adds a key; returns the problem if it was seen before.
     fn add(&mut self, key: &str) -> Option<String> {
         let digest = Sha256::digest(key.as_bytes());
         let is_first = self.seen.insert(digest[..16].try_into().expect("half of 32 bytes"));

@@ -1,8 +1,8 @@
-//! What of a damaged part can be proven to be as it was written.
+//! Recovers the rows of a damaged part that can be proven intact.
 //!
-//! A row is taken when the checksum of its record batch's tables, those of its further columns and
-//! that of its content are right. With a footer whose own checksum is not known they still prove
-//! what they match: by chance a damaged checksum matches damaged bytes once in four billion times.
+//! A row is recovered if the checksums of its record batch's tables, its further columns and its
+//! content are correct. They are evidence even if the checksum of the footer that lists them is
+//! unknown: a damaged checksum matches damaged bytes once in four billion times.
 
 use super::Lost;
 use crate::Error;
@@ -21,27 +21,27 @@ use std::sync::Arc;
 const RECORD_BATCHES_KEY: &str = "meetpoint.record_batches";
 /// Longest footer that is read.
 const TAIL_BYTES_MAX: u64 = 1 << 26;
-/// End-of-stream marker before a footer; length and magic number behind it.
+/// Bytes of the end-of-stream marker before a footer, and of the length and magic number after it.
 const BESIDE_FOOTER_BYTES: u64 = 18;
 
-/// A part whose footer reads.
+/// A part whose footer can be read.
 pub(super) struct Part {
     file: PartFile,
     name: String,
     layout: PartLayout,
-    /// Whether its footer is the one that the manifest names.
+    /// Whether its footer matches the manifest.
     pub(super) is_proven: bool,
 }
 
-/// What was found beside sound rows.
+/// The problems that were found.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) lost: Vec<Lost>,
 }
 
 impl Part {
-    /// Reads the footer of a part: as the manifest lists it, else as the file has it. The error is
-    /// why there is none.
+    /// Reads the footer of a part: at the position in the manifest, or else at that in the file.
+    /// The error is why it cannot be read.
     pub(super) fn open(
         folder: &Path,
         name: &str,
@@ -67,7 +67,7 @@ impl Part {
         }
     }
 
-    /// Whether the schema at its beginning is as it was written. Rows do not need it.
+    /// Whether the schema at its beginning is intact. Rows do not need it.
     pub(super) fn has_sound_head(&self) -> bool {
         let head = &self.layout.head;
         let bytes = (head.end - head.start).min(TAIL_BYTES_MAX);
@@ -81,7 +81,7 @@ impl Part {
         &self.layout.columns
     }
 
-    /// Samples that its footer names.
+    /// Number of samples according to its footer.
     pub(super) fn samples(&self) -> u64 {
         self.layout.record_batches.iter().map(|batch| u64::from(batch.rows)).sum()
     }
@@ -91,7 +91,8 @@ impl Part {
         &self.name
     }
 
-    /// Shows each sound row, with its place in the part, to `receive`; the others go to `found`.
+    /// Passes each sound row, with its position in the part, to `receive`; adds the others to
+    /// `found`.
     pub(super) fn rows(
         &self,
         found: &mut Found,
@@ -110,7 +111,8 @@ impl Part {
     }
 }
 
-/// Bytes from the end-of-stream marker to the end, as the length before the end says.
+/// Bytes from the end-of-stream marker to the end, according to the footer length at the end of the
+/// file.
 fn tail_bytes(file: &PartFile, bytes: u64) -> Option<u64> {
     let mut last = [0; 10];
     file.read_exact_at(0, bytes.checked_sub(10)?, &mut last).ok()?;
@@ -119,7 +121,8 @@ fn tail_bytes(file: &PartFile, bytes: u64) -> Option<u64> {
     (tail <= bytes.min(TAIL_BYTES_MAX)).then_some(tail)
 }
 
-/// Whether the footer names other columns than the schema at the beginning, which is sound.
+/// Whether the footer and the schema at the beginning list different columns; `false` if the schema
+/// is damaged.
 fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
     let read = |range: &std::ops::Range<u64>| {
         let bytes = range.end - range.start;
@@ -130,7 +133,7 @@ fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
     let differ = || {
         let (head, tail) = (read(&layout.head)?, read(&layout.tail)?);
         if crc32c(&head) != layout.head_crc32c {
-            // The damage is there.
+            // The schema at the beginning is damaged, not the footer.
             return Some(false);
         }
         // Magic number and prefix are 8 bytes each.
@@ -142,7 +145,7 @@ fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
     differ().unwrap_or(true)
 }
 
-/// The entry that a manifest would have of a part, but for its SHA-256: from the file itself.
+/// The manifest entry of a part, without its SHA-256, derived from the file itself.
 fn entry_as_found(file: &PartFile, name: &str, bytes: u64) -> Result<PartEntry, String> {
     let tail_bytes = tail_bytes(file, bytes)
         .ok_or("it does not end like a part: its end is truncated or damaged")?;
@@ -166,21 +169,21 @@ fn entry_as_found(file: &PartFile, name: &str, bytes: u64) -> Result<PartEntry, 
     Ok(PartEntry { file, samples, bytes, tail_crc32c: crc32c(&tail), sha256 })
 }
 
-/// A record batch that is gone through.
+/// A record batch whose rows are being recovered.
 struct SalvagedBatch<'a> {
     part: &'a Part,
     batch: &'a RecordBatchExtent,
     first_row: u64,
 }
 
-/// Everything of a record batch but its contents.
+/// Everything in a record batch except the content of its samples.
 struct Tables {
     metadata: RecordBatchMetadata,
     extra: Option<Arc<RecordBatch>>,
 }
 
 impl SalvagedBatch<'_> {
-    /// Reads and checks the tables; the error is why none of the rows can be proven.
+    /// Reads and checks the tables; the error is why none of the rows can be proven intact.
     fn read_tables(&self) -> Result<Tables, String> {
         let Part { file, name, .. } = self.part;
         let metadata = RecordBatchMetadata::read(0, name, self.batch, file).map_err(cause_of)?;

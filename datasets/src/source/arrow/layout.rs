@@ -6,7 +6,7 @@
 use crate::source::rows::ContentColumn;
 use arrow_schema::{DataType, Schema};
 
-/// How many buffers a column of a type has; `None` if that depends on the message.
+/// Number of buffers of a column of a type; `None` if it depends on the message.
 fn buffers(of: &DataType) -> Option<usize> {
     Some(match of {
         DataType::Null | DataType::RunEndEncoded(_, _) => 0,
@@ -28,7 +28,7 @@ fn buffers(of: &DataType) -> Option<usize> {
     })
 }
 
-/// Index of the buffer with the bytes of the content, where the column has one of its own.
+/// Index of the buffer with the bytes of the content, if the column has such a buffer.
 pub(super) fn bytes_buffer(schema: &Schema, content: ContentColumn) -> Option<usize> {
     let is_bytes =
         |data_type: &DataType| matches!(data_type, DataType::Binary | DataType::LargeBinary);

@@ -1,9 +1,10 @@
-//! Messages of an Arrow IPC stream one by one, with where their bodies lie.
+//! Reads the messages of an Arrow IPC stream one by one, with the positions of their bodies.
 //!
 //! <https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format>: the word
 //! 0xFFFFFFFF, the length of the metadata as a little-endian 32-bit integer, the metadata (a
 //! Flatbuffer), padding, the body. Before format version 0.15 the first word was absent. A file has
-//! messages between `ARROW1` and a footer, which has the schema and says where they begin.
+//! messages between `ARROW1` and a footer, which contains the schema and the offsets of the
+//! messages.
 
 use crate::Error;
 use crate::source::OpenFile;
@@ -11,7 +12,7 @@ use crate::source::rows::malformed;
 use crate::source::rows::table::read_at;
 use arrow_ipc::{Block, Footer, root_as_footer, root_as_message};
 
-/// Longest metadata of a message: those of a schema with a million class names have some 20 MB.
+/// Maximum metadata of a message; those of a schema with a million class names take about 20 MB.
 const METADATA_BYTES_MAX: u64 = 256 << 20;
 /// First bytes of a file.
 const MAGIC: &[u8] = b"ARROW1";
@@ -19,7 +20,7 @@ const MAGIC: &[u8] = b"ARROW1";
 /// A message without its body.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// Where it begins.
+    /// Offset of the message in the file.
     pub(super) offset: u64,
     /// Prefix, metadata and padding.
     pub(super) head: Vec<u8>,
@@ -30,7 +31,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Where the body begins.
+    /// Offset of the body in the file.
     pub(super) fn body_offset(&self) -> u64 {
         self.offset + self.head.len() as u64
     }
@@ -47,13 +48,13 @@ impl Message {
 pub(super) struct Messages {
     next: u64,
     end: u64,
-    /// Of a file: where messages begin, dictionaries first, as any batch may need any of them.
+    /// For a file, the offsets of the messages, dictionaries first, since any batch may need them.
     blocks: Option<std::vec::IntoIter<u64>>,
     footer: Vec<u8>,
 }
 
 impl Messages {
-    /// Begins with the first message of a stream or file of a given number of bytes.
+    /// Starts at the first message of a stream or file of `bytes` bytes.
     pub(super) fn open(file: &OpenFile, bytes: u64) -> Result<Self, Error> {
         let mut first = [0; 8];
         if bytes < 8 {

@@ -3,8 +3,8 @@
 //!
 //! A saved dataset is a folder with `state.json` (which lists its files), `dataset_info.json` and
 //! `data-00000-of-00001.arrow`; a dictionary of datasets is a folder with `dataset_dict.json` and
-//! one such folder for each split. Buffers may be compressed with LZ4. Where bytes are not
-//! compressed, the content is a range of the file, and is not read here.
+//! one such folder for each split. Buffers may be compressed with LZ4. If bytes are not compressed,
+//! the content is a range of the file, and is not read here.
 
 mod layout;
 mod message;
@@ -122,7 +122,7 @@ fn files_of(
     Ok((files, info))
 }
 
-/// The split that is meant.
+/// The split that the user chose.
 pub(crate) fn chosen_split(
     path: &StorePath,
     splits: &[String],
@@ -152,7 +152,7 @@ pub(crate) fn chosen_split(
     }
 }
 
-/// A name that leads nowhere else.
+/// Checks that a name is a plain file name.
 pub(crate) fn plain_name<'a>(file: &StorePath, name: &'a str) -> Result<&'a str, Error> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {

@@ -1,7 +1,7 @@
-//! One Arrow file: its schema, its record batches, and where their bytes lie.
+//! One Arrow file: its schema, its record batches, and the positions of their bytes.
 //!
-//! What the file says about lengths is checked against the file before memory is taken, and before
-//! another crate slices by it.
+//! Lengths in the file are validated before memory is allocated, and before another crate slices by
+//! them.
 
 use super::layout;
 use super::message::{Message, Messages};
@@ -19,15 +19,15 @@ use arrow_ipc::{Block, CompressionType, MessageHeader};
 use arrow_schema::SchemaRef;
 use std::sync::Arc;
 
-/// Most that LZ4 can make of a byte.
+/// Maximum expansion of a byte by LZ4.
 const LZ4_RATIO_MAX: u64 = 255;
-/// Largest body that is decoded: a record batch is held in memory but for the content's bytes.
+/// Largest body that is decoded; a record batch is held in memory, except for the content's bytes.
 const BODY_BYTES_MAX: u64 = 64 << 30;
 
 /// An open file.
 pub(super) struct Shard {
     pub(super) file: Arc<OpenFile>,
-    /// As the file says, not plain yet.
+    /// As in the file, before conversion to plain types.
     pub(super) schema: SchemaRef,
     /// Length of the file.
     pub(super) bytes: u64,
@@ -36,8 +36,8 @@ pub(super) struct Shard {
     budget: MemoryBudget,
 }
 
-/// A record batch, and the byte of the file from which the content's offsets count, where the
-/// content was not read.
+/// A record batch, and, if the content was not read, the file offset to which the content's offsets
+/// are relative.
 pub(super) type Decoded = (RecordBatch, Option<u64>);
 
 impl Shard {
@@ -68,7 +68,7 @@ impl Shard {
         Ok(Self { file, schema, bytes, messages, decoder, budget })
     }
 
-    /// The number of rows in what follows; each message is examined but for its body.
+    /// The number of remaining rows; reads each message without its body.
     pub(super) fn count_rows(mut self) -> Result<u64, Error> {
         let mut rows = 0u64;
         while let Some(message) = self.messages.next(&self.file)? {
@@ -82,8 +82,8 @@ impl Shard {
         Ok(rows)
     }
 
-    /// The next record batch; `None` at the end. Where the bytes of `content` lie as they are,
-    /// they are left out: the batch has zeros in their place.
+    /// The next record batch; `None` at the end. If the file contains the bytes of `content`
+    /// unchanged, they are not read, and the batch contains zeros instead.
     pub(super) fn next(
         &mut self,
         content: Option<ContentColumn>,
@@ -143,11 +143,11 @@ impl Shard {
         })
     }
 
-    /// The message with its body; what lies in `skipped` (offset in the body, length) is zero.
+    /// The message with its body; the range `skipped` (offset in the body, length) is zero.
     fn body(&self, message: &Message, skipped: Option<(u64, u64)>) -> Result<MutableBuffer, Error> {
         let head = message.head.len();
         let bytes = usize::try_from(message.body_bytes).expect("usize has 64 bits here");
-        // Zeroed pages that nobody touches take no memory.
+        // Zeroed pages that are never accessed take no memory.
         let mut buffer = MutableBuffer::from_len_zeroed(head + bytes);
         buffer[..head].copy_from_slice(&message.head);
         let at = message.body_offset();
@@ -162,7 +162,7 @@ impl Shard {
         Ok(buffer)
     }
 
-    /// Checks that buffers lie within the body and do not unfold to more than they can.
+    /// Checks that buffers are within the body and do not claim an impossible decompressed size.
     fn check(
         &self,
         message: &Message,

@@ -25,13 +25,13 @@ pub(super) struct ArrowTable {
     content: Option<ContentColumn>,
     current: Option<(Shard, u64)>,
     budget: MemoryBudget,
-    /// Memory of the batch that was given out last.
+    /// Memory of the last returned batch.
     unfolded: Held,
 }
 
 impl ArrowTable {
-    /// Looks at the schema and the length of each file; `features` come from beside them, and else
-    /// from the first of them.
+    /// Reads the schema and the length of each file; `features` are those of a side file, or else
+    /// those of the first file.
     pub(super) fn open(
         files: Vec<StorePath>,
         features: Option<Features>,
@@ -48,7 +48,7 @@ impl ArrowTable {
         Ok(Self { files, content: None, current: None, budget, unfolded: Held::default() })
     }
 
-    /// Goes through the content column until `look` has seen enough.
+    /// Passes the content column to `look` until it needs no more.
     fn look(
         &self,
         content: ContentColumn,

@@ -1,4 +1,4 @@
-//! The index beside a datadings file: where samples begin, and their keys.
+//! The index beside a datadings file: the offsets and keys of its samples.
 //!
 //! `.offsets`: big-endian u64, one for each sample and the length of the file; `.keys`: a
 //! MessagePack array of texts. `.index`, of datadings before 3.1: a MessagePack map of keys to
@@ -14,7 +14,7 @@ use std::io::{BufReader, Read};
 /// Longest key.
 const KEY_BYTES_MAX: u64 = 1 << 16;
 
-/// An index, read as samples are asked for.
+/// An index, read incrementally.
 pub(super) struct Index {
     /// Number of samples.
     pub(super) samples: u64,
@@ -36,11 +36,11 @@ pub(super) struct Words {
 pub(super) struct Keys {
     path: StorePath,
     reader: BufReader<File>,
-    /// Number of keys that are left.
+    /// Number of remaining keys.
     pub(super) left: u64,
 }
 
-/// Where a sample begins and ends, and its key, where the index has it.
+/// Start and end of a sample, and its key, if the index has keys.
 pub(super) type SampleRange = (u64, u64, Option<String>);
 
 /// A side file: `X.msgpack.offsets`.
@@ -52,7 +52,7 @@ pub(super) fn beside(path: &StorePath, suffix: &str) -> StorePath {
 }
 
 impl Index {
-    /// Opens what is there, for a file of a given number of bytes.
+    /// Opens the existing index of a file of `data_bytes` bytes.
     pub(super) fn open(path: &StorePath, data_bytes: u64) -> Result<Self, Error> {
         let offsets_path = beside(path, "offsets");
         let legacy_path = beside(path, "index");

@@ -1,9 +1,9 @@
-//! datadings: `X.msgpack`, samples as MessagePack maps one behind the other, with
-//! `X.msgpack.offsets` and `X.msgpack.keys`, or with the older `X.msgpack.index`.
+//! datadings: `X.msgpack`, concatenated samples as MessagePack maps, with `X.msgpack.offsets` and
+//! `X.msgpack.keys`, or with the older `X.msgpack.index`.
 //!
 //! A value of bytes is a range of the file. Arrays of NumPy (as `msgpack-numpy` writes them) become
-//! columns of arrays. Each sample is compared with its key in the index; checksums are compared by
-//! [`verify`] alone, since they need another pass over the file.
+//! columns of arrays. Each sample is compared with its key in the index; only [`verify`] compares
+//! checksums, since that needs another pass over the file.
 
 mod index;
 mod sample;
@@ -27,7 +27,7 @@ pub use verify::{Verified, verify};
 
 /// Longest sample that is read into memory.
 const SAMPLE_BYTES_MAX: u64 = 1 << 31;
-/// Entries of a folder that are examined to determine whether it holds such a file.
+/// Maximum number of entries of a folder that are examined to find such a file.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 
 /// Returns the evidence that `path` is a datadings file.
@@ -52,12 +52,12 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
         .then(|| "it begins with a MessagePack map, and its index is beside it".to_owned()))
 }
 
-/// Whether an index is beside a file.
+/// Whether a file has an index beside it.
 fn has_index(path: &StorePath) -> bool {
     ["offsets", "index"].iter().any(|suffix| index::beside(path, suffix).exists())
 }
 
-/// Files with an index among a given number of entries of a folder, in natural order.
+/// Files with an index among the first `most` entries of a folder, in natural order.
 fn files_in(folder: &StorePath, most: usize) -> Result<Vec<StorePath>, Error> {
     let unreadable = |source| Error::Source { path: folder.to_path_buf(), source };
     let mut files = Vec::new();

@@ -5,10 +5,10 @@ use crate::source::rows::value::{Value, dtype_of, is_shape_of, number, width};
 use rmp::Marker;
 use rmpv::ValueRef;
 
-/// How deep maps and arrays may stand in one another.
+/// Maximum nesting depth of maps and arrays.
 const DEPTH_MAX: usize = 32;
 
-/// Memory of a parsed value, beside the bytes of a string.
+/// Memory of a parsed value, without the bytes of a string.
 const VALUE_BYTES: u64 = (size_of::<ValueRef<'_>>() + size_of::<(String, Value)>()) as u64;
 
 /// Memory that the values of a sample take once it is parsed: each is at least a byte in the file.
@@ -37,7 +37,7 @@ pub(super) fn values_bytes(sample: &[u8]) -> u64 {
     VALUE_BYTES * values
 }
 
-/// The values of a sample whose bytes begin at `at` in the file.
+/// The values of a sample whose bytes start at offset `at` of the file.
 pub(super) fn parse(bytes: &[u8], at: u64) -> Result<Vec<(String, Value)>, String> {
     let mut rest = bytes;
     let value = rmpv::decode::read_value_ref_with_max_depth(&mut rest, DEPTH_MAX)
@@ -91,7 +91,7 @@ fn convert(value: &ValueRef<'_>, sample: &[u8], at: u64) -> Result<Value, String
             Value::Text(text.as_str().ok_or("a text that is not UTF-8")?.to_owned())
         }
         ValueRef::Binary(bytes) => {
-            // The bytes are a part of the sample: their distance is their place.
+            // The bytes are a slice of the sample, so the pointer difference is their offset.
             let distance = (bytes.as_ptr() as usize).checked_sub(sample.as_ptr() as usize);
             Value::Bytes { bytes: bytes.to_vec(), at: distance.map(|bytes| at + bytes as u64) }
         }

@@ -1,4 +1,4 @@
-//! Whether a datadings file and its side files are what their checksums say.
+//! Verifies the checksums of a datadings file and its side files.
 
 use super::index::{Index, Keys, Words, beside};
 use crate::Error;
@@ -14,7 +14,7 @@ use std::io::Read;
 /// Longest `.md5` file.
 const LIST_BYTES_MAX: u64 = 1 << 20;
 
-/// What was compared.
+/// The numbers of verified checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Verified {
     /// Files whose MD5 was compared.
@@ -24,7 +24,7 @@ pub struct Verified {
 }
 
 /// Compares the MD5 of each file that `X.msgpack.md5` lists, and the hash of each key with
-/// `X.msgpack.key_hashes`; a side file that is not there is not compared, which the result tells.
+/// `X.msgpack.key_hashes`; a missing side file is skipped, as the counts in the result show.
 pub fn verify(path: &StorePath) -> Result<Verified, Error> {
     let (_, bytes) = open_file(path)?;
     // Offsets that do not ascend within the file are errors of the index.

@@ -11,24 +11,24 @@ use arrow_schema::DataType;
 /// The version that is read.
 const VERSION: u16 = 2;
 const HEADER_BYTES: u64 = 24;
-/// Type, name of 16 bytes, arguments of 1,024.
+/// Bytes of a descriptor: type, name of 16 bytes, arguments of 1,024.
 const DESCRIPTOR_BYTES: usize = 1 + 16 + 1024;
-/// Sample, first byte, length.
+/// Bytes of an allocation: sample, first byte, length.
 const ALLOCATION_BYTES: u64 = 24;
-/// Fields at most.
+/// Maximum number of fields.
 const FIELDS_MAX: u16 = 1024;
-/// Axes of an array at most.
+/// Maximum number of axes of an array.
 const AXES_MAX: usize = 32;
 
-/// What is in a file.
+/// The layout of a file.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) samples: u64,
     pub(super) fields: Vec<Field>,
-    /// Where the table of samples begins.
+    /// Offset of the table of samples.
     pub(super) rows_at: u64,
     pub(super) row_bytes: usize,
-    /// First byte and length, sorted.
+    /// First byte and length of each allocation, sorted.
     allocations: Vec<(u64, u64)>,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Layout {
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: FieldKind,
-    /// Where it begins in a row.
+    /// Its offset in a row.
     pub(super) offset: usize,
 }
 
-/// What a field is.
+/// The type of a field.
 #[derive(Debug)]
 pub(super) enum FieldKind {
     Float,
@@ -53,7 +53,7 @@ pub(super) enum FieldKind {
 }
 
 impl FieldKind {
-    /// Bytes in a row, and their alignment: structs have none, single numbers that of their size.
+    /// Bytes in a row, and their alignment: 1 for structs, the size for single numbers.
     fn place(&self) -> (usize, usize) {
         match self {
             Self::Float | Self::Int | Self::Array { .. } => (8, 8),
@@ -64,7 +64,7 @@ impl FieldKind {
 }
 
 impl Layout {
-    /// Reads and checks it, for a file of a given number of bytes.
+    /// Reads and checks the layout of a file of `bytes` bytes.
     pub(super) fn read(file: &OpenFile, bytes: u64) -> Result<Self, Error> {
         let fault = |problem: String| malformed(&file.path, None, problem);
         let mut header = [0; HEADER_BYTES as usize];
@@ -111,7 +111,7 @@ impl Layout {
         Ok(Self { samples, fields, rows_at, row_bytes, allocations })
     }
 
-    /// How many bytes were allocated at a place; the most, where empty values share it.
+    /// Number of bytes allocated at an offset; the largest, if empty values share the offset.
     pub(super) fn allocated(&self, pointer: u64) -> Option<u64> {
         let behind = self.allocations.partition_point(|(start, _)| *start <= pointer);
         let (start, bytes) = *self.allocations.get(behind.checked_sub(1)?)?;
@@ -159,8 +159,8 @@ fn field(descriptor: &[u8]) -> Result<(String, FieldKind), String> {
     Ok((name.to_owned(), kind))
 }
 
-/// 32 axes of which zeros are none, the length of the description, the description as JSON:
-/// `[["", "<f4"]]`.
+/// Arguments: 32 axes, unused ones zero, the length of the description, and the description as
+/// JSON: `[["", "<f4"]]`.
 fn array(arguments: &[u8]) -> Result<FieldKind, String> {
     let word = |at: usize| {
         u64::from_le_bytes(arguments[at..at + 8].try_into().expect("arguments have 1,024 bytes"))

@@ -1,9 +1,9 @@
 //! FFCV: a `.beton` file, version 2.
 //!
-//! After FFCV's own `types.py`, `fields/` and `memory_allocator.py`: a header of 24 bytes, a
-//! descriptor of 1,041 bytes for each field, a table with a row for each sample, pages with the
-//! data, and a table of what was allocated in them, which alone knows how long a JPEG is. Fields
-//! are floats, integers, pictures (JPEG, or pixels, which become PNG), bytes, arrays and JSON.
+//! The format, according to FFCV's `types.py`, `fields/` and `memory_allocator.py`: a header of 24
+//! bytes, a descriptor of 1,041 bytes for each field, a table with a row for each sample, pages
+//! with the data, and a table of allocations, the only record of a JPEG's length. Fields are
+//! floats, integers, pictures (JPEG, or pixels, which become PNG), bytes, arrays and JSON.
 
 mod layout;
 
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// Longest value that is read into memory.
 const VALUE_BYTES_MAX: u64 = 1 << 31;
-/// Mode of a picture that is a JPEG, and of one that is pixels.
+/// Modes of pictures: JPEG, and raw pixels.
 const MODE_JPEG: u64 = 0;
 const MODE_PIXELS: u64 = 1;
 
@@ -105,7 +105,7 @@ impl Samples {
             }
             FieldKind::Json => {
                 let mut text = self.read(word(0, 8), word(8, 8), fault)?;
-                // FFCV ends a text with a zero, so that it can be cut off in a batch.
+                // FFCV terminates text with a zero byte, which marks its end in a padded batch.
                 while text.last() == Some(&0) {
                     text.pop();
                 }

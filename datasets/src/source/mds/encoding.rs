@@ -1,4 +1,4 @@
-//! How values are stored in a sample, by the names that the `streaming` library has for them.
+//! Encodings of values in a sample, by their names in the `streaming` library.
 
 use crate::message::Message;
 use crate::source::rows::picture::png;
@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 pub(super) struct Column {
     pub(super) name: String,
     encoding: Encoding,
-    /// Bytes of each value, where that is fixed.
+    /// Bytes of each value, if fixed.
     size: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ enum Encoding {
     File,
     /// Pixels.
     Pixels,
-    /// Pictures in a row; whether four bytes for future use stand in front.
+    /// Consecutive pictures; whether four reserved bytes precede them.
     Files {
         is_list: bool,
     },
@@ -69,7 +69,7 @@ impl Column {
         Ok(Self { name: name.to_owned(), encoding, size })
     }
 
-    /// The type of the column; [`Kind::Null`] where each value says its own.
+    /// The type of the column; [`Kind::Null`] if each value has its own type.
     pub(super) fn kind(&self) -> Kind {
         match &self.encoding {
             Encoding::Bytes | Encoding::File | Encoding::Pixels => Kind::Bytes,
@@ -148,7 +148,7 @@ fn dtype_of_byte(byte: u8) -> Option<DataType> {
     })
 }
 
-/// The values of a sample that begins at `at` in its file.
+/// The values of a sample that starts at offset `at` of its file.
 pub(super) fn sample(
     columns: &[Column],
     bytes: &[u8],

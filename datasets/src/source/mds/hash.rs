@@ -1,4 +1,4 @@
-//! Checksums of shards, by the names that Python's `hashlib` and `xxhash` have for them.
+//! Checksums of shards, by their names in Python's `hashlib` and `xxhash`.
 
 use std::hash::Hasher;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::io::Read;
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The checksum of all bytes of `from` in hexadecimal; `None` for an algorithm that is not known.
+/// The checksum of all bytes of `from` in hexadecimal; `None` for an unknown algorithm.
 pub(super) fn hash(algorithm: &str, from: &mut dyn Read) -> std::io::Result<Option<String>> {
     Ok(match algorithm {
         "md5" => Some(digest::<md5::Md5>(from)?),

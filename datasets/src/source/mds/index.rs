@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Longest shard: its offsets have 32 bits.
 const SHARD_BYTES_MAX: u64 = u32::MAX as u64;
 
-/// Most samples of a shard: each has an offset.
+/// Maximum number of samples of a shard, since each has an offset.
 const SAMPLES_MAX: u64 = SHARD_BYTES_MAX / 4;
 
 /// The list of shards.
@@ -42,7 +42,7 @@ pub(super) struct FileEntry {
 }
 
 impl Index {
-    /// Reads and checks it.
+    /// Reads and checks the index.
     pub(super) fn read(path: &StorePath) -> Result<Self, Error> {
         let index = json(path)?;
         let fault = |problem: String| malformed(path, None, problem);
@@ -106,7 +106,7 @@ fn columns_of(shard: &Value) -> Result<Vec<Column>, Message> {
         if columns.iter().any(|column| column.name == name) {
             return Err(format!("two columns {name:?}").into());
         }
-        // The writer of Python takes a size of 0 for none.
+        // Python's writer uses a size of 0 for none.
         let size = size.as_u64().filter(|size| *size > 0);
         columns.push(Column::new(name, encoding, size)?);
     }

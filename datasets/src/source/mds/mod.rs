@@ -2,8 +2,8 @@
 //! compressed (br, gz, snappy, zstd); a folder of such folders holds splits.
 //!
 //! A shard is `samples: u32`, `samples + 1` offsets as u32, the columns as JSON, then the samples;
-//! a sample is the sizes (u32) of its columns of no fixed size, then the values. All little-endian.
-//! Checksums that the index names are verified before a shard is read.
+//! a sample is the sizes (u32) of its columns of variable size, then the values. All little-endian.
+//! Checksums in the index are verified before a shard is read.
 
 mod encoding;
 mod hash;

@@ -12,11 +12,11 @@ use crate::store::StorePath;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-/// Where the bytes of a shard are.
+/// The location of a shard's bytes.
 enum Body {
-    /// In a file as they are.
+    /// Uncompressed in a file.
     File(Arc<OpenFile>),
-    /// Unfolded into memory.
+    /// Decompressed in memory.
     Memory(HeldBytes),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Opens it: the plain file if it is there, else the compressed one.
+    /// Opens the plain file if it exists, else the compressed one.
     pub(super) fn open(
         folder: &StorePath,
         entry: &ShardEntry,
@@ -57,7 +57,7 @@ impl Shard {
         Ok(shard)
     }
 
-    /// The file, where samples are in it unchanged.
+    /// The file, if it contains the samples unchanged.
     pub(super) fn ranges(&self) -> Option<Arc<OpenFile>> {
         match &self.body {
             Body::File(file) => Some(Arc::clone(file)),
@@ -113,7 +113,7 @@ impl Shard {
         Ok(())
     }
 
-    /// The next sample: its number, where it begins, its bytes.
+    /// The next sample: its index, its offset, its bytes.
     pub(super) fn next(&mut self) -> Result<Option<(u64, u64, Vec<u8>)>, Error> {
         let (Some(start), Some(end)) =
             (self.offsets.get(self.next), self.offsets.get(self.next + 1))
@@ -177,7 +177,7 @@ fn unfold(
     let compression = entry.compression.as_deref().unwrap_or_default();
     let algorithm = compression.split(':').next().unwrap_or_default();
     let mut file = BufReader::new(file);
-    // One byte more than there should be shows that there are too many.
+    // One additional byte detects a shard that is too long.
     let limit = entry.raw.bytes + 1;
     let read = |from: &mut dyn Read| {
         budget.read_to_end(from, Vec::new(), limit, compressed).map_err(|error| {

@@ -1,7 +1,7 @@
 //! Parquet: one file, a folder of them, or a dataset as the Hugging Face Hub lays them out
 //! (`data/train-00000-of-00002.parquet`).
 //!
-//! Row groups are read page by page: memory is one page a column and a batch of some 8 MiB.
+//! Row groups are read page by page: memory is one page per column and a batch of about 8 MiB.
 //! Pages may be compressed with Snappy, gzip, LZ4, Brotli or Zstandard.
 
 mod pages;

@@ -1,8 +1,9 @@
-//! Pages that are compressed, unfolded with memory that grows with what is there.
+//! Decompresses pages with memory that grows with the actual data.
 //!
-//! The `parquet` crate takes as much memory as a page claims, up to 2 GiB, and needs a library in C
-//! for Zstandard. So it gets pages that claim not to be compressed, returns them unchanged, and
-//! they are decompressed here. LZ4, whose blocks do not say where they end, is left to it.
+//! The `parquet` crate allocates as much memory as a page claims, up to 2 GiB, and needs a C
+//! library for Zstandard. So pages are passed to it as if they were uncompressed, returned
+//! unchanged, and decompressed here. LZ4, whose blocks do not record their length, is left to the
+//! crate.
 
 use super::value_ranges::{Placing, ValueRanges};
 use crate::source::OverBudget;
@@ -18,7 +19,7 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Longest page: its header gives the length in 31 bits.
+/// Maximum length of a page, whose header stores it in 31 bits.
 const PAGE_BYTES_MAX: u64 = i32::MAX as u64;
 
 /// One row group of a file.
@@ -26,9 +27,9 @@ pub(super) struct RowGroup<'a> {
     pub(super) file: Arc<File>,
     pub(super) metadata: &'a ParquetMetaData,
     pub(super) index: usize,
-    /// The leaf column whose values are wanted where they lie.
+    /// The leaf column whose values are located in the file.
     pub(super) placed: Option<(usize, &'a ValueRanges)>,
-    /// What unfolded pages draw from.
+    /// The budget for decompressed pages.
     pub(super) budget: &'a MemoryBudget,
 }
 
@@ -93,7 +94,7 @@ impl Iterator for OneChunk {
 
 impl PageIterator for OneChunk {}
 
-/// Pages whose bytes are unfolded on the way, here or by `inner`.
+/// Decompresses pages as they are read, here or in `inner`.
 struct Unfolding {
     codec: Compression,
     inner: SerializedPageReader<File>,
@@ -133,7 +134,7 @@ impl Unfolding {
                 is_compressed,
                 statistics,
             } if is_compressed || !is_unfolded_here(self.codec) => Page::DataPageV2 {
-                // The levels in front of the values are not compressed.
+                // The levels before the values are not compressed.
                 buf: unfolded(
                     &buf,
                     u64::from(def_levels_byte_len) + u64::from(rep_levels_byte_len),
@@ -157,8 +158,8 @@ fn is_unfolded_here(codec: Compression) -> bool {
     matches!(codec, SNAPPY | GZIP(_) | BROTLI(_) | ZSTD(_))
 }
 
-/// The bytes of a page, of which the first `levels` are plain. Their memory is given back to the
-/// budget when the last reference to them is dropped.
+/// The decompressed bytes of a page, of which the first `levels` are stored uncompressed. Their
+/// memory is released to the budget when the last reference to them is dropped.
 fn unfolded(
     codec: Compression,
     buffer: &Bytes,
@@ -214,7 +215,7 @@ fn unfolded(
     Ok(Bytes::from_owner(plain))
 }
 
-/// A page that the `parquet` crate has unfolded.
+/// A page that the `parquet` crate decompressed.
 struct HeldPage {
     page: Bytes,
     _held: Held,

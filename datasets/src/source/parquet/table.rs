@@ -23,9 +23,9 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use std::fs::File;
 use std::sync::Arc;
 
-/// Bytes of a batch, as far as the average row of its row group tells.
+/// Target bytes of a batch, estimated from the average row of its row group.
 const BATCH_BYTES: u64 = 8 << 20;
-/// Rows of a batch at most.
+/// Maximum number of rows of a batch.
 const BATCH_ROWS_MAX: u64 = 1024;
 
 /// The files of a dataset.
@@ -33,10 +33,10 @@ pub(super) struct ParquetTable {
     files: Files,
     current: Option<Shard>,
     content: Option<ContentColumn>,
-    /// Where the values of the content lie.
+    /// The positions of the content's values.
     places: ValueRanges,
     budget: MemoryBudget,
-    /// Memory of the batch that was given out last.
+    /// Memory of the last returned batch.
     unfolded: Held,
 }
 
@@ -48,7 +48,7 @@ struct Shard {
     metadata: ArrowReaderMetadata,
     next_group: usize,
     reader: Option<ParquetRecordBatchReader>,
-    /// Rows that were read.
+    /// Rows read so far.
     rows: u64,
     /// Length of the file.
     bytes: u64,
@@ -79,8 +79,8 @@ impl Shard {
         Ok(Self { path, opened, file, metadata, next_group: 0, reader, rows: 0, bytes, budget })
     }
 
-    /// The next rows; of the columns in `mask`, or of all. Where the values of the leaf column
-    /// `placed` lie is noted.
+    /// The next rows, of the columns in `mask` or of all. Records the positions of the values of
+    /// the leaf column `placed`.
     fn next(
         &mut self,
         mask: &ProjectionMask,
@@ -132,7 +132,7 @@ impl Shard {
         }
     }
 
-    /// The leaf column that holds the content.
+    /// The leaf column that contains the content.
     fn leaf(&self, content: ContentColumn) -> Option<usize> {
         let schema = self.metadata.parquet_schema();
         let field = self.metadata.schema().field(content.column);
@@ -161,7 +161,7 @@ impl Shard {
     }
 }
 
-/// Where the content of each row lies; `None` if the file does not contain one of them unchanged.
+/// The position of the content of each row; `None` if the file does not contain it unchanged.
 fn places_in(
     columns: &RecordBatch,
     content: ContentColumn,
@@ -183,10 +183,10 @@ fn places_in(
     is_whole.then_some(found)
 }
 
-/// Whether the chunks of a row group lie in a file of a given number of bytes.
+/// Whether the chunks of a row group are within a file of `bytes` bytes.
 fn is_within(group: &parquet::file::metadata::RowGroupMetaData, bytes: u64) -> bool {
     group.columns().iter().all(|chunk| {
-        // `byte_range` refuses negative numbers by a panic.
+        // `byte_range` panics on negative numbers.
         let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
         let length = chunk.compressed_size();
         let range = u64::try_from(start).ok().zip(u64::try_from(length).ok());
@@ -197,7 +197,7 @@ fn is_within(group: &parquet::file::metadata::RowGroupMetaData, bytes: u64) -> b
     })
 }
 
-/// The error of a row group; the crate keeps only the words of a refusal of memory.
+/// The error of a row group; the crate retains only the text of a memory refusal.
 fn failed(
     path: &StorePath,
     group: usize,
@@ -222,7 +222,7 @@ fn fault(path: &StorePath, problem: &str) -> Error {
 }
 
 impl ParquetTable {
-    /// Looks at the footer of each file.
+    /// Reads the footer of each file.
     pub(super) fn open(files: Vec<StorePath>, budget: MemoryBudget) -> Result<Self, Error> {
         let files = Files::of(files, |path| {
             let shard = Shard::open(path, &budget)?;
@@ -241,7 +241,7 @@ impl ParquetTable {
         })
     }
 
-    /// Goes through one column, or a child of it, until `look` has seen enough.
+    /// Passes a column, or a child of it, to `look` until it needs no more.
     fn look(
         &self,
         column: usize,

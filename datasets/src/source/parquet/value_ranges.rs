@@ -1,9 +1,8 @@
-//! Where the values of a column lie in the file, for columns that are neither compressed nor
-//! encoded.
+//! Locates the values of a column in the file, for columns that are neither compressed nor encoded.
 //!
-//! In a page of the encoding PLAIN each byte array is its length (four bytes, little endian) and
-//! its bytes ("Encodings" of the Parquet specification), so such a value is a range of the file.
-//! Nothing is read twice: the pages are examined on their way to the decoder.
+//! In a page with PLAIN encoding each byte array is its length (four bytes, little-endian) and its
+//! bytes ("Encodings" of the Parquet specification), so such a value is a range of the file.
+//! Nothing is read twice: the pages are examined before the decoder gets them.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, Type};
@@ -21,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// First byte and length of a value in the file.
 pub(super) type ByteRange = (u64, u64);
 
-/// Places of the values of one column that were handed to the decoder and not asked for yet.
+/// Ranges of the values of one column that were passed to the decoder and not yet requested.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValueRanges {
     found: Arc<Mutex<Found>>,
@@ -29,14 +28,14 @@ pub(super) struct ValueRanges {
 
 #[derive(Debug, Default)]
 struct Found {
-    /// Of values that are not null, in order.
+    /// Ranges of the values that are not null, in order.
     places: VecDeque<ByteRange>,
     /// A page of the row group is encoded, so the file does not contain its values unchanged.
     is_lost: bool,
 }
 
 impl ValueRanges {
-    /// Begins with another row group.
+    /// Starts another row group.
     pub(super) fn clear(&self) {
         *self.lock() = Found::default();
     }
@@ -46,7 +45,7 @@ impl ValueRanges {
         self.lock().is_lost = true;
     }
 
-    /// The next value's place; `None` if it has none, or is not of a given number of bytes.
+    /// The range of the next value; `None` if it is unknown, or its length is not `bytes`.
     pub(super) fn next(&self, bytes: u64) -> Option<ByteRange> {
         let mut found = self.lock();
         let place = found.places.pop_front();
@@ -58,10 +57,10 @@ impl ValueRanges {
     }
 }
 
-/// A file that notes where it was read last.
+/// A file that records the position of its last read.
 pub(super) struct Noting {
     file: Arc<File>,
-    /// Behind the last byte that was asked for.
+    /// The position after the last requested byte.
     end: Arc<AtomicU64>,
 }
 
@@ -84,7 +83,7 @@ impl ChunkReader for Noting {
     }
 }
 
-/// The pages of a column chunk, examined on their way.
+/// Reads the pages of a column chunk and examines them.
 pub(super) struct Placing {
     inner: SerializedPageReader<Noting>,
     end: Arc<AtomicU64>,
@@ -93,8 +92,8 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// Opens a chunk of `rows` rows; `None` if it is compressed, nested in lists, or of
-    /// something else than byte arrays.
+    /// Opens a chunk of `rows` rows; `None` if it is compressed, nested in lists, or does not
+    /// contain byte arrays.
     pub(super) fn open(
         file: &Arc<File>,
         chunk: &ColumnChunkMetaData,
@@ -115,11 +114,11 @@ impl Placing {
         Ok(Some(Self { inner, end, places: places.clone(), has_nulls }))
     }
 
-    /// Notes where the values of a page lie.
+    /// Records the ranges of a page's values.
     fn note(&self, page: &Page) {
         let (buffer, encoding, values) = match page {
             Page::DataPage { buf, encoding, def_level_encoding, .. } => {
-                // The levels stand in front of the values, behind their length.
+                // The levels precede the values, and their length precedes the levels.
                 let levels = match self.has_nulls {
                     false => Some(0),
                     true if *def_level_encoding == Encoding::RLE => word(buf, 0).map(|n| n + 4),
@@ -149,8 +148,8 @@ impl Placing {
     }
 }
 
-/// The places of the values that begin at a byte of a page, which itself begins at `start`; `None`
-/// if they do not end with it.
+/// The ranges in the file of `values` values, for the bytes `page` at offset `start` of the file;
+/// `None` if the values do not end with these bytes.
 fn places_of(page: &[u8], start: u64, values: u64) -> Option<Vec<ByteRange>> {
     let mut places = Vec::new();
     let mut at = values;

@@ -1,4 +1,4 @@
-//! Columns from values.
+//! Builds columns from values.
 
 use super::value::{Axes, Kind, Value};
 use crate::message::Message;
@@ -16,9 +16,9 @@ use arrow_schema::{DataType, Field, Fields};
 use meetpoint_diagnose::Setting;
 use std::sync::Arc;
 
-/// Largest offset of a column of lists or strings: Arrow's have 32 bits.
+/// Largest offset of a column of lists or strings, which Arrow stores in 32 bits.
 const OFFSET_MAX: usize = i32::MAX as usize;
-/// Integers up to here are numbers of 64 bits exactly.
+/// Integers up to this are exact in 64-bit floats.
 const EXACT_MAX: u64 = 1 << 53;
 
 /// A value that does not fit into its column.
@@ -39,7 +39,7 @@ pub(crate) fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Misfit>
     column_within(kind, values, OFFSET_MAX)
 }
 
-/// The same with another limit of the items or bytes of all lists or strings of a column.
+/// Like [`column`], with another limit for the items or bytes of all lists or strings of a column.
 fn column_within(kind: &Kind, values: &[&Value], offset_max: usize) -> Result<ArrayRef, Misfit> {
     match kind {
         Kind::Null => match values.iter().position(|value| **value != Value::Null) {
@@ -68,7 +68,8 @@ fn string_bytes(value: &Value) -> usize {
     }
 }
 
-/// Whether the offsets of a column hold such lengths; the index of the first that is too much.
+/// Checks that the lengths of a column fit into its offsets; the error has the index of the first
+/// that does not.
 fn check_offsets(lengths: &[usize], offset_max: usize) -> Result<(), Misfit> {
     let mut sum = 0usize;
     for (index, length) in lengths.iter().enumerate() {

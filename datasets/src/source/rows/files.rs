@@ -1,4 +1,4 @@
-//! The files of a table: they have one schema, are counted first, and then read one after another.
+//! The files of a table: they share a schema, are counted first, and then read one after another.
 
 use super::hugging_face::{Features, METADATA_KEY};
 use super::plain::{difference, plain_schema};
@@ -8,9 +8,9 @@ use crate::message::Message;
 use crate::store::StorePath;
 use arrow_schema::SchemaRef;
 
-/// What one file says of itself.
+/// The schema and size of one file.
 pub(crate) struct Seen {
-    /// As it is stored, not plain yet.
+    /// The schema in the file, before conversion to plain types.
     pub(crate) schema: SchemaRef,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
@@ -19,18 +19,19 @@ pub(crate) struct Seen {
 /// All files, at least one.
 pub(crate) struct Files {
     paths: Vec<StorePath>,
-    /// Of each of them, in plain types.
+    /// The common schema, in plain types.
     pub(crate) schema: SchemaRef,
-    /// What the metadata of the first one say about the columns.
+    /// The features in the metadata of the first file.
     pub(crate) features: Features,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
-    /// The next one to be opened.
+    /// Index of the next file to open.
     next: usize,
 }
 
 impl Files {
-    /// Looks at each file with `look`; an error where one has other columns than the first.
+    /// Examines each file with `look`; an error if the columns of one differ from those of the
+    /// first.
     pub(crate) fn of(
         paths: Vec<StorePath>,
         look: impl Fn(&StorePath) -> Result<Seen, Error>,
@@ -57,13 +58,13 @@ impl Files {
         Ok(Self { paths, schema, features, rows, bytes, next: 0 })
     }
 
-    /// All of them, in order.
+    /// All files, in order.
     pub(crate) fn paths(&self) -> &[StorePath] {
         &self.paths
     }
 
-    /// The next one, by `open`, which gives its schema too; `None` behind the last. A file that
-    /// has other columns than when it was examined has changed.
+    /// Opens the next file with `open`, which also returns its schema; `None` after the last. An
+    /// error if the columns changed since the file was examined.
     pub(crate) fn open_next<T>(
         &mut self,
         open: impl FnOnce(&StorePath) -> Result<(T, SchemaRef), Error>,

@@ -1,5 +1,5 @@
-//! What the `datasets` library of Hugging Face says about columns, in the schema's metadata under
-//! `huggingface` and in `dataset_info.json`: which are pictures, sounds or class labels.
+//! The features that the `datasets` library of Hugging Face records for columns, in the schema's
+//! metadata under `huggingface` and in `dataset_info.json`: pictures, sounds and class labels.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ pub(crate) struct Features {
     pub(crate) audios: Vec<String>,
     /// Columns of the type `ClassLabel`, with their names.
     pub(crate) classes: BTreeMap<String, Vec<String>>,
-    /// Samples of each split, where the file says so.
+    /// Number of samples of each split, if recorded.
     pub(crate) split_samples: BTreeMap<String, u64>,
 }
 
 impl Features {
-    /// From the metadata of a schema: `{"info": {"features": {…}}}`. What does not parse says
-    /// nothing: the metadata are advice to a reader.
+    /// From the metadata of a schema: `{"info": {"features": {…}}}`. Metadata that cannot be parsed
+    /// are ignored, since they are only hints.
     pub(crate) fn of_metadata(text: &str) -> Self {
         let parsed: Value = serde_json::from_str(text).unwrap_or(Value::Null);
         Self::of_info(&parsed["info"])

@@ -1,12 +1,12 @@
-//! Sources that are tables: what is the same for Parquet, Arrow, TFRecord, MDS, datadings and FFCV.
+//! Sources that are tables: the common part of Parquet, Arrow, TFRecord, MDS, datadings and FFCV.
 //!
-//! A [`Table`] yields record batches; [`RowSource`] makes samples of their rows. In reading order:
-//! [`table`] (the trait), [`hugging_face`] (what the metadata of that library say about columns),
-//! [`roles`] (which column is key, content and label), [`plain`] (column types that a dataset
-//! holds), [`files`] (several files of one schema), [`paths`] (whether paths can be keys),
-//! [`row_source`] (rows to samples), [`shards`] (files of a folder and their splits), [`value`] and
-//! [`build`] (columns from values whose types the file does not declare), [`records`] (tables of
-//! formats that go sample by sample), [`picture`] (pixels to a picture file).
+//! A [`Table`] yields record batches; [`RowSource`] turns their rows into samples. In reading
+//! order: [`table`] (the trait), [`hugging_face`] (the metadata of that library), [`roles`] (which
+//! column is key, content and label), [`plain`] (column types that a dataset stores), [`files`]
+//! (several files of one schema), [`paths`] (whether paths can be keys), [`row_source`] (rows to
+//! samples), [`shards`] (files of a folder and their splits), [`value`] and [`build`] (columns from
+//! values whose types the file does not declare), [`records`] (tables of record-based formats),
+//! [`picture`] (pixels to a picture file).
 
 pub(crate) mod build;
 pub(crate) mod files;

@@ -1,4 +1,4 @@
-//! Whether the paths beside the content can be keys: each there, and each different.
+//! Whether the paths beside the content can be keys: every row has one, and all are different.
 
 use super::row_source::bytes_at;
 use arrow_array::{Array, ArrayRef};
@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// Paths that were seen, 8 bytes each.
+/// Hashes of the paths seen so far, 8 bytes each.
 pub(crate) struct Paths {
     hasher: RandomState,
     seen: HashSet<u64>,
@@ -20,7 +20,7 @@ impl Default for Paths {
 }
 
 impl Paths {
-    /// Adds a column of texts; false where one is absent, too long for a key or there twice.
+    /// Adds a column of paths; `false` if one is null, too long for a key or repeated.
     pub(crate) fn add(&mut self, paths: &ArrayRef) -> bool {
         let is_text =
             |array: &ArrayRef| matches!(array.data_type(), DataType::Utf8 | DataType::LargeUtf8);
@@ -37,7 +37,7 @@ impl Paths {
         self.is_sound
     }
 
-    /// Whether each path can be a key, and there are some.
+    /// Whether each path can be a key, and there is at least one.
     pub(crate) fn are_unique(&self) -> bool {
         self.is_sound && !self.seen.is_empty()
     }

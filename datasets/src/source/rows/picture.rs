@@ -1,12 +1,12 @@
-//! Pixels that say of which mode they are, as a picture file.
+//! Encodes pixels of a given mode as a picture file.
 
 use crate::source::pixels;
 use image::ExtendedColorType;
 
-/// Most pixels of a picture.
+/// Maximum number of pixels of a picture.
 const PIXELS_MAX: u64 = 1 << 30;
 
-/// A PNG of the pixels, row by row; `mode` is a name as Pillow has it: L, LA, RGB or RGBA.
+/// A PNG of the pixels, row by row; `mode` is a mode of Pillow: L, LA, RGB or RGBA.
 pub(crate) fn png(mode: &str, width: u32, height: u32, bytes: &[u8]) -> Result<Vec<u8>, String> {
     let (colour, channels) = match mode {
         "L" => (ExtendedColorType::L8, 1),

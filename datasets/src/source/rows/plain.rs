@@ -1,5 +1,5 @@
-//! Column types as a dataset holds them: dictionaries, run-end encodings and views become the
-//! types that they stand for.
+//! Column types that a dataset stores: dictionaries, run-end encodings and views become the types
+//! of their values.
 
 use super::unfolded::unfolded_bytes;
 use crate::source::OverBudget;
@@ -9,7 +9,7 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use std::sync::Arc;
 
-/// The plain type that a type stands for.
+/// The plain type for a type.
 pub(crate) fn plain_type(of: &DataType) -> DataType {
     match of {
         DataType::Dictionary(_, values) => plain_type(values),
@@ -43,19 +43,19 @@ pub(crate) fn plain_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(plain_field).collect::<Vec<_>>()))
 }
 
-/// Why a batch does not become one of plain types.
+/// Why a batch cannot be converted to plain types.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unplain {
     /// It needs more memory than the source may take.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
-    /// A column does not cast.
+    /// A column cannot be cast.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
 }
 
-/// A batch with the columns of `schema`, which is the plain one of its own, and the memory that is
-/// set aside for the columns that were unfolded.
+/// Converts a batch to `schema`, the plain form of its own schema; also returns the memory reserved
+/// for expanded columns.
 pub(crate) fn plain_batch(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -79,8 +79,8 @@ pub(crate) fn plain_batch(
     Ok((RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)?, held))
 }
 
-/// The first difference of two schemas in the words of an error; names, order and types count,
-/// whether nulls are allowed does not.
+/// The first difference of two schemas, as text for an error; names, order and types are compared,
+/// nullability is not.
 pub(crate) fn difference(first: &Schema, other: &Schema) -> Option<String> {
     if first.fields().len() != other.fields().len() {
         let (first, other) = (first.fields().len(), other.fields().len());

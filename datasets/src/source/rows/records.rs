@@ -1,7 +1,7 @@
-//! Tables of formats that go record by record and declare no types, or theirs.
+//! Tables of record-based formats, which may or may not declare column types.
 //!
-//! Where the types are not declared they are taken from the first records, up to 1,024 of them or
-//! 32 MiB; a later record that does not fit is an error that names it.
+//! Undeclared types are inferred from the first records, up to 1,024 of them or 32 MiB; a later
+//! record that does not match is an error that names it.
 
 use super::build::{self, Misfit};
 use super::hugging_face::Features;
@@ -18,13 +18,13 @@ use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Records that are examined for the types.
+/// Maximum number of records examined to infer types.
 const LOOK_RECORDS: usize = 1024;
-/// Bytes of them.
+/// Maximum bytes of these records.
 const LOOK_BYTES: usize = 32 << 20;
-/// Records of a batch.
+/// Maximum number of records of a batch.
 const BATCH_RECORDS: usize = 256;
-/// Bytes of a batch.
+/// Target bytes of a batch.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// A record.
@@ -32,50 +32,50 @@ const BATCH_BYTES: usize = 8 << 20;
 pub(crate) struct Record {
     /// File, as a user would name it.
     pub(crate) file_name: Arc<str>,
-    /// The file where [`Value::Bytes`] lie.
+    /// The file that contains [`Value::Bytes`].
     pub(crate) file: Option<Arc<OpenFile>>,
-    /// Number of the record in its file.
+    /// Index of the record in its file.
     pub(crate) number: u64,
-    /// Values by name; names differ.
+    /// Values by name; names are unique.
     pub(crate) fields: Vec<(String, Value)>,
-    /// Bytes in memory, about.
+    /// Approximate bytes in memory.
     pub(crate) bytes: usize,
-    /// Memory of the source's budget that it takes.
+    /// Memory reserved from the source's budget.
     pub(crate) _held: Held,
 }
 
 impl Record {
-    /// Where it is, in the words of an error.
+    /// Its location, for an error.
     pub(crate) fn whence(&self, noun: &str) -> Whence {
         let member = Some(format!("{noun} {}", self.number));
         Whence { file: self.file_name.to_string(), member, offset: None }
     }
 }
 
-/// Records one by one.
+/// Reads records one by one.
 pub(crate) trait Records: Send {
     /// The next record; `None` at the end.
     fn next(&mut self) -> Result<Option<Record>, Error>;
 
-    /// The columns that the format declares; of the type [`Kind::Null`] where their types are open.
-    /// Without any, columns are those of the first records.
+    /// The columns that the format declares, with the type [`Kind::Null`] if it is undeclared. If
+    /// empty, columns are inferred from the first records.
     fn declared(&self) -> Vec<(String, Kind)>;
 
-    /// What is known of columns by more than their type.
+    /// Features of columns beyond their type.
     fn features(&self) -> Features {
         Features::default()
     }
 
-    /// What a record is called in an error.
+    /// The noun for a record in an error.
     fn noun(&self) -> &'static str;
 
-    /// All records, where known.
+    /// Number of all records, if known.
     fn rows(&self) -> Option<u64>;
 
     /// Bytes to read.
     fn bytes(&self) -> Option<u64>;
 
-    /// A look at the whole after the last record.
+    /// Final checks after the last record.
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -84,19 +84,19 @@ pub(crate) trait Records: Send {
 /// Records as a table.
 pub(crate) struct RecordTable<R> {
     records: R,
-    /// Records that were examined and not returned yet.
+    /// Records that were examined but not yet returned.
     ahead: VecDeque<Record>,
     columns: Vec<(String, Kind)>,
     schema: SchemaRef,
     features: Features,
     content: Option<usize>,
-    /// Whether fields that no column holds are passed over, since the user chose columns.
+    /// Whether fields without a column are ignored, because the user chose the columns.
     passes_over: bool,
 }
 
 impl<R: Records> RecordTable<R> {
-    /// Looks at the first records; `passes_over` where the user chose the columns, so that others
-    /// may be there.
+    /// Examines the first records; `passes_over` is set if the user chose the columns, so that
+    /// other fields are ignored.
     pub(crate) fn open(mut records: R, passes_over: bool) -> Result<Self, Error> {
         let mut ahead = VecDeque::new();
         let mut bytes = 0;
@@ -204,7 +204,7 @@ fn too_many(columns: usize) -> String {
     format!("{columns} columns or more, the limit is {FIELDS_MAX}")
 }
 
-/// The columns that the records have, in order of appearance, behind those that are known.
+/// The columns of the records: the known ones, then the others in order of appearance.
 fn infer(
     columns: &mut Vec<(String, Kind)>,
     records: &VecDeque<Record>,

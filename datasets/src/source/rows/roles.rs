@@ -1,7 +1,8 @@
-//! Which column of a table is the key, the content and the label, and which go along as they are.
+//! Determines which columns of a table are the key, the content and the label; the others are
+//! further columns.
 //!
-//! What the user says counts first, then what Hugging Face's metadata say, then names that are the
-//! custom. A name that the user gives and the table does not have is an error that lists them.
+//! The user's options take precedence, then Hugging Face's metadata, then customary names. A name
+//! that the table lacks is an error that lists the columns.
 
 use super::hugging_face::Features;
 use super::table::ContentColumn;
@@ -14,9 +15,9 @@ use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
 use std::sync::Arc;
 
-/// Columns that are taken as the key where they are texts.
+/// Names of columns that are the key if they contain text.
 const KEY_NAMES: [&str; 3] = ["key", "__key__", "image/filename"];
-/// Columns that are taken as the label where they are integers or texts; the first found.
+/// Names of columns that are the label if they contain integers or text; the first match is used.
 const LABEL_NAMES: [&str; 10] = [
     "label",
     "labels",
@@ -29,7 +30,7 @@ const LABEL_NAMES: [&str; 10] = [
     "image/class/label",
     "image/class/text",
 ];
-/// Columns that are taken as the content where they are bytes; the first found.
+/// Names of columns that are the content if they contain bytes; the first match is used.
 const CONTENT_NAMES: [&str; 17] = [
     "image",
     "img",
@@ -49,40 +50,40 @@ const CONTENT_NAMES: [&str; 17] = [
     "bytes",
     "data",
 ];
-/// Columns that are taken as the content where they are texts and nothing else is content.
+/// Names of columns that are the content if they contain text and no other column is the content.
 const TEXT_NAMES: [&str; 3] = ["text", "txt", "content"];
-/// Names that a dataset gives its own columns.
+/// Reserved column names of a dataset.
 const TAKEN_NAMES: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
-/// Key in a field's metadata for what a column is.
+/// Key in a field's metadata for the kind of a column.
 pub(crate) const KIND_METADATA: &str = "meetpoint.kind";
 /// Key in a field's metadata for names of its integers.
 pub(crate) const LABELS_METADATA: &str = "meetpoint.labels";
 
-/// Where the key of a row is.
+/// The source of a row's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyRole {
     /// In a column.
     Column(usize),
-    /// In the path beside the content.
+    /// The path beside the content.
     Path,
-    /// The number of the row stands in for it.
+    /// The number of the row.
     Number,
 }
 
-/// What the columns are.
+/// The roles of the columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Roles {
     /// The content; `None` if there is none.
     pub(crate) content: Option<ContentColumn>,
-    /// The key, where it is known by name; [`KeyRole::Number`] is open to be a path.
+    /// The key, if determined by name; [`KeyRole::Number`] may later be replaced by a path.
     pub(crate) key: KeyRole,
     /// The label.
     pub(crate) label: Option<usize>,
-    /// Names of the label, where the metadata give them.
+    /// Names of the labels, if the metadata contain them.
     pub(crate) label_names: Option<Vec<String>>,
-    /// Columns that are called a label and are not the label.
+    /// Columns that are named like a label but are not the label.
     pub(crate) unused_labels: Vec<UnusedLabel>,
-    /// The columns that go along.
+    /// The further columns.
     pub(crate) extra: Vec<usize>,
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn choose(
                 classes.filter_map(|name| schema.index_of(name).ok()).collect();
             classes.sort_unstable();
             let customary = LABEL_NAMES.iter().filter_map(|name| schema.index_of(name).ok());
-            // A customary name first among the class labels: `label` before another of them.
+            // Among the class labels, customary names take precedence.
             let named_class = customary.clone().find(|index| classes.contains(index));
             named_class.into_iter().chain(classes.clone()).chain(customary).find(|&index| {
                 let data_type = schema.field(index).data_type();
@@ -157,7 +158,7 @@ pub(crate) fn choose(
     Ok(Roles { content, key, label, label_names, unused_labels, extra })
 }
 
-/// The column `label`, where another one is the label; where none is, the first column of a
+/// The column `label` if another one is the label; if there is no label, the first column with a
 /// customary name.
 fn unused_labels(
     schema: &Schema,
@@ -238,7 +239,7 @@ fn content_column(
     Ok(text.and_then(|index| as_content(schema, index, true)))
 }
 
-/// The column as content, where its type allows that.
+/// The column as content, if its type allows it.
 fn as_content(schema: &Schema, index: usize, with_text: bool) -> Option<ContentColumn> {
     let flat = ContentColumn { column: index, bytes: None, path: None };
     match schema.field(index).data_type() {
@@ -257,7 +258,7 @@ fn as_content(schema: &Schema, index: usize, with_text: bool) -> Option<ContentC
     }
 }
 
-/// What the content is, by what the user says, the metadata, its type and its first bytes.
+/// The kind of the content, from the user's options, the metadata, its type and its first bytes.
 pub(crate) fn kind_of(
     schema: &Schema,
     content: Option<ContentColumn>,
@@ -282,7 +283,7 @@ pub(crate) fn kind_of(
     match extension_of(first_bytes) {
         Some("wav" | "flac" | "ogg" | "mp3") => ContentKind::Audio,
         Some(_) => ContentKind::Image,
-        // Pictures that do not begin as such are distinguished sample by sample, by a decoder.
+        // Whether such content really is pictures is decided per sample, by the decoder.
         None if ["image", "img", "jpg", "jpeg", "png", "webp", "picture", "image/encoded"]
             .contains(&field.name().as_str()) =>
         {
@@ -292,7 +293,7 @@ pub(crate) fn kind_of(
     }
 }
 
-/// The extension that goes with the first bytes of a picture or a sound.
+/// The extension for the first bytes of a picture or a sound.
 pub(crate) fn extension_of(bytes: &[u8]) -> Option<&'static str> {
     let begins = |magic: &[u8]| bytes.starts_with(magic);
     let fourth = bytes.get(8..12);
@@ -310,7 +311,7 @@ pub(crate) fn extension_of(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Name of the content column in a dataset: its own, but for names that a dataset uses itself.
+/// Name of the content column in a dataset: its name in the table, unless reserved.
 pub(crate) fn content_name(schema: &Schema, content: Option<ContentColumn>) -> String {
     let Some(content) = content else { return String::new() };
     let name = schema.field(content.column).name();
@@ -320,8 +321,8 @@ pub(crate) fn content_name(schema: &Schema, content: Option<ContentColumn>) -> S
     name.clone()
 }
 
-/// The schema of the columns that go along. A column whose name a dataset uses itself gets
-/// `_column` behind it; pictures, sounds and class names are noted in the metadata.
+/// The schema of the further columns. `_column` is appended to reserved names; pictures, sounds and
+/// class names are recorded in the metadata.
 pub(crate) fn extra_schema(
     schema: &Schema,
     roles: &Roles,

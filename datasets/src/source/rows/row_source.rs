@@ -1,4 +1,4 @@
-//! Rows of a table as samples.
+//! Turns the rows of a table into samples.
 
 use super::hugging_face::Features;
 use super::roles::{self, KeyRole, Roles};
@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 /// Longest key in bytes.
 const KEY_BYTES_MAX: usize = 4096;
-/// Digits of a row number at least, so that names sort as rows do.
+/// Minimum number of digits of a row number, so that names sort like rows.
 const NUMBER_DIGITS_MIN: usize = 6;
-/// Labels by name at most: what has more is not a label.
+/// Maximum number of named labels: a column with more is not a label.
 const LABELS_MAX: usize = 1 << 24;
 
 /// Options of all sources that are tables.
@@ -31,11 +31,11 @@ pub(crate) struct RowSource<T> {
     table: T,
     schema: SourceSchema,
     roles: Roles,
-    /// Whether the path goes along as the last extra column.
+    /// Whether the path is the last extra column.
     with_path: bool,
     current: Option<Current>,
     labels: Labels,
-    /// Rows that were given out, over all files.
+    /// Number of returned rows, over all files.
     given: u64,
 }
 
@@ -50,8 +50,8 @@ struct Current {
 }
 
 impl Current {
-    /// Of a batch of one row, whose content may be very long, keeps each column once: those that it
-    /// was read from go, so that the content is handed on without a copy.
+    /// For a batch of one row, whose content may be very long, drops the duplicate references to
+    /// columns, so that the content is passed on without a copy.
     fn keep_content_alone(&mut self) {
         let row = RecordBatchOptions::new().with_row_count(Some(1));
         let none = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &row);
@@ -71,7 +71,7 @@ struct Labels {
 }
 
 impl<T: Table> RowSource<T> {
-    /// Looks at the columns and decides what they are; `file` is named in errors.
+    /// Determines the roles of the columns; `file` is named in errors.
     pub(crate) fn open(mut table: T, options: &SourceOptions, file: &str) -> Result<Self, Error> {
         let schema = Arc::clone(table.schema());
         let features: Features = table.features().clone();
@@ -192,7 +192,7 @@ impl<T: Table> RowSource<T> {
         Ok(Entry::Sample(Box::new(Item { key, whence, content, label, extra })))
     }
 
-    /// The number of a row as its key, with the extension that a picture or sound should have.
+    /// The number of a row as its key, with the extension of its picture or sound.
     fn number_key(&self, number: u64, content: &RowContent) -> Result<String, Error> {
         let digits = self.table.rows().map_or(NUMBER_DIGITS_MIN, |rows| {
             rows.saturating_sub(1).to_string().len().max(NUMBER_DIGITS_MIN)
@@ -226,7 +226,7 @@ impl<T: Table> RowSource<T> {
             let number = numbers.value(row);
             let names = self.roles.label_names.as_ref().map(Vec::len);
             return match (i32::try_from(number), names) {
-                // Hugging Face's class labels say -1 where a test set hides the label.
+                // Hugging Face uses the class label -1 if a test set hides the label.
                 (Ok(-1), Some(_)) => Ok(None),
                 (Ok(label), Some(names)) if (0..names as i64).contains(&number) => Ok(Some(label)),
                 (_, Some(names)) => {
@@ -320,14 +320,14 @@ fn as_text(batch: &Batch, array: &ArrayRef) -> Result<ArrayRef, Error> {
     cast(batch, array, &DataType::Utf8)
 }
 
-/// A child of a struct, null also where the struct is.
+/// A child of a struct; also null wherever the struct is null.
 fn flat_child(parent: &StructArray, index: usize) -> ArrayRef {
     let child = parent.column(index);
     let nulls = arrow_buffer::NullBuffer::union(parent.nulls(), child.nulls());
     let data = child.to_data().into_builder().nulls(nulls);
     match data.build() {
         Ok(data) => arrow_array::make_array(data),
-        // The child had passed the same checks with its own nulls.
+        // The child passed the same checks with its own nulls.
         Err(_) => Arc::clone(child),
     }
 }
@@ -370,7 +370,7 @@ fn content_of(current: &mut Current, row: usize) -> RowContent {
     }
 }
 
-/// The bytes of the only row of a column, without a copy where nobody else holds them.
+/// The bytes of the only row of a column, without a copy unless they are shared.
 fn taken(array: ArrayRef) -> Vec<u8> {
     let binary = array.as_binary::<i32>().clone();
     drop(array);
@@ -382,7 +382,7 @@ fn taken(array: ArrayRef) -> Vec<u8> {
     values.into_vec().unwrap_or_else(|shared| shared.to_vec())
 }
 
-/// Where the bytes of a row begin and end among those of a column.
+/// Start and end of a row's bytes among those of a column.
 pub(crate) fn offsets(array: &ArrayRef, row: usize) -> Option<(u64, u64)> {
     if let Some(array) = array.as_binary_opt::<i32>() {
         let offsets = array.value_offsets();

@@ -1,4 +1,4 @@
-//! Which files of a folder make up a dataset, and which split each belongs to.
+//! Determines which files of a folder form a dataset, and the split of each.
 
 use super::malformed;
 use crate::message::Message;
@@ -8,13 +8,13 @@ use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::path::Path;
 
-/// How deep files may lie: `data/default/train/0000.parquet`.
+/// Maximum depth of files: `data/default/train/0000.parquet`.
 const DEPTH_MAX: usize = 4;
-/// File or folder names that are splits.
+/// Names of files or folders that denote splits.
 const SPLIT_NAMES: [&str; 8] =
     ["train", "training", "test", "testing", "validation", "valid", "val", "dev"];
 
-/// Entries of a folder that are examined to determine what it is.
+/// Maximum number of entries of a folder that are examined to determine its kind.
 const LOOK_ENTRIES: usize = 4096;
 
 /// A file and its split.
@@ -24,9 +24,9 @@ pub(crate) struct SplitFile {
     split: Option<String>,
 }
 
-/// Whether a file whose name `is_member` takes is among the first entries of a folder.
+/// Whether a file whose name `is_member` accepts is among the first entries of a folder.
 pub(crate) fn has_one(folder: &StorePath, is_member: fn(&str) -> bool) -> bool {
-    // A link that leads nowhere, or a folder that does not open, is not such a file.
+    // A dangling link, or a folder that cannot be opened, is not such a file.
     let is_one =
         |found: Found| found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File;
     walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(is_one)
@@ -39,8 +39,8 @@ fn walk(folder: &StorePath) -> impl Iterator<Item = Result<Found, WalkError>> {
     })
 }
 
-/// The files below a folder whose names `is_member` takes, in natural order; hidden ones are
-/// passed over.
+/// The files below a folder whose names `is_member` accepts, in natural order; hidden files are
+/// skipped.
 pub(crate) fn list(
     folder: &StorePath,
     is_member: fn(&str) -> bool,
@@ -100,8 +100,8 @@ pub(crate) fn choose(
     Ok(chosen.map(|file| file.path).collect())
 }
 
-/// The split that a file's name says (`train-00000-of-00002.parquet`, `train.parquet`), or that of
-/// its folder (`train/0000.parquet`). TFRecord files have the number behind their extension
+/// The split in a file's name (`train-00000-of-00002.parquet`, `train.parquet`), or in that of its
+/// folder (`train/0000.parquet`). TFRecord files have the number after their extension
 /// (`mnist-train.tfrecord-00000-of-00001`).
 fn split_of(relative: &Path) -> Option<String> {
     let name = relative.file_name()?.to_str()?;
@@ -117,11 +117,11 @@ fn split_of(relative: &Path) -> Option<String> {
     found.map(str::to_owned)
 }
 
-/// What stands before `-00000-of-00002`.
+/// The part of a name before `-00000-of-00002`.
 fn before_shard_number(stem: &str) -> Option<&str> {
     let is_number = |text: &str| text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     let (rest, count) = stem.rsplit_once("-of-")?;
-    // The Hub once put a hash behind the count.
+    // Old files of the Hub have a hash after the count.
     let count = count.split('-').next().unwrap_or(count);
     let (split, index) = rest.rsplit_once('-')?;
     (is_number(count) && is_number(index) && !split.is_empty()).then_some(split)

@@ -1,4 +1,4 @@
-//! A table: record batches, and the bytes of the content beside them where these lie in a file.
+//! A table: record batches, and the location of the content if a file contains its bytes unchanged.
 
 use super::hugging_face::Features;
 use crate::Error;
@@ -10,100 +10,101 @@ use arrow_schema::SchemaRef;
 use meetpoint_kernels::contain_panic;
 use std::sync::Arc;
 
-/// Which column holds the content.
+/// The column that contains the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContentColumn {
     /// Index of the column.
     pub(crate) column: usize,
-    /// Where it is a struct, the index of its child with the bytes.
+    /// If it is a struct, the index of its child with the bytes.
     pub(crate) bytes: Option<usize>,
-    /// Where it is a struct, the index of its child with a path.
+    /// If it is a struct, the index of its child with a path.
     pub(crate) path: Option<usize>,
 }
 
-/// What a batch says about the content of one row.
+/// The content of one row.
 #[derive(Debug, Clone)]
 pub(crate) enum RowContent {
-    /// The bytes or their place.
+    /// The bytes or their location.
     Here(Content),
-    /// The row has none.
+    /// The row has no content.
     Missing,
     /// It cannot be read, and why.
     Unreadable(Message),
 }
 
-/// Where the content of the rows of a batch is.
+/// The location of the content of a batch's rows.
 #[derive(Debug)]
 pub(crate) enum Contents {
     /// In the batch itself.
     Inside,
-    /// The batch's offsets count from this byte of the file; the batch itself holds no bytes.
+    /// The batch's offsets are relative to this offset of the file; the batch itself does not
+    /// contain the bytes.
     At {
         /// The file.
         file: Arc<OpenFile>,
-        /// Its byte for offset 0.
+        /// The offset in the file that corresponds to offset 0.
         base: u64,
     },
-    /// Of each row that has any, its first byte and length in a file; the batch has the bytes too.
+    /// First byte and length in a file for each row with content; the batch contains the bytes too.
     Placed {
         /// The file.
         file: Arc<OpenFile>,
-        /// By row.
+        /// First byte and length by row.
         places: Vec<Option<(u64, u64)>>,
     },
-    /// Said for each row.
+    /// Given for each row.
     Beside(Vec<RowContent>),
 }
 
-/// Some rows.
+/// A batch of rows.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// File, as a user would name it.
     pub(crate) file: String,
     /// Index of the first row in that file.
     pub(crate) first_row: u64,
-    /// The columns, of the types of [`Table::schema`].
+    /// The columns, with the types of [`Table::schema`].
     pub(crate) columns: RecordBatch,
-    /// Where the content is.
+    /// The location of the content.
     pub(crate) contents: Contents,
-    /// What a row is called in an error: `row`, `record`, `sample`.
+    /// The noun for a row in an error: `row`, `record`, `sample`.
     pub(crate) noun: &'static str,
 }
 
 /// Rows in one or more files.
 pub(crate) trait Table: Send {
-    /// Columns of all files: plain types.
+    /// Columns of all files, in plain types.
     fn schema(&self) -> &SchemaRef;
 
-    /// What the metadata say about them.
+    /// The features that the metadata declare.
     fn features(&self) -> &Features;
 
-    /// All rows, where known.
+    /// Number of all rows, if known.
     fn rows(&self) -> Option<u64>;
 
-    /// Bytes of what is read, where known.
+    /// Bytes to read, if known.
     fn bytes(&self) -> Option<u64>;
 
-    /// The first bytes that a column holds, at least 16 where there are as many; empty if no
-    /// row among the first ones has any.
+    /// The first bytes of a column's first value, at least 16 if it has as many; empty if the first
+    /// rows have none.
     fn first_bytes(&mut self, column: ContentColumn) -> Result<Vec<u8>, Error>;
 
-    /// Whether the paths beside the content are there in each row, and each different.
+    /// Whether each row has a path beside the content, and all paths are different.
     fn are_paths_unique(&mut self, column: ContentColumn) -> Result<bool, Error>;
 
-    /// Called once before the first [`Self::next`]: which column is the content.
+    /// Called once before the first [`Self::next`], with the content column.
     fn start(&mut self, content: Option<ContentColumn>) -> Result<(), Error>;
 
     /// The next rows, in order; `None` at the end.
     fn next(&mut self) -> Result<Option<Batch>, Error>;
 
-    /// A look at what was read as a whole, after the last row.
+    /// Final checks after the last row.
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// The error of a source that breaks its format, about a file.
+/// The error of a file that violates its format.
 pub(crate) fn malformed(
     file: &StorePath,
     offset: Option<u64>,
@@ -158,7 +159,7 @@ pub(crate) fn read_at(file: &OpenFile, bytes: &mut [u8], offset: u64) -> Result<
     })
 }
 
-/// Calls a decoder of another crate. A panic on bytes that no writer makes is an error of the file.
+/// Calls a decoder of another crate. A panic on malformed bytes becomes an error of the file.
 pub(crate) fn guarded<T>(
     path: &StorePath,
     what: &str,

@@ -1,5 +1,5 @@
-//! How many bytes columns take when dictionaries, run ends and views become the values that they
-//! stand for: a small file can name one long value many times.
+//! Computes the bytes of columns after dictionaries, run ends and views are expanded, since a small
+//! file can refer to one long value many times.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int16Type, Int32Type, Int64Type, RunEndIndexType};
@@ -7,8 +7,8 @@ use arrow_array::{Array, RunArray};
 use arrow_schema::DataType;
 use std::ops::Range;
 
-/// Bytes of a column, in plain types. No more than a little beyond `limit` is counted, so that the
-/// count takes time for that many bytes only.
+/// Bytes of a column in plain types. Counting stops slightly above `limit`, which also bounds its
+/// time.
 pub(super) fn unfolded_bytes(array: &dyn Array, limit: u64) -> u64 {
     let mut count = Count { bytes: 0, limit };
     count.rows(array, 0..array.len());
@@ -29,7 +29,7 @@ impl Count {
         self.bytes = self.bytes.saturating_add((count as u64).saturating_mul(width as u64));
     }
 
-    /// Each row by itself, at least a byte, so that the limit bounds their number.
+    /// Counts row by row, at least one byte each, so that the limit also bounds the number of rows.
     fn each(&mut self, rows: Range<usize>, mut one: impl FnMut(&mut Self, usize)) {
         for row in rows {
             if self.is_over() {
@@ -47,7 +47,8 @@ impl Count {
         }
         match array.data_type() {
             DataType::Dictionary(_, _) => {
-                // Of these rows alone: this may be called for each row of a column around it.
+                // Only these rows are normalized, since this may be called for each row of an outer
+                // column.
                 let slice = array.slice(rows.start, count);
                 let dictionary = slice.as_any_dictionary();
                 if dictionary.values().is_empty() {
@@ -125,7 +126,7 @@ impl Count {
             DataType::FixedSizeBinary(width) => {
                 self.add(count, usize::try_from(*width).unwrap_or(0));
             }
-            // Numbers keep their width; a truth value takes a bit.
+            // Numbers have a fixed width; a boolean takes a bit.
             other => self.add(count, other.primitive_width().unwrap_or(1)),
         }
     }
@@ -145,7 +146,7 @@ impl Count {
             usize::try_from(end).unwrap_or(0)
         };
         let ends = array.run_ends().values();
-        // Runs that end before these rows are passed over: this may be called for each row.
+        // Runs that end before these rows are skipped, since this may be called for each row.
         let first = ends.partition_point(|end| end_of(*end) <= rows.start);
         let mut start = rows.start;
         for (run, end) in ends.iter().enumerate().skip(first) {
@@ -202,7 +203,8 @@ mod tests {
         assert!(bytes > (i32::MAX as u64) * LONG as u64, "{bytes}");
     }
 
-    /// The work grows with the rows that are counted, not with those of the inner columns for each.
+    /// The work is proportional to the counted rows, not to their product with the rows of inner
+    /// columns.
     #[test]
     fn columns_inside_of_views_are_looked_at_once_a_row() {
         const ROWS: usize = 200_000;

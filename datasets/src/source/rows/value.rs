@@ -1,11 +1,11 @@
-//! Values whose types the file does not declare, and the type of a column that holds some of them.
+//! Values whose types the file does not declare, and the type of a column of such values.
 
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, Fields};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Fields of a record, of a map in one, and columns: they are searched one by one.
+/// Maximum number of fields of a record or map, and of columns, since they are searched linearly.
 pub(crate) const FIELDS_MAX: usize = 1024;
 
 /// A value of a record.
@@ -23,14 +23,14 @@ pub(crate) enum Value {
     Float(f64),
     /// A text.
     Text(String),
-    /// Bytes, and where in the record's file they lie, if they lie there as they are.
+    /// Bytes, and their position in the record's file if it contains them unchanged.
     Bytes {
         /// The bytes.
         bytes: Vec<u8>,
         /// Their first byte in the file.
         at: Option<u64>,
     },
-    /// Numbers of one type, little-endian, in a row: a list.
+    /// Numbers of one type, little-endian: a list.
     Numbers {
         /// A primitive type, or Boolean with a byte for each.
         dtype: DataType,
@@ -46,25 +46,25 @@ pub(crate) enum Value {
         /// The numbers.
         bytes: Vec<u8>,
     },
-    /// Values in a row.
+    /// A list of values.
     List(Vec<Value>),
     /// Values by name.
     Struct(Vec<(String, Value)>),
 }
 
-/// What the arrays of a column have in common.
+/// The axes that the arrays of a column share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Axes {
-    /// Their lengths.
+    /// All have these lengths.
     Fixed(Vec<usize>),
-    /// Their number.
+    /// All have this number of axes.
     Rank(usize),
 }
 
 /// The type of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// No value was seen.
+    /// No value so far.
     Null,
     /// [`Value::Bool`].
     Bool,
@@ -72,7 +72,7 @@ pub(crate) enum Kind {
     Int,
     /// [`Value::UInt`], and integers from 0.
     UInt,
-    /// [`Value::Float`], and integers that it holds exactly.
+    /// [`Value::Float`], and integers that it represents exactly.
     Float,
     /// [`Value::Int`], [`Value::UInt`] or [`Value::Float`] of a type that the file declares.
     Number(DataType),
@@ -91,7 +91,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The type of a column with this value alone.
+    /// The type of a column with only this value.
     pub(crate) fn of(value: &Value) -> Result<Self, String> {
         Ok(match value {
             Value::Null => Self::Null,
@@ -121,7 +121,7 @@ impl Kind {
         })
     }
 
-    /// The type of a column with values of both types, or why there is none.
+    /// The type of a column with values of both types; the error is why there is none.
     pub(crate) fn join(self, other: Self) -> Result<Self, String> {
         Ok(match (self, other) {
             (left, right) if left == right => left,
@@ -158,7 +158,7 @@ impl Kind {
         })
     }
 
-    /// The type in the words of an error.
+    /// The type as text for an error.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Null => "nothing".to_owned(),
@@ -244,13 +244,13 @@ pub(crate) fn width(dtype: &DataType) -> usize {
     }
 }
 
-/// Checks the shape of an array against its bytes: the product must be theirs, without overflow.
+/// Whether the shape of an array matches its number of bytes, without overflow.
 pub(crate) fn is_shape_of(shape: &[usize], dtype: &DataType, bytes: usize) -> bool {
     let product = shape.iter().try_fold(width(dtype), |product, axis| product.checked_mul(*axis));
     product == Some(bytes) && i32::try_from(bytes).is_ok()
 }
 
-/// The number in little-endian bytes, as many as its type has.
+/// The number in little-endian bytes, of the width of its type.
 pub(crate) fn number(dtype: &DataType, bytes: &[u8]) -> Value {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -269,7 +269,7 @@ pub(crate) fn number(dtype: &DataType, bytes: &[u8]) -> Value {
     }
 }
 
-/// The type that NumPy writes as `<f4`, and whether it is big-endian.
+/// The type for a NumPy type string such as `<f4`, and whether it is big-endian.
 pub(crate) fn dtype_of(name: &str) -> Option<(DataType, bool)> {
     let (order, name) = name.split_at_checked(1)?;
     let dtype = match name {
@@ -290,7 +290,7 @@ pub(crate) fn dtype_of(name: &str) -> Option<(DataType, bool)> {
     matches!(order, "<" | ">" | "|" | "=").then_some((dtype, order == ">"))
 }
 
-/// Fields are searched one by one.
+/// Limits the number of fields, since they are searched linearly.
 fn check_length(fields: usize) -> Result<(), String> {
     match fields {
         0..=FIELDS_MAX => Ok(()),

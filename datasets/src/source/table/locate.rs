@@ -1,8 +1,8 @@
-//! Which table describes a source: the one that is named, the one at the top of a folder, or that
+//! Finds the table that describes a source: the given one, the one at the top of a folder, or that
 //! of a split in a sub-folder.
 //!
-//! What has a table's name and cannot be read as one is an error: it may hold the labels of the
-//! files beside it.
+//! A file that is named like a table but cannot be read as one is an error, since it may contain
+//! the labels of the files beside it.
 
 use super::rows::{Format, TableRows, malformed};
 use super::types::Columns;
@@ -14,33 +14,33 @@ use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_storage::is_of_the_file;
 
-/// Entries of a folder that are examined to find its table.
+/// Maximum number of entries of a folder that are examined to find its table.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
-/// Tables of a folder that are examined to determine whether one names the files beside it.
+/// Maximum number of tables of a folder that are examined for names of files.
 const RECOGNISE_TABLES: usize = 16;
-/// Longest row that is read for that.
+/// Maximum bytes of a row in this examination.
 const RECOGNISE_ROW_BYTES: u64 = 1 << 20;
-/// Stem of the name that Hugging Face gives a table of files.
+/// Stem of Hugging Face's name for a table of files.
 const METADATA: &str = "metadata";
-/// Extensions of such a table; those of Parquet are refused by name.
+/// Extensions of such a table; Parquet is refused with a message.
 const METADATA_EXTENSIONS: [&str; 6] = ["csv", "jsonl", "tsv", "tab", "ndjson", "parquet"];
-/// Extensions behind these, of compressed tables.
+/// Additional extensions of compressed tables.
 const COMPRESSED: [&str; 3] = ["", ".gz", ".zst"];
 
 /// A table and the files that it describes.
 #[derive(Debug)]
 pub(super) struct Located {
     pub(super) table: StorePath,
-    /// The folder that names in it are relative to.
+    /// The folder to which names in it are relative.
     pub(super) root: StorePath,
-    /// The folder whose files all belong to the source, so that those without a row are reported.
+    /// The folder whose files all belong to the source; files without a row are reported.
     pub(super) folder: Option<StorePath>,
-    /// The folder that links may not lead out of.
+    /// The folder out of which links must not lead.
     pub(super) bounds: StorePath,
 }
 
-/// Returns the evidence that `path` is a table of files, or a folder that holds one: the name of a
-/// file, and that of a column.
+/// Returns the evidence that `path` is a table of files, or a folder with such a table: the names
+/// of a file and of a column.
 ///
 /// A table in a folder that cannot be read is an error.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
@@ -115,7 +115,7 @@ pub(super) fn locate(path: &StorePath, options: &SourceOptions) -> Result<Locate
     })
 }
 
-/// The table at the top of a folder; `None` if those of its splits are meant.
+/// The table at the top of a folder; `None` if its splits have the tables.
 fn at_top(path: &StorePath, options: &SourceOptions) -> Result<Option<StorePath>, Error> {
     if options.split.is_some() {
         return Ok(None);
@@ -140,12 +140,12 @@ fn at_top(path: &StorePath, options: &SourceOptions) -> Result<Option<StorePath>
     }
 }
 
-/// The kind of source that has no table.
+/// The change that reads the folder without a table.
 fn as_folder() -> Change {
     Change::To("folder".to_owned())
 }
 
-/// What to do about two tables.
+/// The message about two tables.
 fn several(first: &StorePath, second: &StorePath) -> Message {
     let (first, second) = (first.display(), second.display());
     let remedy = Remedy::by("name one", Setting::Table, Change::Other);
@@ -156,7 +156,7 @@ fn several(first: &StorePath, second: &StorePath) -> Message {
     ))
 }
 
-/// Looks at the names of the columns and the first row of a table.
+/// Examines the names of the columns and the first row of a table.
 fn look(table: &StorePath) -> Result<Option<String>, Error> {
     let Some(format) = Format::of(table.path()) else {
         return Ok(None);
@@ -181,7 +181,7 @@ fn look(table: &StorePath) -> Result<Option<String>, Error> {
     }
 }
 
-/// Adds to an error about a table beside other files how to do without the table.
+/// Adds to an error about a table beside other files how to read them without it.
 fn with_way_out(error: Error, table: &StorePath) -> Error {
     match error {
         Error::Malformed { whence, problem } => {
@@ -197,7 +197,7 @@ fn with_way_out(error: Error, table: &StorePath) -> Error {
     }
 }
 
-/// Whether a failure to read says nothing about what the file or folder is.
+/// Whether a failed read leaves unknown what the file or folder is.
 fn hides(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied || !is_of_the_file(error)
 }
@@ -234,7 +234,7 @@ pub(super) fn is_metadata(table: &StorePath) -> bool {
     name.split('.').next() == Some(METADATA)
 }
 
-/// What a folder has under the names `metadata.*`, in natural order, whatever it is.
+/// All entries of a folder named `metadata.*`, in natural order, of any type.
 fn metadata_in(folder: &StorePath) -> Result<Vec<StorePath>, Error> {
     let mut found = usual_metadata(folder);
     found.extend(tables_in(folder)?.into_iter().filter(is_metadata));
@@ -277,18 +277,18 @@ fn check(table: &StorePath) -> Result<(), Error> {
     Err(with_way_out(wrong(table, problem), table))
 }
 
-/// What is there under one of the usual names of such a table, whatever it is. They are tried one
-/// by one, since a folder may have more entries than are examined.
+/// The entries with one of the usual names of such a table, of any type. The names are tried one by
+/// one, since a folder may have more entries than are examined.
 fn usual_metadata(folder: &StorePath) -> Vec<StorePath> {
     let names = METADATA_EXTENSIONS.iter().flat_map(|extension| {
         COMPRESSED.iter().map(move |suffix| format!("{METADATA}.{extension}{suffix}"))
     });
     let paths = names.map(|name| folder.join(name));
-    // A link that leads nowhere has that name too.
+    // A dangling link counts too.
     paths.filter(|path| path.exists() || path.is_link()).collect()
 }
 
-/// A sub-folder with a table of its own, as Hugging Face lays out the splits of a folder of images.
+/// A sub-folder with a separate table, the layout of Hugging Face for splits of a folder of images.
 #[derive(Debug)]
 struct Split {
     name: String,
@@ -331,7 +331,7 @@ fn folders_in(path: &StorePath) -> Result<Vec<StorePath>, Error> {
     Ok(folders)
 }
 
-/// The split that is meant: the one that is named, or the only sub-folder.
+/// The split to read: the one in the options, or the only sub-folder.
 fn chosen_split(path: &StorePath, options: &SourceOptions) -> Result<Split, Error> {
     let mut splits = splits_of(path)?;
     let names: Vec<String> = splits.iter().map(|split| split.name.clone()).collect();

@@ -1,9 +1,9 @@
-//! Files that a table names: a folder with a CSV, TSV or JSON Lines file beside them.
+//! Files listed in a table: a CSV, TSV or JSON Lines file beside them.
 //!
-//! In reading order: `quotes` (is a field left open), `rows` (of the table), `types` (of its
-//! columns), `locate` (which table), `unnamed` (files without a row). The table is gone through
-//! twice: for the types and the names of the classes, then for the samples. Memory: the names of
-//! the classes, one record batch of samples, and of a folder 16 bytes a row and its list of names.
+//! In reading order: `quotes` (unclosed quotes), `rows` (of the table), `types` (of its columns),
+//! `locate` (finds the table), `unnamed` (files without a row). The table is read twice: for the
+//! types and the names of the classes, then for the samples. Memory: the names of the classes, one
+//! record batch of samples, and for a folder 16 bytes per row and its list of names.
 
 mod locate;
 mod quotes;
@@ -36,9 +36,9 @@ use std::collections::{BTreeSet, HashMap};
 use types::Columns;
 use unnamed::Unnamed;
 
-/// What this is, for errors.
+/// Description for errors.
 const WORDS: &str = "files that a table names";
-/// Names of the column with the files, the likeliest first; `file_name` is that of Hugging Face.
+/// Names of the column with the files, in order of precedence; Hugging Face uses `file_name`.
 const FILE_COLUMNS: [&str; 13] = [
     "file_name",
     "filename",
@@ -54,11 +54,11 @@ const FILE_COLUMNS: [&str; 13] = [
     "audio",
     "audio_path",
 ];
-/// Names of the column with the label, the likeliest first.
+/// Names of the column with the label, in order of precedence.
 const LABEL_COLUMNS: [&str; 5] = [LABEL_NAME, "class", "category", "target", "class_name"];
 /// Columns that every dataset has.
 const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
-/// Names of classes.
+/// Maximum number of names of classes.
 const CLASSES_MAX: usize = 1 << 20;
 
 fn no_file_column(columns: &Columns) -> Message {
@@ -72,17 +72,17 @@ fn no_file_column(columns: &Columns) -> Message {
     )
 }
 
-/// The column of one of these names.
+/// The first column with one of these names.
 fn named(columns: &Columns, names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| {
         columns.all.iter().position(|column| column.name.eq_ignore_ascii_case(name))
     })
 }
 
-/// Opens a table, or the one in a folder.
+/// Opens a table, or the table in a folder.
 ///
-/// Options: `table` (its file, where a folder holds several), `root` (the folder that names are
-/// relative to, else that of the table), `split` (the sub-folder with the table), `content` (the
+/// Options: `table` (its file, if a folder contains several), `root` (the folder to which names are
+/// relative, else that of the table), `split` (the sub-folder with the table), `content` (the
 /// column with the names of the files), `label`, `key` (else `meetpoint.key`, else the name of the
 /// file), `kind`, `columns`.
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
@@ -99,7 +99,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     options.allow_only(WORDS, &known)?;
     let Located { table, root, folder, bounds } = locate(path, options)?;
     let links = Links::below(&bounds, options.follow_links)?;
-    // One that the user names may lie anywhere.
+    // A table that the user names may be anywhere.
     if table.path() != path.path()
         && options.table.is_none()
         && let Some(target) = links.leads_out(&table)
@@ -145,24 +145,24 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 /// A further column.
 struct Extra {
     index: usize,
-    /// In the table.
+    /// Index in the table.
     from: String,
     name: String,
     shape: Shape,
 }
 
-/// What is known of a table after the first pass.
+/// The result of the first pass over a table.
 struct Survey {
     columns: Columns,
-    /// Texts of each column that may be the label.
+    /// Distinct values of each column that may be the label.
     texts: HashMap<usize, BTreeSet<String>>,
-    /// What the files of each column are that may name them.
+    /// Kinds of the files named in each column that may contain names.
     kinds: HashMap<usize, BTreeSet<&'static str>>,
     samples: u64,
 }
 
 impl Survey {
-    /// Goes through a table.
+    /// Reads a table.
     fn of(
         table: &StorePath,
         format: Format,
@@ -196,11 +196,11 @@ impl Survey {
     }
 }
 
-/// What the columns of a table become.
+/// The roles of a table's columns.
 struct TablePlan {
     file: (usize, String),
     key: Option<(usize, String)>,
-    /// Whether the key of a row without one is the name of its file.
+    /// Whether a row without a key is named by its file.
     may_lack_key: bool,
     label: Option<(usize, String)>,
     kind: ContentKind,
@@ -213,7 +213,7 @@ struct TablePlan {
 }
 
 impl TablePlan {
-    /// For what a first pass found.
+    /// Plans the roles from the result of the first pass.
     fn of(
         table: &StorePath,
         format: Format,
@@ -270,7 +270,7 @@ impl TablePlan {
     }
 }
 
-/// The column that was asked for, or the first of the usual names.
+/// The requested column, or the first column with a usual name.
 fn find(columns: &Columns, asked: Option<&str>, usual: &[&str]) -> Option<usize> {
     match asked {
         Some(asked) => columns.index(asked),
@@ -278,7 +278,7 @@ fn find(columns: &Columns, asked: Option<&str>, usual: &[&str]) -> Option<usize>
     }
 }
 
-/// The same, where it is an error that what was asked for is not there.
+/// Like [`find`], but a requested column that does not exist is an error.
 fn column(
     columns: &Columns,
     option: Setting,
@@ -315,7 +315,8 @@ fn label(
     }
 }
 
-/// The column `label`, where another one is the label; where none is, the first of a usual name.
+/// The column `label` if another one is the label; if there is no label, the first column with a
+/// usual name.
 fn unused_labels(
     columns: &Columns,
     options: &SourceOptions,
@@ -336,7 +337,7 @@ fn unused_labels(
     unused.into_iter().collect()
 }
 
-/// No column has the name that an option gives.
+/// The message that no column has the name in an option.
 fn no_column(name: &str, option: Setting, columns: &Columns) -> Message {
     Message::from(format!("no column {name} ("))
         + option
@@ -348,7 +349,7 @@ fn names(columns: &Columns) -> String {
     names.join(", ")
 }
 
-/// The columns that are nothing else, or those of them that were asked for.
+/// The columns without another role, or the requested ones among them.
 fn extras(
     columns: &Columns,
     taken: &[Option<usize>],
@@ -386,7 +387,7 @@ struct TableSource {
     shown: String,
     root: StorePath,
     links: Links,
-    /// Files that no row has named so far, until they are reported.
+    /// Files without a row, until they are reported.
     unnamed: Option<Unnamed>,
     follow_links: bool,
     plan: TablePlan,
@@ -432,7 +433,7 @@ impl Advance for TableSource {
 }
 
 impl TableSource {
-    /// The sample of a row; why it is none, in words.
+    /// The sample of a row; the error is why the row is not a sample.
     fn item(&mut self, row: &TableRow) -> Result<(Item, Vec<Cell>), Message> {
         let plan = &self.plan;
         let text = |(index, name): &(usize, String)| types::text(row, *index, name);

@@ -1,5 +1,5 @@
-//! Follows the double quotes of a CSV file, by the rules of the crate `csv`, which does not say
-//! that a file ends inside of a quoted field.
+//! Tracks the double quotes of a CSV file by the rules of the crate `csv`, which does not report a
+//! file that ends inside a quoted field.
 
 /// The UTF-8 byte order mark, which is not part of the first field.
 const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
@@ -8,7 +8,7 @@ const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a double quote opens a field and is not closed")]
 pub(super) struct OpenQuote {
-    /// The line that it is in, from 1.
+    /// The line of the quote, from 1.
     pub(super) line: u64,
 }
 
@@ -17,11 +17,11 @@ enum QuoteState {
     FieldStart,
     Unquoted,
     Quoted,
-    /// Behind a quote in a quoted field: its end, or the first of two that stand for one.
+    /// After a quote in a quoted field: the end of the field, or the first of two that denote one.
     AfterQuote,
 }
 
-/// Where in a CSV file its reader is.
+/// The state of the reader within a CSV file.
 #[derive(Debug)]
 pub(super) struct Quotes {
     separator: u8,
@@ -37,7 +37,7 @@ impl Quotes {
         Self { separator, place: QuoteState::FieldStart, position: 0, line: 1, opened: 0 }
     }
 
-    /// Goes on over these bytes.
+    /// Processes the next bytes.
     pub(super) fn follow(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if MARK.get(self.position) != Some(&byte) {
@@ -62,7 +62,7 @@ impl Quotes {
         };
     }
 
-    /// The quote that is open.
+    /// The open quote, if there is one.
     pub(super) fn open(&self) -> Option<OpenQuote> {
         (self.place == QuoteState::Quoted).then_some(OpenQuote { line: self.opened })
     }
@@ -92,7 +92,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_agrees_with_the_reader_on_whether_a_field_is_open(text in "[a,\"\n\r]{0,16}") {
-            // A field that is open takes what follows, a separator and a new line too.
+            // An open field includes all that follows, also separators and new lines.
             let longer = format!("{text},\n");
             let fields = |text: &str| -> usize {
                 let mut builder = csv::ReaderBuilder::new();

@@ -1,11 +1,11 @@
-//! A row of a table, as it was read.
+//! A row of a table, as read.
 
 use serde_json::{Map, Value};
 
 /// A row.
 #[derive(Debug)]
 pub(super) enum TableRow {
-    /// Its fields, as many as there are columns.
+    /// Its fields, one per column.
     Fields(csv::StringRecord),
     Object(Map<String, Value>),
 }

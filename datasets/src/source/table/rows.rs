@@ -1,4 +1,4 @@
-//! The rows of a table, one after the other: CSV, TSV, JSON Lines, each compressed or not.
+//! Reads the rows of a table: CSV, TSV, JSON Lines, each compressed or not.
 //!
 //! A row has at most [`ROW_BYTES_MAX`] bytes, so that an open quote does not swallow the file.
 
@@ -19,22 +19,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest row.
 const ROW_BYTES_MAX: u64 = 16 << 20;
-/// Bytes that are examined to find out what separates the fields.
+/// Bytes that are examined to detect the separator of fields.
 const LOOK_BYTES: usize = 64 << 10;
-/// What may separate fields; a file's name says which is likely.
+/// Supported separators; a file's name indicates the likely one.
 const SEPARATORS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
-/// How a table is written.
+/// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     /// RFC 4180, fields separated by this byte.
     Separated(u8),
-    /// One JSON object a line.
+    /// One JSON object per line.
     JsonLines,
 }
 
 impl Format {
-    /// By the name of a file.
+    /// The format for the name of a file.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -47,13 +47,13 @@ impl Format {
     }
 }
 
-/// Rows of a table, from the first.
+/// Reads the rows of a table.
 pub(super) struct TableRows {
     from: From,
     shown: String,
-    /// Longest row that is read.
+    /// Maximum bytes of a row.
     row_bytes_max: u64,
-    /// Rows that were read.
+    /// Rows read so far.
     pub(super) count: u64,
 }
 
@@ -95,7 +95,7 @@ impl TableRows {
         Ok(Self { from, shown, row_bytes_max, count: 0 })
     }
 
-    /// Names of the columns, where the table names them once.
+    /// Names of the columns, if the table has a header.
     pub(super) fn columns(&self) -> Option<&[String]> {
         match &self.from {
             From::Separated { columns, .. } => Some(columns),
@@ -130,7 +130,7 @@ fn begin_of(path: &StorePath, shown: &str) -> Result<Vec<u8>, Error> {
     let wrong = |problem: Message| Err(malformed(shown, "line 1".to_owned(), problem));
     match begin.as_slice() {
         [] => wrong("the table is empty".into()),
-        // The byte order marks of UTF-16; without one, every other byte of plain letters is zero.
+        // The byte order marks of UTF-16; without one, every other byte of ASCII text is zero.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, ..] | [_, 0, ..] => wrong(
             Message::from("the table is UTF-16")
                 .remedy("convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
@@ -139,8 +139,8 @@ fn begin_of(path: &StorePath, shown: &str) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// What separates the fields of a table that begins so: `usual`, unless the first line is a single
-/// field by it and several by exactly one other separator.
+/// The separator of a table that starts with these bytes: `usual`, unless it yields a single field
+/// in the first line and exactly one other separator yields several.
 fn separator_of(begin: &[u8], usual: u8) -> u8 {
     let fields = |separator: u8| {
         let mut builder = csv::ReaderBuilder::new();
@@ -214,10 +214,10 @@ fn next_object(
             Ok(Value::Object(object)) => Ok(Some(TableRow::Object(object))),
             Ok(Value::Array(_)) => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')").into()),
             Ok(_) => Err(format!("not a JSON object; {EXPECTED}").into()),
-            // The standard's way to write a list starts with a line of its own.
+            // A pretty-printed JSON array starts with a line that contains only the bracket.
             Err(_) if text == b"[" => Err(format!("a JSON array; {EXPECTED} (jq -c '.[]')").into()),
             Err(error) => {
-                // It counts lines in this one alone.
+                // The parser counts lines from this one.
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let words = error.to_string();
                 let words = words.strip_suffix(&place).unwrap_or(&words);
@@ -255,7 +255,7 @@ impl std::fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// Fails when a row goes on for too long, or the table ends inside of a quoted field.
+/// Fails if a row is too long, or the table ends inside a quoted field.
 struct Limited {
     input: Input,
     quotes: Quotes,

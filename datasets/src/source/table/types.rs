@@ -1,8 +1,7 @@
 //! Types of the columns of a table.
 //!
-//! Fields of CSV are texts; a column is of integers, numbers or truth values where each field that
-//! is not empty reads as one and nothing of it is lost (`007` stays a text). An empty field is
-//! null.
+//! Fields of CSV are text; a column contains integers, floats or booleans if each non-empty field
+//! can be parsed as one without loss (`007` remains text). An empty field is null.
 
 use super::row::TableRow;
 use crate::message::Message;
@@ -10,10 +9,10 @@ use crate::source::columns::{Cell, Shape};
 use crate::source::json::{has_fraction, non_finite};
 use serde_json::Value;
 
-/// Columns of a table.
+/// Maximum number of columns of a table.
 const COLUMNS_MAX: usize = 4096;
 
-/// What a column's fields may be.
+/// The types that a column's fields may still have.
 #[derive(Debug, Clone, Copy)]
 struct Guess {
     has_any: bool,
@@ -28,7 +27,7 @@ pub(super) struct Column {
     pub(super) name: String,
     guess: Guess,
     shape: Shape,
-    /// Whether a number in it is not whole.
+    /// Whether a number in it has a fraction.
     has_fraction: bool,
 }
 
@@ -51,7 +50,7 @@ impl Column {
         }
     }
 
-    /// Whether its values are class labels: names, or whole numbers, also those written as `1.0`.
+    /// Whether its values are class labels: names, or integers, including those written as `1.0`.
     pub(super) fn is_label(&self) -> bool {
         match self.shape() {
             Shape::Int | Shape::Text => true,
@@ -79,14 +78,14 @@ impl Column {
     }
 }
 
-/// The columns of a table, as they are found.
+/// The columns of a table, with the types inferred so far.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) all: Vec<Column>,
 }
 
 impl Columns {
-    /// With the names that stand above a table; fails in words.
+    /// Columns with the names in the header of a table; the error is a message.
     pub(super) fn named(names: &[String]) -> Result<Self, Message> {
         let mut columns = Self::default();
         for name in names {
@@ -99,7 +98,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Where the column of that name stands.
+    /// Index of the column with this name.
     pub(super) fn index(&self, name: &str) -> Option<usize> {
         self.all.iter().position(|column| column.name == name)
     }
@@ -112,7 +111,7 @@ impl Columns {
         Ok(self.all.len() - 1)
     }
 
-    /// Takes a row into account; fails in words.
+    /// Widens the types to include a row; the error is a message.
     pub(super) fn absorb(&mut self, row: &TableRow) -> Result<(), Message> {
         match row {
             TableRow::Fields(fields) => {
@@ -138,7 +137,7 @@ impl Columns {
     }
 }
 
-/// What stands in a column of a row.
+/// The value in a column of a row.
 pub(super) fn cell(row: &TableRow, index: usize, name: &str, shape: &Shape) -> Cell {
     let field = match row {
         TableRow::Object(object) => {
@@ -159,7 +158,7 @@ pub(super) fn cell(row: &TableRow, index: usize, name: &str, shape: &Shape) -> C
     }
 }
 
-/// What stands in a column of a row, as a text.
+/// The value in a column of a row, as text.
 pub(super) fn text(row: &TableRow, index: usize, name: &str) -> Option<String> {
     match row {
         TableRow::Fields(fields) => {
@@ -182,17 +181,17 @@ fn truth(field: &str) -> Option<bool> {
     }
 }
 
-/// An integer that is written as this program would write it.
+/// An integer in canonical notation.
 fn integer(field: &str) -> Option<i64> {
     field.parse().ok().filter(|value: &i64| value.to_string() == field)
 }
 
-/// A number with a point or an exponent, or an integer; not one with zeros before it, or one of
-/// more digits than an integer holds.
+/// A number with a point or an exponent, or an integer; without leading zeros, and with no more
+/// digits than an integer can have.
 fn number(field: &str) -> Option<f64> {
     let digits = field.strip_prefix('-').unwrap_or(field);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Beyond 2^53 not each integer is a float.
+        // Not every integer above 2^53 is a float.
         let value = integer(field).filter(|value| value.unsigned_abs() <= 1 << 53)?;
         return Some(value as f64);
     }

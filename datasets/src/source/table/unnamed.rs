@@ -1,4 +1,4 @@
-//! Files of a folder that no row of its table names: they are reported, one by one.
+//! Files of a folder without a row in its table, which are reported one by one.
 
 use crate::source::names::Seen;
 use crate::source::{ContentKind, Entry, folder};
@@ -6,7 +6,7 @@ use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use std::path::Path;
 
-/// The folder of a table, and the files that rows have named.
+/// The folder of a table, and the files in its rows.
 pub(super) struct Unnamed {
     folder: StorePath,
     table: StorePath,
@@ -20,12 +20,12 @@ impl Unnamed {
         unnamed
     }
 
-    /// Notes a file that a row names.
+    /// Records a file that a row names.
     pub(super) fn name(&mut self, file: &Path) {
         self.named.insert(&file.to_string_lossy());
     }
 
-    /// Lists the folder for files of this kind.
+    /// Lists the files of this kind that no row names.
     pub(super) fn list(self, kind: ContentKind, follow_links: bool) -> Result<Vec<Entry>, Error> {
         let kind = if kind == ContentKind::None { ContentKind::Image } else { kind };
         let listed = folder::list(&self.folder, kind, follow_links)?;

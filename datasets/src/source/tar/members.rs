@@ -1,8 +1,8 @@
-//! The members of a tar file, one after the other.
+//! Reads the members of a tar file.
 //!
-//! Understands the headers of POSIX.1-1988 (ustar), POSIX.1-2001 (pax) and GNU tar: long names in
-//! both ways, sizes in base 256. Every header's checksum is checked, and so is the end mark, so
-//! that a file that was cut short is recognised.
+//! Understands the headers of POSIX.1-1988 (ustar), POSIX.1-2001 (pax) and GNU tar: long names of
+//! both kinds, sizes in base 256. The checksum of every header and the end mark are checked, so
+//! that a truncated file is detected.
 
 use crate::Error;
 use crate::message::Message;
@@ -12,12 +12,12 @@ use crate::source::names::shown;
 use crate::store::StorePath;
 
 const BLOCK_BYTES: u64 = 512;
-/// Bytes of a pax header or a long name; a path has at most 4096.
+/// Maximum bytes of a pax header or a long name; a path has at most 4,096.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
-/// Zero bytes that may follow the end mark: tar fills up its last record.
+/// Maximum number of zero bytes after the end mark, with which tar pads its last record.
 const PADDING_BYTES_MAX: u64 = 64 << 20;
 
-/// What a member is.
+/// The type of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::source) enum MemberKind {
     File,
@@ -26,29 +26,29 @@ pub(in crate::source) enum MemberKind {
     Link,
     /// A file with holes, as GNU tar stores it.
     Sparse,
-    /// A device, a pipe, a volume label, a piece of a file.
+    /// A device, a pipe, a volume label, a part of a file.
     Other,
 }
 
 /// A member of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::source) struct Member {
-    /// As it stands there; not necessarily UTF-8.
+    /// The name in the archive; not necessarily UTF-8.
     pub(in crate::source) name: Vec<u8>,
     pub(in crate::source) kind: MemberKind,
-    /// Its first byte, decompressed.
+    /// Offset of its first byte in the decompressed archive.
     pub(in crate::source) offset: u64,
     pub(in crate::source) bytes: u64,
 }
 
 impl Member {
-    /// For errors.
+    /// The name for errors.
     pub(in crate::source) fn shown(&self) -> String {
         format!("member {}", shown(&self.name))
     }
 }
 
-/// What headers before a member say about it.
+/// Attributes of the next member from preceding headers.
 #[derive(Default)]
 struct Ahead {
     name: Option<Vec<u8>>,
@@ -56,7 +56,7 @@ struct Ahead {
     is_sparse: bool,
 }
 
-/// Goes through an archive.
+/// Reads the members of an archive.
 pub(in crate::source) struct Members {
     input: Input,
     next_header: u64,
@@ -74,12 +74,12 @@ impl Members {
         &self.input
     }
 
-    /// The archive, to read the member that [`Self::next`] gave last piece by piece.
+    /// The archive, to read the member that [`Self::next`] returned last in pieces.
     pub(in crate::source) fn input_mut(&mut self) -> &mut Input {
         &mut self.input
     }
 
-    /// Whether members are in the file unchanged.
+    /// Whether the file contains members unchanged.
     pub(super) fn is_plain(&self) -> bool {
         self.input.compression() == Compression::None
     }
@@ -112,8 +112,8 @@ impl Members {
             };
             let offset = start + BLOCK_BYTES;
             let name = header.path_bytes().into_owned();
-            // Links, devices and folders have no bytes, whatever their header says; Python's
-            // tarfile reads it so.
+            // Links, devices and folders have no bytes, whatever their header says, as in Python's
+            // tarfile.
             let has_no_bytes = matches!(kind.as_byte(), b'1'..=b'6');
             let bytes = if has_no_bytes { 0 } else { bytes };
             self.next_header = self.end_of(offset, bytes, &name)?;
@@ -143,7 +143,7 @@ impl Members {
         }
     }
 
-    /// The bytes of the member that [`Self::next`] gave last.
+    /// The bytes of the member that [`Self::next`] returned last.
     pub(in crate::source) fn read(&mut self, member: &Member) -> Result<HeldBytes, Error> {
         self.pass_to(member.offset)?;
         let got = self.input.read_held(member.bytes);
@@ -192,8 +192,8 @@ impl Members {
         Ok(Some(block))
     }
 
-    /// Behind the end mark are zeros only. Reading them to their end also has the checksums of a
-    /// compressed file checked.
+    /// Checks that only zeros follow the end mark. Reading to the end also verifies the checksums
+    /// of a compressed file.
     fn check_padding(&mut self, end: u64) -> Result<(), Error> {
         let mut buffer = [0; 8192];
         loop {
@@ -213,7 +213,7 @@ impl Members {
         }
     }
 
-    /// Where the next header stands; fails where the member is longer than the file.
+    /// Offset of the next header; fails if the member is longer than the file.
     fn end_of(&self, offset: u64, bytes: u64, name: &[u8]) -> Result<u64, Error> {
         let end = bytes
             .checked_next_multiple_of(BLOCK_BYTES)
@@ -284,8 +284,8 @@ impl Members {
     }
 }
 
-/// Whether a block is a header: the sum of its bytes stands in it (POSIX.1-1988, 10.1.1; old
-/// programs summed them up as signed numbers).
+/// Whether a block is a header: it contains the sum of its bytes (POSIX.1-1988, 10.1.1; old
+/// programs summed them as signed numbers).
 pub(super) fn has_checksum(block: &[u8; 512]) -> bool {
     let Ok(stored) = tar::Header::from_byte_slice(block).cksum() else {
         return false;
@@ -301,7 +301,7 @@ pub(super) fn has_checksum(block: &[u8; 512]) -> bool {
     stored == summed(i64::from) || stored == summed(|byte| i64::from(byte.cast_signed()))
 }
 
-/// The records of a pax header, `LENGTH KEY=VALUE\n`; `None` if they break that form.
+/// The records of a pax header, `LENGTH KEY=VALUE\n`; `None` if they are malformed.
 fn pax_records(mut data: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut records = Vec::new();
     while !data.is_empty() {

@@ -1,9 +1,9 @@
 //! WebDataset: shards of samples in tar files, plain or compressed with gzip or zstd.
 //!
-//! In reading order: `shards` (which files), `members` (of one file), `samples` (members that
-//! belong together), `survey` (a first pass: which parts, of which types), `plan` (their roles
-//! in a sample). Members of plain shards are given as ranges of the file. Memory: 32 bytes a
-//! sample for its key, the names of the classes, and one record batch of samples.
+//! In reading order: `shards` (the files), `members` (of one file), `samples` (members that belong
+//! together), `survey` (a first pass: the parts and their types), `plan` (their roles in a sample).
+//! Members of plain shards are returned as ranges of the file. Memory: 32 bytes per sample for its
+//! key, the names of the classes, and one record batch of samples.
 
 pub(super) mod members;
 mod plan;
@@ -30,10 +30,10 @@ use serde_json::Value;
 pub(super) use shards::has_tar_name;
 use survey::{Role, Survey};
 
-/// What this is, for errors and help.
+/// Description for errors and help.
 pub const WORDS: &str = "WebDataset tar shards";
 
-/// Returns the evidence that `path` is a tar file (by content), a folder that holds such (by name),
+/// Returns the evidence that `path` is a tar file (by content), a folder of tar files (by name),
 /// or a pattern of names such as `train-{000..099}.tar`.
 pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     Ok(match path.metadata() {
@@ -52,8 +52,8 @@ pub fn recognise(path: &StorePath) -> Result<Option<String>, Error> {
     })
 }
 
-/// Whether the first block, decompressed, is the header of a member (or the end mark of an empty
-/// archive that calls itself one).
+/// Whether the first decompressed block is the header of a member, or the end mark of an empty
+/// archive with a tar name.
 pub(super) fn begins_as_tar(path: &StorePath) -> Result<bool, Error> {
     let mut input = Input::open(path)?;
     let mut block = [0; 512];
@@ -66,8 +66,8 @@ pub(super) fn begins_as_tar(path: &StorePath) -> Result<bool, Error> {
     })
 }
 
-/// Opens the shards that `path` names. They are gone through once before this returns, and once
-/// more for the samples.
+/// Opens the shards that `path` names. They are read once before this returns, and again for the
+/// samples.
 ///
 /// Options: `content` and `label` name parts (`jpg`, `cls`; the label may be a field of the JSON),
 /// `kind`, `columns`.
@@ -112,7 +112,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     )))
 }
 
-/// Where samples of two shards have one key, all keys begin with the name of the shard.
+/// If samples of two shards share a key, all keys start with the name of the shard.
 fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
     let mut seen = Seen::default();
     match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
@@ -127,7 +127,7 @@ fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
     }
 }
 
-/// The name of a shard without what says that it is one.
+/// The name of a shard without its tar extensions.
 fn stem(shard: &StorePath) -> String {
     let name = shard.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let end = name.to_ascii_lowercase().rfind(".t").unwrap_or(name.len());
@@ -201,7 +201,7 @@ impl TarSource {
         }
     }
 
-    /// The sample that members make; why it cannot be read, in words.
+    /// Builds a sample from its members; the error is why it cannot be read.
     fn item(&self, mut group: Group) -> Result<(Item, Vec<Cell>), Message> {
         if let Some(broken) = group.broken {
             return Err(broken);
@@ -291,7 +291,7 @@ impl TarSource {
     }
 }
 
-/// The longest that a part may be where it is read in the second pass.
+/// The limits for reading a part in the second pass; `None` if it is not read.
 fn wanted(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<Wish> {
     if plan.content.iter().any(|name| name == part) {
         let wish = Wish { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
@@ -333,7 +333,7 @@ fn cell_of(value: Value) -> Cell {
     if value.is_null() { Cell::Null } else { Cell::Json(value) }
 }
 
-/// A part that is an integer or a name, without the white space around it.
+/// A part that is an integer or a name, without surrounding white space.
 fn word_of(part: &Part) -> Result<&str, String> {
     let name = &part.name;
     let bytes = match &part.bytes {
@@ -345,7 +345,7 @@ fn word_of(part: &Part) -> Result<&str, String> {
     Ok(word.trim())
 }
 
-/// The cell of a column that is a member.
+/// The value of a column that is a member.
 fn cell(parts: &mut [Part], name: &str, role: Role, shape: &Shape) -> Result<Cell, String> {
     let Some(part) = parts.iter_mut().find(|part| part.name == name) else {
         return Ok(Cell::Null);

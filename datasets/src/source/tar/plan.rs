@@ -9,12 +9,12 @@ use crate::source::{ContentKind, SourceOptions};
 use meetpoint_diagnose::Setting;
 use std::collections::{BTreeSet, HashMap};
 
-/// Field of a sample's JSON that holds its whole key, where the name of its members cannot.
+/// Field of a sample's JSON with its whole key, if the name of its members cannot represent it.
 pub(crate) const WHOLE_KEY: &str = "meetpoint.key";
 /// Columns that every dataset has.
 const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
 
-/// Where a column comes from.
+/// The source of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum From {
     Part(String),
@@ -34,11 +34,11 @@ pub(super) struct Column {
 /// The role of each part.
 #[derive(Debug)]
 pub(super) struct ShardPlan {
-    /// Parts that are the content; a sample has one of them.
+    /// Parts that can be the content; a sample has one of them.
     pub(super) content: Vec<String>,
     pub(super) kind: ContentKind,
     pub(super) name: String,
-    /// A field of the JSON that is the key, where samples have it.
+    /// A field of the JSON that is the key, if samples have it.
     pub(super) key: Option<From>,
     pub(super) label: Option<From>,
     /// Index of each class by its name; empty if labels are integers.
@@ -50,7 +50,7 @@ pub(super) struct ShardPlan {
 }
 
 impl ShardPlan {
-    /// For what a survey found; fails in words.
+    /// Plans the roles from a survey; the error is a message.
     pub(super) fn of(survey: &Survey, options: &SourceOptions) -> Result<Self, Message> {
         let content = content_of(survey, options.content.as_deref())?;
         let kind = options.kind.unwrap_or_else(|| {
@@ -106,7 +106,7 @@ fn content_of(survey: &Survey, asked: Option<&str>) -> Result<Vec<String>, Messa
     for kind in kinds {
         for may_have_dots in [false, true] {
             let parts = of_kind(kind, may_have_dots);
-            // The most frequent one, the first of these.
+            // The most frequent part; ties go to the first.
             let best = parts.iter().rev().max_by_key(|part| part.samples);
             if let Some(best) = best {
                 return Ok(vec![best.name.clone()]);
@@ -116,7 +116,7 @@ fn content_of(survey: &Survey, asked: Option<&str>) -> Result<Vec<String>, Messa
     Ok(Vec::new())
 }
 
-/// The label, and the names of the classes where it has such.
+/// The label, and the names of its classes if it has names.
 fn label_of(
     survey: &Survey,
     asked: Option<&str>,
@@ -174,7 +174,7 @@ fn label_of(
     }
 }
 
-/// Fields of the JSON that are called a label and are not the label.
+/// Fields of the JSON that are named like a label but are not the label.
 fn unused_labels(survey: &Survey, label: Option<&From>, content: &[String]) -> Vec<UnusedLabel> {
     let class_label = label.map(|from| match from {
         From::Part(name) | From::Field(_, name) => name.clone(),
@@ -190,13 +190,13 @@ fn unused_labels(survey: &Survey, label: Option<&From>, content: &[String]) -> V
     unused.collect()
 }
 
-/// Whether the fields of its JSON are columns of their own.
+/// Whether the fields of its JSON become separate columns.
 fn is_flat_json(part: &PartSeen) -> bool {
     part.role == Role::Json && !part.name.contains('.')
 }
 
-/// The text `meetpoint.key` in a sample's JSON: for keys that are not names of members, with dots
-/// in them or an extension of their own.
+/// The field `meetpoint.key` of a sample's JSON, for keys that cannot be names of members because
+/// they contain dots or an extension.
 fn key_of(survey: &Survey) -> Option<From> {
     let parts = survey.parts.iter().filter(|part| is_flat_json(part));
     let mut with_key = parts.filter(|part| match &part.shape {
@@ -259,7 +259,7 @@ fn columns_of(
     }
 }
 
-/// The columns that were asked for, in that order.
+/// The requested columns, in that order.
 fn chosen(columns: Vec<Column>, asked: Option<&[String]>) -> Result<Vec<Column>, Message> {
     let Some(asked) = asked else {
         return Ok(columns);
@@ -275,7 +275,7 @@ fn chosen(columns: Vec<Column>, asked: Option<&[String]>) -> Result<Vec<Column>,
     asked.iter().map(find).collect()
 }
 
-/// No sample has the part that an option names.
+/// The message that no sample has the part in an option.
 fn absent(asked: &str, option: Setting, survey: &Survey) -> Message {
     Message::from(format!("no sample has {asked} ("))
         + option

@@ -1,7 +1,7 @@
-//! Members of a tar file grouped into samples, as the webdataset library groups them.
+//! Groups members of a tar file into samples like the webdataset library.
 //!
-//! The key of a member is its path up to the first dot of its last component; what follows is its
-//! part, in lower case. Members of a sample stand one behind the other.
+//! The key of a member is its path up to the first dot of its last component; the rest is its part,
+//! in lower case. Members of a sample are consecutive.
 
 use super::members::{Member, MemberKind, Members};
 use crate::message::Message;
@@ -14,16 +14,16 @@ use meetpoint_diagnose::Remedy;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use std::collections::VecDeque;
 
-/// Members of a sample; the library has no limit.
+/// Maximum number of members of a sample; the library has no limit.
 const MEMBERS_MAX: usize = 1024;
 
-/// A member and what was read of it.
+/// A member and its bytes, if they were read.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// What stands behind the first dot, in lower case.
+    /// The name after the first dot, in lower case.
     pub(super) name: String,
     pub(super) member: Member,
-    /// Its bytes, or why they are not read; `None` if nobody asked for them.
+    /// Its bytes, or why they could not be read; `None` if they were not requested.
     pub(super) bytes: Option<Result<HeldBytes, String>>,
 }
 
@@ -33,11 +33,11 @@ pub(super) struct Group {
     pub(super) key: String,
     pub(super) whence: Whence,
     pub(super) parts: Vec<Part>,
-    /// Why it does not read, where a member says so.
+    /// Why it cannot be read, if one of its members cannot.
     pub(super) broken: Option<Message>,
 }
 
-/// What an archive yields.
+/// A sample or another entry of an archive.
 #[derive(Debug)]
 pub(super) enum Yield {
     Group(Group),
@@ -45,7 +45,7 @@ pub(super) enum Yield {
     Other(Entry),
 }
 
-/// Goes through the samples of one archive.
+/// Reads the samples of one archive.
 pub(super) struct Samples {
     members: Members,
     open: Option<Group>,
@@ -54,16 +54,16 @@ pub(super) struct Samples {
     is_ended: bool,
 }
 
-/// What to do with the bytes of a member.
+/// Limits for reading a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
-    /// Longest that is read.
+    /// Maximum number of bytes.
     pub(super) bytes_max: u64,
-    /// Memory for each byte that is read, and for the values parsed from it.
+    /// Memory to reserve per byte, including the values parsed from it.
     pub(super) memory_per_byte: u64,
 }
 
-/// Whether to read the bytes of a part, or to leave them.
+/// Returns the limits for reading a part, or `None` to skip it.
 pub(super) type Wanted<'a> = dyn Fn(&str) -> Option<Wish> + 'a;
 
 impl Samples {
@@ -83,7 +83,7 @@ impl Samples {
         &self.members
     }
 
-    /// The next sample; of its members, those that `wanted` gives a longest length for are read.
+    /// The next sample; reads those members for which `wanted` returns limits.
     pub(super) fn next(&mut self, wanted: &Wanted<'_>) -> Result<Option<Yield>, Error> {
         while self.ready.is_empty() && !self.is_ended {
             match self.members.next()? {
@@ -131,7 +131,7 @@ impl Samples {
         };
         let name = name.to_lowercase();
         if !self.members.is_plain() && member.bytes > IMAGE_BYTES_MAX {
-            // To pass over it, all of it would have to be decompressed.
+            // Skipping it would decompress all of it.
             let problem = format!("it has {} bytes, the limit is {IMAGE_BYTES_MAX}", member.bytes);
             return Err(self.members.input().malformed(
                 Some(member.shown()),
@@ -190,7 +190,7 @@ impl Samples {
         Ok(())
     }
 
-    /// Opens the sample of that key unless it is open.
+    /// Starts the sample with this key unless it is the current one.
     fn begin(&mut self, key: &str, member: &Member) -> Result<(), Error> {
         if self.open.as_ref().is_some_and(|open| open.key == key) {
             return Ok(());
@@ -215,7 +215,7 @@ impl Samples {
     }
 }
 
-/// Key and part of a path; `None` if its last component has no dot behind its first character.
+/// Key and part of a path; `None` if its last component has no dot after its first character.
 fn split(path: &str) -> Option<(&str, &str)> {
     let begin = path.rfind('/').map_or(0, |slash| slash + 1);
     let dot = begin + path[begin..].find('.')?;
@@ -223,7 +223,7 @@ fn split(path: &str) -> Option<(&str, &str)> {
     (dot > begin && dot + 1 < path.len() && !is_side).then(|| (&path[..dot], &path[dot + 1..]))
 }
 
-/// Names that the library keeps for itself, such as `__header__`.
+/// Whether the library reserves the name, such as `__header__`.
 fn is_meta(name: &str) -> bool {
     name.len() > 4 && name.starts_with("__") && name.ends_with("__")
 }

@@ -1,4 +1,4 @@
-//! Which tar files are meant: one, those of a folder, or those of a pattern with braces.
+//! Finds the tar files of a source: one file, those of a folder, or those of a pattern with braces.
 
 use crate::pattern::expand;
 use crate::source::Whence;
@@ -6,12 +6,12 @@ use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use std::path::Path;
 
-/// Entries of a folder that are examined to find one.
+/// Maximum number of entries of a folder that are examined to find a shard.
 const FOLDER_ENTRIES_MAX: usize = 10_000;
 /// Endings of shards.
 const ENDINGS: [&str; 6] = [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst"];
 
-/// Whether a file calls itself a tar file.
+/// Whether a file is named like a tar file.
 pub(in crate::source) fn has_tar_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.to_ascii_lowercase();
@@ -27,7 +27,7 @@ pub(super) fn first_in(folder: &StorePath) -> Option<String> {
     Some(name)
 }
 
-/// The shards that `path` means, in order: as a pattern names them, else in natural order.
+/// The shards of `path`: in the order of the pattern, else in natural order.
 pub(super) fn shards_of(path: &StorePath) -> Result<Vec<StorePath>, Error> {
     let failed = |source| Error::Source { path: path.to_path_buf(), source };
     match path.metadata() {

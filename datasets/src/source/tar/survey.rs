@@ -1,7 +1,7 @@
-//! The first pass over tar shards: which parts samples have, and of which types they are.
+//! The first pass over tar shards: the parts of samples and their types.
 //!
-//! A part that only the last sample has is a column all the same, and one type fits all values of
-//! a column; that can be known in no other way. Pictures are passed over, JSON and labels read.
+//! A full pass is needed, because a part is a column even if only the last sample has it, and the
+//! type of a column depends on all its values. JSON and labels are read, pictures are skipped.
 
 use super::samples::{Group, Samples, Wish, Yield};
 use crate::Error;
@@ -16,31 +16,31 @@ use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Longest text or JSON of a sample.
+/// Maximum bytes of text or JSON of a sample.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
-/// Longest number or name of a class.
+/// Maximum bytes of the number or name of a class.
 const WORD_BYTES_MAX: u64 = 4096;
-/// Memory for a byte of JSON: an element of a list takes two, and 32 as a value.
+/// Memory per byte of JSON: a list element takes two bytes in JSON, and 32 as a value.
 const JSON_MEMORY_PER_BYTE: u64 = 16;
-/// Memory for the name of a class besides its letters.
+/// Memory for the name of a class in addition to its text.
 const NAME_BYTES: u64 = 64;
-/// Different parts of samples.
+/// Maximum number of different parts of samples.
 const PARTS_MAX: usize = 256;
-/// Names of classes.
+/// Maximum number of names of classes.
 const CLASSES_MAX: usize = 1 << 20;
 
-/// How a part is read, as the webdataset library's decoders tell by its name.
+/// How a part is decoded, determined by its name as in the webdataset library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Json,
-    /// An integer; where one sample has something else, a text.
+    /// An integer, or text if a sample has another value.
     Word,
     Text,
     Binary(ContentKind),
 }
 
 impl Role {
-    /// Of a part of that name.
+    /// The role of a part with this name.
     pub(super) fn of(part: &str) -> Self {
         match part.rsplit('.').next().unwrap_or(part) {
             "json" | "jsn" => Self::Json,
@@ -54,7 +54,7 @@ impl Role {
 }
 
 impl Role {
-    /// How much of such a part is read, and the memory for it.
+    /// The limits for reading such a part.
     pub(super) fn wish(self) -> Wish {
         let (bytes_max, memory_per_byte) = match self {
             Self::Json => (TEXT_BYTES_MAX, JSON_MEMORY_PER_BYTE),
@@ -73,25 +73,25 @@ pub(super) struct PartSeen {
     pub(super) role: Role,
     /// Samples that have it.
     pub(super) samples: u64,
-    /// Type of its values: of the JSON, or of the words.
+    /// Type of its values in JSON, or of its words.
     pub(super) shape: Shape,
-    /// Different words; only for words that are not integers, or could be names.
+    /// Distinct words; only for words that are not integers or could be names.
     words: BTreeSet<String>,
 }
 
-/// What is known of the shards after the first pass.
+/// The result of the first pass over the shards.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     /// In order of first appearance.
     pub(super) parts: Vec<PartSeen>,
-    /// Whether one sample has two of the pictures with a simple name.
+    /// Whether a sample has two pictures whose part names have no dots.
     pub(super) has_pictures_together: bool,
-    /// Whether samples of two shards have one key.
+    /// Whether samples of two shards share a key.
     pub(super) shares_keys: bool,
     pub(super) samples: u64,
-    /// Texts of the JSON field that may be the label.
+    /// Distinct values of the JSON field that may be the label.
     pub(super) json_labels: BTreeSet<String>,
-    /// Whether a number in that field is not whole.
+    /// Whether a number in that field has a fraction.
     pub(super) has_json_fraction: bool,
     /// Name of that field.
     pub(super) json_label: String,
@@ -100,7 +100,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Goes through all shards.
+    /// Reads all shards.
     pub(super) fn of(
         shards: &[StorePath],
         label: Option<&str>,
@@ -123,7 +123,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Takes a sample into account; the names of classes are held in `names`.
+    /// Adds a sample; memory for names of classes is reserved in `names`.
     fn add(&mut self, group: &Group, names: &mut Held) -> Result<(), Error> {
         self.samples += 1;
         let simple = |name: &str| !name.contains('.') && kind_of(name) == ContentKind::Image;
@@ -137,7 +137,7 @@ impl Survey {
                 continue;
             };
             let widened = match seen.role {
-                // What does not read is left to the second pass, which names it.
+                // Errors are left to the second pass, which reports them.
                 Role::Json => match serde_json::from_slice::<Value>(bytes.as_ref()) {
                     Ok(value) => {
                         let label = value.get(&self.json_label);
@@ -213,13 +213,13 @@ impl PartSeen {
         Ok(())
     }
 
-    /// The different words; `None` if there are too many to be names of classes.
+    /// The distinct words; `None` if there are too many to be names of classes.
     pub(super) fn words(&self) -> Option<&BTreeSet<String>> {
         (self.words.len() <= CLASSES_MAX).then_some(&self.words)
     }
 }
 
-/// Notes a word, one more than may be at most.
+/// Records a word, up to one more than the maximum.
 fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<(), OverBudget> {
     if words.len() <= CLASSES_MAX && !words.contains(word) {
         names.grow(word.len() as u64 + NAME_BYTES)?;
@@ -232,7 +232,7 @@ fn too_much(whence: &Whence, over: OverBudget) -> Error {
     Error::OverBudget { whence: Box::new(whence.clone()), over }
 }
 
-/// What the first pass reads.
+/// The limits for reading a part in the first pass.
 fn wanted(part: &str) -> Option<Wish> {
     match Role::of(part) {
         role @ (Role::Json | Role::Word) => Some(role.wish()),
@@ -240,7 +240,7 @@ fn wanted(part: &str) -> Option<Wish> {
     }
 }
 
-/// Whether there are too many names to be those of classes.
+/// Whether the words are few enough to be names of classes.
 pub(super) fn are_classes(words: &BTreeSet<String>) -> bool {
     words.len() <= CLASSES_MAX
 }

@@ -1,4 +1,4 @@
-//! `tf.train.Example` on the wire of protocol buffers, without a copy of what it holds.
+//! Parses `tf.train.Example` in the wire format of protocol buffers, without copying values.
 //!
 //! `Example { Features features = 1 }`, `Features { map<string, Feature> feature = 1 }`,
 //! `Feature { oneof { BytesList 1, FloatList 2, Int64List 3 } }`, and each list is
@@ -33,7 +33,7 @@ pub(super) enum Feature {
 }
 
 impl Feature {
-    /// How many values.
+    /// Number of values.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Empty => 0,
@@ -43,12 +43,12 @@ impl Feature {
         }
     }
 
-    /// Whether both are of one of the three kinds.
+    /// Whether both have the same kind of list.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// What it is in the words of an error.
+    /// Its description in an error.
     pub(super) fn words(&self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -58,7 +58,7 @@ impl Feature {
         }
     }
 
-    /// The type of a column of it.
+    /// The type of a column of such lists.
     pub(super) fn kind(&self, is_single: bool, is_text: bool) -> Kind {
         let bytes = if is_text { Kind::Text } else { Kind::Bytes };
         match (self, is_single) {
@@ -72,7 +72,8 @@ impl Feature {
         }
     }
 
-    /// The value for a column of a kind; `record` holds the bytes and begins at `at` in its file.
+    /// The value for a column of a kind; `record` contains the bytes and starts at offset `at` of
+    /// its file.
     pub(super) fn value(
         self,
         kind: &Kind,
@@ -125,12 +126,12 @@ impl Feature {
     }
 }
 
-/// Why a record is not taken apart.
+/// Why a record cannot be parsed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It is not what it should be, in words.
+    /// It is malformed; the text says how.
     Malformed(String),
-    /// It needs more memory than there is for the source.
+    /// It exceeds the memory budget of the source.
     OverBudget(OverBudget),
 }
 
@@ -154,7 +155,7 @@ pub(super) fn parse(record: &[u8], held: &mut Held) -> Result<Vec<(String, Featu
         each(record, all, |number, field| {
             let (1, Wire::Bytes(entry)) = (number, field) else { return Ok(()) };
             let (name, feature) = map_entry(record, entry, held)?;
-            // The last of equal keys counts.
+            // The last of equal keys takes precedence.
             let is_full = features.len() == FIELDS_MAX;
             match features.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) => *known = feature,
@@ -241,7 +242,7 @@ fn ints(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Vec<i64>,
     each(record, range, |number, field| {
         match (number, field) {
             (1, Wire::Bytes(packed)) => {
-                // The last byte of each number has its highest bit clear.
+                // The last byte of each number has a clear highest bit.
                 let count = record[packed.clone()].iter().filter(|byte| **byte < 0x80).count();
                 held.grow(INT_BYTES * count as u64)?;
                 values.reserve_exact(count);
@@ -328,7 +329,7 @@ mod tests {
     use prost::Message;
     use std::collections::BTreeMap;
 
-    /// The same messages by the derive of `prost`: an encoder that is not ours.
+    /// The same messages with derives of `prost`, an independent encoder.
     #[derive(Clone, PartialEq, Message)]
     struct Example {
         #[prost(message, optional, tag = "1")]

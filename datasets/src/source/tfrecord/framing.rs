@@ -1,7 +1,7 @@
 //! The frames of a TFRecord file: length, checksum of the length, data, checksum of the data.
 //!
 //! <https://www.tensorflow.org/tutorials/load_data/tfrecord>: the length is a little-endian 64-bit
-//! integer; the checksums are CRC-32C, rotated right by 15 bits and shifted by 0xa282ead8.
+//! integer; the checksums are CRC-32C, rotated right by 15 bits, plus 0xa282ead8.
 
 use crate::Error;
 use crate::source::OpenFile;
@@ -20,15 +20,15 @@ const RECORD_BYTES_MAX: u64 = 1 << 31;
 /// A record.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// Number in the file.
+    /// Index in the file.
     pub(super) number: u64,
-    /// Where the frame begins in what the file unfolds to.
+    /// Offset of the frame in the decompressed file.
     pub(super) offset: u64,
-    /// Where the data begin in the file, if it is not compressed.
+    /// Offset of the data in the file, if it is not compressed.
     pub(super) at: Option<u64>,
     /// The data.
     pub(super) bytes: Vec<u8>,
-    /// The memory for the data, and for what they are parsed to.
+    /// The memory reserved for the data and the values parsed from it.
     pub(super) held: Held,
 }
 
@@ -45,12 +45,12 @@ pub(super) struct Frames {
     budget: MemoryBudget,
 }
 
-/// What TensorFlow stores of a checksum.
+/// The masked checksum that TensorFlow stores.
 fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Whether a file begins with the length of a record and its checksum.
+/// Whether a file starts with the length of a record and its checksum.
 pub(super) fn begins_as_one(path: &StorePath) -> Result<bool, Error> {
     let mut head = Vec::new();
     let file = path.open().map_err(|error| unreadable(path, error))?;
@@ -81,7 +81,7 @@ impl Frames {
         Ok(Self { path, name, file, is_plain, reader, next: 0, number: 0, bytes, budget })
     }
 
-    /// The file, where records are in it unchanged.
+    /// The file, if it contains records unchanged.
     pub(super) fn ranges(&self) -> Option<Arc<OpenFile>> {
         self.is_plain.then(|| Arc::clone(&self.file))
     }
@@ -127,7 +127,7 @@ impl Frames {
         Ok(Some(Frame { number, offset, at, bytes, held }))
     }
 
-    /// Reads up to `count` bytes; memory grows with what is there.
+    /// Reads up to `count` bytes; memory grows with the bytes actually read.
     fn read(&mut self, count: u64) -> Result<(Vec<u8>, Held), Error> {
         let from = self.reader.as_mut();
         let read = self.budget.read_to_end(from, Vec::new(), count, self.bytes);

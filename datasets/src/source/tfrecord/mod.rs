@@ -1,10 +1,10 @@
 //! TFRecord files of `tf.train.Example`: one file, or a folder of them (names with `tfrec`),
 //! plain or gzip.
 //!
-//! Features become columns: lists of one value in each of the records that are examined (the
-//! first 1,024 of the first file, or 32 MiB) are single values, others lists. Bytes are text
-//! where the name of the feature says so (`image/class/text`, `image/filename`, …). In a plain
-//! file the content is a range.
+//! Features become columns: single values if the feature has one value in each of the examined
+//! records (the first 1,024 of the first file, or 32 MiB), otherwise lists. Bytes are text if the
+//! name of the feature indicates it (`image/class/text`, `image/filename`, …). In a plain file the
+//! content is a range.
 
 mod example;
 mod framing;
@@ -24,11 +24,11 @@ use framing::{Frame, Frames};
 use meetpoint_diagnose::Setting;
 use std::sync::Arc;
 
-/// Records that are examined for the types of features.
+/// Maximum number of records examined for the types of features.
 const LOOK_RECORDS: usize = 1024;
-/// Bytes of them.
+/// Maximum bytes of these records.
 const LOOK_BYTES: usize = 32 << 20;
-/// Last parts of names of features that are texts.
+/// Last components of names of text features.
 const TEXT_NAMES: [&str; 16] = [
     "text",
     "filename",
@@ -153,7 +153,7 @@ fn parse(path: &StorePath, frame: &mut Frame) -> Result<Vec<(String, Feature)>, 
     })
 }
 
-/// In alphabetical order: that of a map on the wire is chance.
+/// Sorts the columns by name, since the order of a map on the wire is arbitrary.
 fn kinds(mut columns: Vec<(String, Feature, bool)>) -> Vec<(String, Kind)> {
     columns.sort_by(|(left, _, _), (right, _, _)| left.cmp(right));
     let kinds = columns.into_iter().map(|(name, feature, is_single)| {
@@ -193,7 +193,7 @@ impl Records for Examples {
                         .value(kind, &frame.bytes, frame.at)
                         .map_err(|text| fault(format!("feature {name:?}: {text}")))?,
                     None if feature.len() == 0 => continue,
-                    // Named by the table as one that no column holds.
+                    // The table reports it as a feature without a column.
                     None => Value::Null,
                 };
                 fields.push((name, value));

@@ -1,4 +1,4 @@
-//! What a URL names: a store, and one name in it or several by a pattern.
+//! Parses a URL into a store and a name in it, or a pattern of names.
 
 use super::RemoteError;
 use crate::pattern::expand;
@@ -6,28 +6,28 @@ use object_store::path::Path as Key;
 use object_store::{ObjectStoreScheme as Scheme, path};
 use url::Url;
 
-/// What a user named.
+/// A parsed URL.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
-    /// As it was named.
+    /// The URL as given.
     pub(super) text: String,
-    /// The first of the URLs, which says how the store is reached.
+    /// The first of the URLs, which determines how to connect to the store.
     pub(super) url: Url,
     /// The kind of store.
     pub(super) scheme: Scheme,
-    /// The names in it: one without a pattern.
+    /// The names in the store; a single one without a pattern.
     pub(super) keys: Vec<Key>,
-    /// Whether it is a pattern: then each name is one object, not a folder.
+    /// Whether it is a pattern; if so, each name is an object, not a folder.
     pub(super) is_pattern: bool,
-    /// Whether it ends in a slash, and so is a folder.
+    /// Whether it ends with a slash, and so is a folder.
     pub(super) is_folder: bool,
 }
 
-/// The schemes of URLs that are known, in words.
+/// The supported schemes of URLs, as text.
 const KNOWN: &str = "s3://bucket/name, gs://bucket/name, az://container/name, http:// and https://";
 
 impl Address {
-    /// Takes a URL apart.
+    /// Parses a URL.
     pub(super) fn parse(text: &str) -> Result<Self, RemoteError> {
         let wrong =
             |problem: String| RemoteError::Address { url: shown(text), problem: problem.into() };
@@ -60,7 +60,7 @@ impl Address {
     /// The URL of a name in the store.
     pub(super) fn url_of(&self, key: &Key) -> String {
         let mut base = self.url[..url::Position::BeforePath].to_owned();
-        // What stands for the store in the path, where it is not a host.
+        // The part of the path that identifies the store, if the host does not.
         let first = self.keys[0].as_ref();
         let path = path_of(&self.url);
         base.push_str(path.strip_suffix(first).unwrap_or("/").trim_end_matches('/'));
@@ -68,7 +68,7 @@ impl Address {
     }
 }
 
-/// A URL as it may be shown: without a password.
+/// A URL for messages: without a password.
 fn shown(text: &str) -> String {
     match Url::parse(text) {
         Ok(mut url) if url.password().is_some() => {
@@ -79,7 +79,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// The path of a URL as names in stores are.
+/// The path of a URL in the form of names in stores.
 fn path_of(url: &Url) -> String {
     let path = path::Path::from_url_path(url.path());
     format!("/{}", path.map_or_else(|_| String::new(), |path| path.to_string()))
@@ -89,7 +89,7 @@ fn parse_one(text: &str) -> Result<(Url, Scheme, Key), String> {
     let url =
         Url::parse(text).map_err(|error| format!("not a URL: {error}; supported are {KNOWN}"))?;
     let unknown = || format!("an unsupported kind of URL; supported are {KNOWN}");
-    // It is either of no store that is known, or has a path that cannot be a name in one.
+    // Either the store is unknown, or the path cannot be a name in it.
     let why_not = |_| Key::from_url_path(url.path()).err().map_or_else(unknown, |e| e.to_string());
     let (scheme, key) = Scheme::parse(&url).map_err(why_not)?;
     if matches!(scheme, Scheme::Local | Scheme::Memory) {

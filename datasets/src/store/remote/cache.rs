@@ -14,24 +14,24 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How folders are called.
+/// Prefix of the names of folders.
 const PREFIX: &str = "remote-";
-/// How locks are called.
+/// Suffix of the names of locks.
 const LOCK: &str = ".lock";
-/// Attempts at a name that is free.
+/// Maximum number of attempts to find an unused name.
 const NAMES_MAX: u32 = 1000;
 
-/// A folder of one process.
+/// The cache folder of one process.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
     lock_path: PathBuf,
-    /// Locked for as long as it is open.
+    /// Locked while it is open.
     _lock: File,
 }
 
 impl Folder {
-    /// Makes one in the cache folder, and removes what killed processes left there.
+    /// Creates one in the cache folder, and removes leftovers of killed processes.
     pub(super) fn create(cache: Option<&Path>) -> Result<Self, RemoteError> {
         match cache {
             Some(cache) => Self::create_in(cache, Whose::Named),
@@ -79,12 +79,12 @@ impl Folder {
         Err(failed(io::Error::other("too many folders of this process")))
     }
 
-    /// Where objects lie that are whole.
+    /// The folder of complete objects.
     pub(super) fn files(&self) -> PathBuf {
         self.path.join("files")
     }
 
-    /// Where an object lies until it is whole.
+    /// The folder of incomplete objects.
     pub(super) fn incoming(&self) -> PathBuf {
         self.path.join("incoming")
     }
@@ -92,32 +92,33 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next process.
+        // The next process removes what cannot be removed now.
         let _ = std::fs::remove_dir_all(&self.path);
         let _ = std::fs::remove_file(&self.lock_path);
     }
 }
 
-/// Whose a cache folder is.
+/// The origin of a cache folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// The program's own, in the user's cache.
+    /// The default one, in the user's cache.
     Ours,
-    /// One that the user named, with anything in it.
+    /// One that the user named, with arbitrary content.
     Named,
 }
 
-/// What is found of the owner and mode of a cache folder.
+/// The verdict on the owner and mode of a cache folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Judged {
     /// No other user can replace its files.
     Private,
-    /// So, once its mode is 0700.
+    /// Private once its mode is set to 0700.
     ToTighten,
 }
 
 impl Whose {
-    /// Whether objects may be held below such a folder, in a folder that only `user` opens.
+    /// Checks whether objects may be stored below such a folder, in a folder that only `user` can
+    /// open.
     fn judge(self, owner: u32, mode: u32, user: u32) -> Result<Judged, &'static str> {
         let is_writable = mode & 0o022 != 0;
         let is_sticky = mode & 0o1000 != 0;
@@ -146,7 +147,7 @@ fn private_folders() -> DirBuilder {
     builder
 }
 
-/// Makes a file, or empties it, that only the user reads and that is not a link.
+/// Creates or truncates a file that only the user can read and that is not a link.
 pub(super) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -157,23 +158,23 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens what is not a link, without waiting for the other end of a pipe.
+/// Flags to refuse links and not to wait for the other end of a pipe.
 const NO_LINK: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
-/// Takes a lock by name; `None` if somebody has it.
+/// Creates and locks a lock file; `None` if another process has it.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = create_private(path)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(None);
     }
-    // Between the two, it may have been taken for what a killed process left.
+    // Before it was locked, another process may have removed it as a leftover.
     let is_there = std::fs::metadata(path).is_ok_and(|there| {
         file.metadata().is_ok_and(|ours| ours.ino() == there.ino() && ours.dev() == there.dev())
     });
     Ok(is_there.then_some(file))
 }
 
-/// Removes folders that nobody has locked.
+/// Removes folders that are not locked.
 fn clean(cache: &Path) {
     for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -186,14 +187,14 @@ fn clean(cache: &Path) {
         };
         let flags = NO_LINK.bits().cast_signed();
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(entry.path());
-        // Where others may write too, they may have prepared something of such a name.
+        // In a folder that others can write to, they may have prepared an entry with this name.
         let is_ours = |file: &File| {
             let metadata = file.metadata();
             metadata.is_ok_and(|there| there.is_file() && there.uid() == geteuid().as_raw())
         };
         let Some(file) = opened.ok().filter(is_ours) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // Another process may be at the same; what stays is for the next.
+            // Another process may be removing the same; the next process removes the rest.
             let _ = std::fs::remove_dir_all(cache.join(folder));
             let _ = std::fs::remove_file(entry.path());
         }

@@ -13,15 +13,15 @@ use object_store::{BackoffConfig, ObjectStore, ObjectStoreScheme as Scheme, Retr
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest problem that is quoted from a server.
+/// Maximum length of a problem quoted from a server.
 const PROBLEM_LETTERS_MAX: usize = 400;
 
-/// What requests are made with.
+/// The client for requests.
 pub(super) type Client = Arc<dyn ObjectStore>;
 
-/// Reaches a store; nothing is sent yet.
+/// Creates the client of a store; no request is sent yet.
 pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Client, RemoteError> {
-    // Another provider that the program chose before serves as well.
+    // A provider that the program installed before is fine too.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = settings(&address.scheme, options.anonymous, |name| std::env::var(name).ok());
     let wrong = |error: object_store::Error| RemoteError::Address {
@@ -31,7 +31,7 @@ pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Clie
     macro_rules! build {
         ($builder:expr) => {{
             let builder = settings.iter().fold($builder, |builder, (name, value)| {
-                // Variables of other programs begin alike.
+                // Variables of other programs share the prefix.
                 match name.parse() {
                     Ok(key) => builder.with_config(key, value),
                     Err(_) => builder,
@@ -49,7 +49,7 @@ pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Clie
     })
 }
 
-/// Prefixes of the variables that say something about a kind of store.
+/// Prefixes of the environment variables for a kind of store.
 fn prefixes(scheme: &Scheme) -> &'static [&'static str] {
     match scheme {
         Scheme::AmazonS3 => &["AWS_"],
@@ -59,7 +59,7 @@ fn prefixes(scheme: &Scheme) -> &'static [&'static str] {
     }
 }
 
-/// Names and values of what is said about a store.
+/// Names and values of the settings of a store.
 fn settings(
     scheme: &Scheme,
     anonymous: bool,
@@ -70,10 +70,10 @@ fn settings(
         .filter(|name| prefixes(scheme).iter().any(|prefix| name.starts_with(prefix)))
         .filter_map(|name| variable(&name).map(|value| (name.to_ascii_lowercase(), value)))
         .collect();
-    // The last one counts; an order of its own would be one of chance.
+    // The last one takes precedence; the order of the environment would be arbitrary.
     all.sort();
     let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
-    // An object may take long, as long as something comes.
+    // A transfer may take long while it makes progress.
     set("timeout", "24 hours");
     set("read_timeout", "60 seconds");
     if anonymous && !prefixes(scheme).is_empty() {
@@ -88,7 +88,7 @@ fn settings(
         "AZURE_ENDPOINT",
     ];
     let is_plain = |name: &&str| variable(name).is_some_and(|url| url.starts_with("http://"));
-    // Who names a server without TLS means it.
+    // An endpoint without TLS was chosen explicitly.
     if matches!(scheme, Scheme::Http)
         || endpoints
             .iter()
@@ -100,7 +100,7 @@ fn settings(
     all
 }
 
-/// How often a request is made again: a server that is down for some seconds is waited for.
+/// Retries of a request, enough to bridge an outage of some seconds.
 fn retries() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
@@ -113,7 +113,7 @@ fn retries() -> RetryConfig {
     }
 }
 
-/// Where the credentials of a store come from.
+/// The remedy that names the source of a store's credentials.
 pub(super) fn credentials(scheme: &Scheme) -> Remedy {
     let from = match scheme {
         Scheme::AmazonS3 => {
@@ -130,7 +130,7 @@ pub(super) fn credentials(scheme: &Scheme) -> Remedy {
              AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, the address of a server that is \
              not Microsoft's from AZURE_STORAGE_ENDPOINT"
         }
-        // Others are refused when an address is parsed.
+        // Other schemes are refused when an address is parsed.
         _ => {
             return "fetch it with another program, since web servers receive no credentials"
                 .into();
@@ -143,7 +143,7 @@ pub(super) fn credentials(scheme: &Scheme) -> Remedy {
     )
 }
 
-/// What an error of a store means.
+/// Converts an error of a store.
 pub(super) fn refused(url: String, scheme: &Scheme, error: &object_store::Error) -> RemoteError {
     let text = innermost(error);
     let status = status_of(error, &text);
@@ -171,13 +171,13 @@ pub(super) fn refused(url: String, scheme: &Scheme, error: &object_store::Error)
     RemoteError::Refused { url, status, problem: text, remedy }
 }
 
-/// What the causes say, without what is said twice, on one line.
+/// The messages of the causes on one line, without repetitions.
 fn innermost(error: &object_store::Error) -> String {
     let mut last: &dyn std::error::Error = error;
     let mut text = String::new();
     loop {
         let said = last.to_string();
-        // The shortest that still names a cause: the outer ones repeat the inner ones.
+        // The shortest one that still names a cause, since outer messages repeat inner ones.
         if text.is_empty() || text.contains(&said) {
             text = said;
         } else {
@@ -195,7 +195,7 @@ fn innermost(error: &object_store::Error) -> String {
     }
 }
 
-/// The status of the answer.
+/// The status of the response.
 fn status_of(error: &object_store::Error, text: &str) -> Option<u16> {
     match error {
         object_store::Error::NotFound { .. } => Some(404),

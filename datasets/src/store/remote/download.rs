@@ -1,4 +1,4 @@
-//! Fetches one object into a file: whole, of the object that was listed, or not at all.
+//! Fetches one object into a file: the complete object that was listed, or nothing.
 
 use super::cache::create_private;
 use super::connect::{Client, refused};
@@ -13,14 +13,14 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Times that a transfer which brings nothing more is taken up again.
+/// Maximum number of attempts to resume a transfer without progress.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// What is fetched, and how it is named.
+/// The object to fetch, and its names.
 pub(super) struct Wanted<'a> {
     /// The object, as it was listed.
     pub(super) object: &'a Object,
-    /// Its tag, where a listing has none and an earlier transfer gave one.
+    /// Its tag from an earlier transfer, if the listing has none.
     pub(super) tag: Option<&'a str>,
     /// Its URL.
     pub(super) url: &'a str,
@@ -28,16 +28,15 @@ pub(super) struct Wanted<'a> {
     pub(super) scheme: &'a Scheme,
 }
 
-/// Why a transfer ended before its time.
+/// Why a transfer ended early.
 enum Ended {
-    /// It may be taken up again.
+    /// It can be resumed.
     Cut(RemoteError),
-    /// It may not.
+    /// It cannot be resumed.
     For(RemoteError),
 }
 
-/// Fetches an object into a file that is made for it; gives its tag. A transfer that is cut is
-/// taken up where it ended.
+/// Fetches an object into a new file and returns its tag. An interrupted transfer is resumed.
 pub(super) async fn download(
     client: &Client,
     wanted: &Wanted<'_>,
@@ -69,7 +68,7 @@ pub(super) async fn download(
     Ok(tag)
 }
 
-/// Fetches what is missing, in one request.
+/// Fetches the missing part in one request.
 async fn from(
     client: &Client,
     wanted: &Wanted<'_>,
@@ -86,7 +85,7 @@ async fn from(
     let asked = watch.unless_stopped(client.get_opts(&object.key, options)).await;
     let result = match asked.map_err(Ended::For)? {
         Ok(result) => result,
-        // The server gives no parts: all of it once more.
+        // The server does not support ranges: fetch the whole object again.
         Err(object_store::Error::NotSupported { source }) if *got > 0 => {
             restart(file, got).map_err(|error| Ended::For(cache(to, &error)))?;
             return Err(Ended::Cut(refusal(&object_store::Error::NotSupported { source })));
@@ -107,7 +106,7 @@ async fn from(
             return Err(changed(format!("its ETag was {before}, and is {now}")));
         }
         (Some(_), Some(_)) => {}
-        // Without a tag there is the time, in seconds, as HTTP tells it.
+        // Without a tag, compare the time, which HTTP reports in seconds.
         _ if modified(meta).0 != object.modified.0 => {
             return Err(changed("its modification time differs".to_owned()));
         }
@@ -132,7 +131,7 @@ async fn from(
     }
 }
 
-/// Begins again.
+/// Truncates the file to start again.
 fn restart(file: &mut File, got: &mut u64) -> std::io::Result<()> {
     file.set_len(0)?;
     std::io::Seek::rewind(file)?;

@@ -1,4 +1,4 @@
-//! What can go wrong with a source elsewhere.
+//! Errors of remote sources.
 
 use crate::message::Message;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, Surface};
@@ -6,62 +6,62 @@ use meetpoint_format::units::show_bytes_at_least;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A source elsewhere that cannot be read.
+/// A remote source that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// This build reaches nothing elsewhere.
+    /// This build does not support remote sources.
     NotBuilt {
         /// The given path.
         url: String,
     },
-    /// A URL that names nothing that can be read.
+    /// An invalid or unsupported URL.
     Address {
         /// The given path.
         url: String,
-        /// Why not, and what to name instead.
+        /// The problem, with its remedy.
         problem: Message,
     },
-    /// A place that is written to, and has to be a folder here.
+    /// A URL as a destination, which must be a local folder.
     Destination {
         /// The given path.
         url: String,
     },
-    /// The server does not give it.
+    /// The server refused the request.
     Refused {
-        /// The object, or what was listed.
+        /// The object, or the listed URL.
         url: String,
-        /// HTTP status, where there was an answer.
+        /// HTTP status, if there was a response.
         status: Option<u16>,
-        /// What it said.
+        /// The message of the server.
         problem: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: Remedy,
     },
-    /// Nothing lies there.
+    /// Nothing exists at the URL.
     Nothing {
         /// The given path.
         url: String,
     },
-    /// An object became another one.
+    /// An object changed.
     Changed {
         /// The object.
         url: String,
-        /// Which of what is known of it.
+        /// The property that changed.
         what: String,
     },
-    /// An object that is longer than all that may be held.
+    /// An object that is larger than the cache.
     TooLarge {
-        /// The object, or the folder that is needed as a whole.
+        /// The object, or the folder that must be cached completely.
         url: String,
         /// Its length.
         bytes: u64,
-        /// What may be held.
+        /// The limit of the cache.
         limit: u64,
     },
-    /// An object whose name is none of a file.
+    /// An object whose name cannot be a file name.
     Name {
-        /// What was listed.
+        /// The listed URL.
         url: String,
         /// Its name.
         key: String,
@@ -75,7 +75,7 @@ pub enum RemoteError {
         /// Why.
         problem: String,
     },
-    /// A cache folder in which others could read or replace objects.
+    /// A cache folder in which other users could read or replace objects.
     NotPrivate {
         /// The folder.
         path: PathBuf,
@@ -89,12 +89,12 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    /// Why an object could not be fetched, where that is what an error of a file is about.
+    /// The fetch error inside an I/O error, if it contains one.
     pub(crate) fn of_file(error: &std::io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().cloned()
     }
 
-    /// The error.
+    /// The message.
     pub fn message(&self) -> Message {
         let text = match self {
             Self::Refused { url, status, problem, .. } => {

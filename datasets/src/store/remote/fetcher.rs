@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Objects behind an opened one that may be fetched ahead.
+/// Maximum number of objects after the opened one that are prefetched.
 const AHEAD_OBJECTS: usize = 64;
 /// Time limit for transfers to end once their results are no longer needed.
 const ENDING: Duration = Duration::from_secs(2);
@@ -27,13 +27,13 @@ const ENDING: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Fetcher {
     shared: Arc<Shared>,
-    /// Taken when this is dropped.
+    /// `None` only while this is dropped.
     runtime: Option<Runtime>,
     /// Removed when this is dropped, after the runtime.
     _folder: Folder,
 }
 
-/// What transfers share with who waits for them.
+/// The state shared by transfers and waiting readers.
 #[derive(Debug)]
 struct Shared {
     client: Client,
@@ -43,13 +43,13 @@ struct Shared {
     incoming: PathBuf,
     bytes_max: u64,
     held: Mutex<Held>,
-    /// Notified when an object is there, or none will be.
+    /// Notified when an object has arrived, or none will arrive.
     changed: Condvar,
     watch: Watch,
 }
 
 impl Fetcher {
-    /// Fetches these objects into a folder, of which it holds a given number of bytes at once.
+    /// Fetches these objects into a folder that holds at most a given number of bytes at once.
     pub(super) fn new(
         (client, address): (Client, Address),
         objects: Vec<Object>,
@@ -88,7 +88,7 @@ impl Fetcher {
         &self.shared.watch
     }
 
-    /// Waits for a transfer, unless it is stopped before.
+    /// Waits for a transfer until it is stopped.
     pub(super) fn wait_for<T>(
         &self,
         transfer: impl Future<Output = Result<T, RemoteError>>,
@@ -97,12 +97,12 @@ impl Fetcher {
         self.runtime().block_on(watched).and_then(|ended| ended)
     }
 
-    /// What ended it.
+    /// The error that stopped all transfers, if there is one.
     pub(super) fn failure(&self) -> Option<RemoteError> {
         self.shared.lock().failure.clone()
     }
 
-    /// Fails where objects do not all fit into the cache.
+    /// Fails if the objects do not all fit into the cache.
     pub(super) fn reserve(&self, url: String, objects: &[usize]) -> Result<(), RemoteError> {
         let bytes = objects.iter().map(|object| self.shared.objects[*object].bytes).sum();
         if bytes <= self.shared.bytes_max {
@@ -149,7 +149,7 @@ impl Fetcher {
             return Err(error);
         }
         held.touch(object);
-        // Opened under the lock, since the file may make room right after.
+        // Opened under the lock, since the file may be evicted right after.
         let path = shared.file_of(object);
         let file = File::open(&path).map_err(|error| cache_error(&path, &error))?;
         self.fetch_ahead(&mut held, object);
@@ -160,7 +160,7 @@ impl Fetcher {
         self.runtime.as_ref().expect("it is taken when the fetcher is dropped")
     }
 
-    /// Begins to fetch what probably follows.
+    /// Prefetches the objects that are likely to be opened next.
     fn fetch_ahead(&self, held: &mut Held, object: usize) {
         let last = self.shared.objects.len().min(object + 1 + AHEAD_OBJECTS);
         for next in object + 1..last {
@@ -177,7 +177,7 @@ impl Fetcher {
             let shared = Arc::clone(&self.shared);
             self.runtime().spawn(async move {
                 if shared.fetch(next).await.is_err() {
-                    // Who wants it asks again, and gets the error.
+                    // A reader that needs the object fetches it again, and gets the error.
                     shared.lock().is_alone = true;
                 }
             });
@@ -202,7 +202,7 @@ impl Shared {
         self.files.join(object.to_string())
     }
 
-    /// Fetches an object, for which there is room.
+    /// Fetches an object for which there is space.
     async fn fetch(&self, object: usize) -> Result<(), RemoteError> {
         let listed = &self.objects[object];
         let tag = self.lock().tags.get(&object).cloned();
@@ -234,7 +234,8 @@ impl Shared {
         outcome
     }
 
-    /// Removes files until an object has room; `false` if others must be through before.
+    /// Removes files until there is space for an object; `false` if other transfers must finish
+    /// first.
     fn make_room(
         &self,
         held: &mut Held,

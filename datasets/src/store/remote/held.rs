@@ -4,62 +4,62 @@
 use super::RemoteError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Objects that are fetched at the same time.
+/// Maximum number of concurrent transfers.
 const FETCHING_MAX: usize = 16;
-/// Bytes of objects that are fetched and not opened yet; one of them may be longer.
+/// Maximum bytes of prefetched objects that were not opened yet; a single one may be longer.
 const AHEAD_BYTES: u64 = 256 << 20;
 
-/// Where an object is.
+/// The state of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Absent,
     Fetching,
-    /// Here, since that time if it was opened.
+    /// Cached; with the time of the last opening, if it was opened.
     Held(Option<u64>),
 }
 
-/// What is to be done for room.
+/// How to free space for an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// There is room.
+    /// There is enough space.
     Made,
-    /// Another object goes first.
+    /// Evict this object first.
     After(usize),
-    /// When others are through.
+    /// Wait until other transfers finish.
     Later,
-    /// Never.
+    /// The object is larger than the cache.
     None,
 }
 
-/// What is held of a list of objects.
+/// The cached objects of a list.
 #[derive(Debug)]
 pub(super) struct Held {
     slots: Vec<Slot>,
     /// Length of each object.
     bytes_of: Vec<u64>,
     bytes_max: u64,
-    /// Bytes that are held or on their way.
+    /// Bytes that are cached or being transferred.
     bytes: u64,
-    /// Transfers on their way.
+    /// Number of transfers in progress.
     fetching: usize,
-    /// Bytes of objects that nobody has opened yet, here or on their way.
+    /// Bytes of objects that were not opened yet, cached or being transferred.
     ahead_bytes: u64,
-    /// Objects that were opened, by when that was last.
+    /// Opened objects, by the time of the last opening.
     used: BTreeMap<u64, usize>,
-    /// Objects that nobody has opened yet.
+    /// Cached objects that were not opened yet.
     unused: BTreeSet<usize>,
-    /// Goes up by one for each that is opened.
+    /// Logical time: the number of openings.
     clock: u64,
-    /// Tags that transfers gave, where the listing has none.
+    /// Tags from transfers, for objects without one in the listing.
     pub(super) tags: HashMap<usize, String>,
-    /// What ended it.
+    /// The error that stopped all transfers.
     pub(super) failure: Option<RemoteError>,
-    /// A transfer ahead failed: what is wanted is fetched when it is.
+    /// Set when a prefetch failed; from then on objects are fetched only when they are opened.
     pub(super) is_alone: bool,
 }
 
 impl Held {
-    /// Nothing, of objects of these lengths.
+    /// An empty cache for objects of these lengths.
     pub(super) fn new(bytes_of: Vec<u64>, bytes_max: u64) -> Self {
         Self {
             slots: vec![Slot::Absent; bytes_of.len()],
@@ -81,7 +81,7 @@ impl Held {
         self.slots[object]
     }
 
-    /// Whether no more may be fetched ahead than there is, with an object more.
+    /// Whether the prefetch limits leave no space for an object.
     pub(super) fn is_full_ahead(&self, object: usize) -> bool {
         let bytes = self.bytes_of[object];
         self.fetching >= FETCHING_MAX
@@ -90,7 +90,8 @@ impl Held {
             || self.failure.is_some()
     }
 
-    /// What makes room for an object; what nobody has opened yet goes only where somebody waits.
+    /// How to free space for an object; objects that were not opened yet are evicted only if a
+    /// reader waits.
     pub(super) fn room(&self, object: usize, is_wanted: bool) -> Room {
         let bytes = self.bytes_of[object];
         if bytes > self.bytes_max {
@@ -100,12 +101,12 @@ impl Held {
             return Room::Made;
         }
         let oldest = self.used.first_key_value().map(|(_, object)| *object);
-        // The last in order is wanted last.
+        // The last in order will be needed last.
         let unused = || self.unused.last().copied().filter(|_| is_wanted);
         oldest.or_else(unused).map_or(Room::Later, Room::After)
     }
 
-    /// An object is on its way.
+    /// Records the start of a transfer.
     pub(super) fn begin(&mut self, object: usize) {
         let bytes = self.bytes_of[object];
         self.slots[object] = Slot::Fetching;
@@ -114,7 +115,7 @@ impl Held {
         self.fetching += 1;
     }
 
-    /// An object that was on its way is here, or is not.
+    /// Records the end of a transfer, successful or not.
     pub(super) fn end(&mut self, object: usize, is_here: bool) {
         self.fetching -= 1;
         if is_here {
@@ -128,7 +129,7 @@ impl Held {
         }
     }
 
-    /// An object that is here is opened.
+    /// Records the opening of a cached object.
     pub(super) fn touch(&mut self, object: usize) {
         self.forget(object);
         self.clock += 1;
@@ -136,14 +137,14 @@ impl Held {
         self.slots[object] = Slot::Held(Some(self.clock));
     }
 
-    /// An object that is here goes.
+    /// Records the eviction of a cached object.
     pub(super) fn let_go(&mut self, object: usize) {
         self.forget(object);
         self.slots[object] = Slot::Absent;
         self.bytes -= self.bytes_of[object];
     }
 
-    /// Takes an object that is here out of those that may go.
+    /// Removes a cached object from the candidates for eviction.
     fn forget(&mut self, object: usize) {
         match self.slots[object] {
             Slot::Held(Some(time)) => drop(self.used.remove(&time)),

@@ -1,4 +1,4 @@
-//! Which objects there are, and which paths they have.
+//! Lists the objects of a URL, with their paths.
 
 use super::address::Address;
 use super::connect::{Client, refused};
@@ -11,11 +11,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Objects of a pattern that are requested at the same time.
+/// Maximum number of concurrent requests for objects of a pattern.
 const ASKED_AT_ONCE: usize = 16;
 /// Longest name of a file.
 const NAME_BYTES_MAX: usize = 255;
-/// What datadings lays beside `X.msgpack`.
+/// Suffixes of the side files of `X.msgpack` in datadings.
 const SIDE_FILES: [&str; 3] = [".offsets", ".keys", ".index"];
 
 /// An object, and its path.
@@ -23,39 +23,39 @@ const SIDE_FILES: [&str; 3] = [".offsets", ".keys", ".index"];
 pub(super) struct Object {
     /// Its name in the store.
     pub(super) key: Key,
-    /// Path below the folder of all of them.
+    /// Path below the common folder.
     pub(super) file: PathBuf,
     /// Its length.
     pub(super) bytes: u64,
     /// Seconds and nanoseconds of its last change.
     pub(super) modified: (i64, u32),
-    /// What the store says to tell it from others of that name, without quotes.
+    /// Its ETag, without quotes.
     pub(super) tag: Option<String>,
 }
 
-/// Everything that a URL names.
+/// All objects of a URL.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// In the natural order of the files.
+    /// The objects, in natural order of the files.
     pub(super) objects: Vec<Object>,
-    /// URL of what is opened.
+    /// URL of the opened source.
     pub(super) opened: PathBuf,
-    /// URL of the folder of all of them.
+    /// URL of the common folder.
     pub(super) base: PathBuf,
 }
 
-/// The tag of an object, the same whichever request tells it.
+/// The tag of an object, normalised across kinds of requests.
 pub(super) fn tag(meta: &ObjectMeta) -> Option<String> {
     let tag = meta.e_tag.as_deref()?;
     Some(tag.trim_start_matches("W/").trim_matches('"').to_owned()).filter(|tag| !tag.is_empty())
 }
 
-/// The time of an object.
+/// The modification time of an object.
 pub(super) fn modified(meta: &ObjectMeta) -> (i64, u32) {
     (meta.last_modified.timestamp(), meta.last_modified.timestamp_subsec_nanos())
 }
 
-/// Lists what an address names.
+/// Lists the objects of an address.
 pub(super) async fn list(
     client: &Client,
     address: &Address,
@@ -87,18 +87,18 @@ pub(super) async fn list(
     Ok(Listing { objects, opened, base })
 }
 
-/// The objects below a name, else the one of that name.
+/// The objects below a name, or else the object of that name.
 async fn of_name(
     client: &Client,
     address: &Address,
     key: &Key,
     watch: &Watch,
 ) -> Result<Vec<ObjectMeta>, RemoteError> {
-    // Only folders of a web server can be listed, if any.
+    // On a web server, only folders can be listed, if anything.
     let is_listed = address.is_folder || address.scheme != Scheme::Http;
     let listed = if is_listed { below(client, address, watch).await } else { Ok(Vec::new()) };
     let refusal = match listed {
-        // Who may read an object need not be allowed to list.
+        // Permission to read an object does not imply permission to list.
         Err(RemoteError::Refused { status: Some(401 | 403), .. }) if !address.is_folder => {
             listed.err()
         }
@@ -162,7 +162,7 @@ async fn below(
     Ok(all)
 }
 
-/// The objects that a pattern names.
+/// The objects of a pattern.
 async fn named(client: &Client, address: &Address) -> Result<Vec<ObjectMeta>, RemoteError> {
     let asked = address.keys.iter().map(|key| async move {
         let meta = client.head(key).await;
@@ -176,13 +176,13 @@ fn last_part(key: &Key) -> &str {
     key.as_ref().rsplit('/').next().unwrap_or_default()
 }
 
-/// The folder that a name is in.
+/// The parent folder of a name.
 fn parent_of(key: &Key) -> Key {
     let parent = key.as_ref().rsplit_once('/').map_or("", |(parent, _)| parent);
     Key::parse(parent).expect("a part of a name is one")
 }
 
-/// The folder that all names are in.
+/// The common parent folder of all names.
 fn common_folder(keys: &[Key]) -> Key {
     let mut common = parent_of(&keys[0]);
     for key in keys {
@@ -193,7 +193,7 @@ fn common_folder(keys: &[Key]) -> Key {
     common
 }
 
-/// The path of an object below the folder of all of them.
+/// The path of an object below the common folder.
 fn file_of(address: &Address, key: &Key, top: &Key) -> Result<PathBuf, RemoteError> {
     let name =
         |problem| RemoteError::Name { url: address.text.clone(), key: key.to_string(), problem };
@@ -215,7 +215,7 @@ fn file_of(address: &Address, key: &Key, top: &Key) -> Result<PathBuf, RemoteErr
     Ok(file)
 }
 
-/// Leaves out objects of no length that stand for the folder that others are in.
+/// Removes empty objects that denote the folder of other objects.
 fn drop_folder_marks(objects: &mut Vec<Object>) {
     let mut folders = HashSet::new();
     for object in objects.iter() {

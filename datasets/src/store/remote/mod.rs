@@ -1,13 +1,13 @@
 //! Files that are objects in object stores and on web servers.
 //!
-//! What a URL names is listed once; an object is fetched into a cache folder when it is opened,
-//! some that follow it ahead of that, and those that were read make room for others. What is held
-//! is bounded by [`RemoteOptions::cache_bytes`].
+//! The objects of a URL are listed once. An object is fetched into a cache folder when it is
+//! opened, the next ones are prefetched, and objects that were read are evicted. The cache is
+//! bounded by [`RemoteOptions::cache_bytes`].
 //!
 //! In reading order: [`RemoteOptions`], [`RemoteError`], with the
-//! feature `remote`, `address` (what a URL names), `connect` (how the server is reached), `listing`
-//! (which objects there are), `download` (one of them), `cache` (the folder), `held` (which of them
-//! are in it), `fetcher` (who waits for which) and `store` (all of it as a store).
+//! feature `remote`, `address` (parsed URLs), `connect` (clients and credentials), `listing` (the
+//! objects), `download` (of one object), `cache` (the folder), `held` (the state of the cache),
+//! `fetcher` (transfers and prefetch) and `store` (all of it as a store).
 
 #[cfg(feature = "remote")]
 mod address;
@@ -35,20 +35,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// Time between two looks at whether somebody wants it to stop.
+/// Interval at which the stop flag is polled.
 #[cfg(feature = "remote")]
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
-/// Bytes of objects that are held by default.
+/// Default limit of the cache in bytes.
 pub const CACHE_BYTES: u64 = 16 << 30;
 
 /// How a source elsewhere is reached and held.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RemoteOptions {
-    /// Folder for what is fetched; `None` takes `meetpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
+    /// Cache folder; the default is `meetpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
     pub cache: Option<PathBuf>,
-    /// Bytes of objects that lie there at once.
+    /// Maximum bytes of objects in the cache at once.
     pub cache_bytes: u64,
-    /// Ask without credentials.
+    /// Send requests without credentials.
     pub anonymous: bool,
     /// Watches and stops it from elsewhere.
     #[serde(skip)]
@@ -62,21 +62,21 @@ impl Default for RemoteOptions {
     }
 }
 
-/// What is known of the transfer elsewhere; says nothing about which source it is, so that any two
-/// are equal.
+/// Progress and stop flag of a transfer, shared by clones. They do not identify a source, so any
+/// two compare equal.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     /// Set by another thread to stop.
     pub stop: Arc<AtomicBool>,
-    /// Objects that were listed.
+    /// Number of listed objects.
     pub listed: Arc<AtomicU64>,
-    /// Bytes that were fetched.
+    /// Number of fetched bytes.
     pub fetched_bytes: Arc<AtomicU64>,
 }
 
 #[cfg(feature = "remote")]
 impl Watch {
-    /// The result of a transfer, unless it is stopped before.
+    /// The result of a transfer, or [`RemoteError::Interrupted`] if it is stopped first.
     async fn unless_stopped<T>(&self, transfer: impl Future<Output = T>) -> Result<T, RemoteError> {
         let mut transfer = std::pin::pin!(transfer);
         loop {

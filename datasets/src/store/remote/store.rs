@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything that a URL names.
+/// The store of all objects of a URL.
 #[derive(Debug)]
 pub(crate) struct RemoteStore {
     fetcher: Fetcher,
@@ -24,7 +24,7 @@ pub(crate) struct RemoteStore {
 }
 
 impl RemoteStore {
-    /// Lists what a URL names; the path of that in a store.
+    /// Lists the objects of a URL and returns its path in a store.
     pub(crate) fn find(url: &str, options: &RemoteOptions) -> Result<StorePath, Error> {
         let address = Address::parse(url)?;
         let client = connect(&address, options)?;

@@ -1,5 +1,5 @@
-//! Look-ups with AVX2, 32 at once: the lower four bits of a value choose in each of the 16 parts of
-//! the table, the upper four bits choose among the 16 results.
+//! Look-ups with AVX2, 32 at once: the lower four bits of a value select an entry in each of the 16
+//! parts of the table, and the upper four bits select one of the 16 results.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::portable;
@@ -15,7 +15,7 @@ const STEP: usize = 32;
 /// Parts of a table.
 const PARTS: usize = 16;
 
-/// As [`portable::look_up`]. The machine must have AVX2, which the caller has found out.
+/// Like [`portable::look_up`]. The caller must have checked that the machine has AVX2.
 pub(super) fn look_up(table: &Table, values: &mut [u8]) {
     // SAFETY: `look_up` of the parent asserts that the machine has AVX2.
     unsafe { look_up_avx2(table, values) }
@@ -34,7 +34,7 @@ fn look_up_avx2(table: &Table, values: &mut [u8]) {
         // SAFETY: the load takes the 32 bytes of the array and needs no alignment.
         let value = unsafe { _mm256_loadu_si256(step.as_ptr().cast()) };
         let inside = _mm256_and_si256(value, low);
-        // The highest bit of each byte of these is bit 4, 5, 6 and 7 of the value.
+        // The highest bit of each byte in these vectors is bit 4, 5, 6 and 7 of the value.
         let bit4 = _mm256_slli_epi16::<3>(value);
         let bit5 = _mm256_slli_epi16::<2>(value);
         let bit6 = _mm256_slli_epi16::<1>(value);

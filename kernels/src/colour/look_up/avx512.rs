@@ -1,5 +1,5 @@
-//! Look-ups with AVX-512 VBMI, 64 at once: the lower seven bits of a value choose in each half of
-//! the table, the highest bit chooses among the two results.
+//! Look-ups with AVX-512 VBMI, 64 at once: the lower seven bits of a value select an entry in each
+//! half of the table, and the highest bit selects one of the two results.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use crate::colour::tables::Table;
@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 /// Values of a step, and of a part of the table.
 const STEP: usize = 64;
 
-/// As [`super::portable::look_up`]. The machine must have AVX-512, which the caller has found out.
+/// Like [`super::portable::look_up`]. The caller must have checked that the machine has AVX-512.
 pub(super) fn look_up(table: &Table, values: &mut [u8]) {
     // SAFETY: `look_up` of the parent asserts that the machine has AVX-512.
     unsafe { look_up_avx512(table, values) }

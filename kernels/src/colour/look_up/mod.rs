@@ -9,7 +9,7 @@ mod portable;
 use super::tables::Table;
 use crate::Cpu;
 
-/// Replaces every value by that of a table. Panics when this machine lacks `cpu`.
+/// Replaces every value by its entry in a table. Panics if this machine lacks `cpu`.
 pub(super) fn look_up(cpu: Cpu, table: &Table, values: &mut [u8]) {
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
     match cpu {

@@ -1,8 +1,8 @@
-//! The meaning of a look-up.
+//! The reference implementation of look-ups.
 
 use crate::colour::tables::Table;
 
-/// Replaces every value by that of a table.
+/// Replaces every value by its entry in a table.
 pub(super) fn look_up(table: &Table, values: &mut [u8]) {
     for value in values {
         *value = table[usize::from(*value)];

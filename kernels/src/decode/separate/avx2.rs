@@ -1,5 +1,5 @@
-//! Channels of pixels with AVX2, 16 pixels of 48 bytes at once: each plane is put together of the
-//! bytes that three vectors hold of it.
+//! Channels of pixels with AVX2, 16 pixels of 48 bytes at once: each plane is combined from its
+//! bytes in three vectors.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::portable;
@@ -7,11 +7,11 @@ use std::arch::x86_64::{
     __m128i, _mm_loadu_si128, _mm_or_si128, _mm_setzero_si128, _mm_shuffle_epi8, _mm_storeu_si128,
 };
 
-/// Pixels of a step, which are bytes of a vector.
+/// Number of pixels per step, and of bytes in a vector.
 const STEP: usize = 16;
 
-/// For each channel and vector, which of the vector's bytes belongs at each position of the plane;
-/// where none does, a byte with the highest bit, which gives 0.
+/// For each channel and vector, the index of the vector's byte for each position of the plane; an
+/// index with the highest bit set gives 0.
 const POSITIONS: [[[u8; STEP]; 3]; 3] = {
     let mut positions = [[[0x80; STEP]; 3]; 3];
     let mut byte = 0;
@@ -22,7 +22,7 @@ const POSITIONS: [[[u8; STEP]; 3]; 3] = {
     positions
 };
 
-/// As [`portable::separate`]. The machine must have AVX2, which the caller has found out.
+/// Like [`portable::separate`]. The caller must have checked that the machine has AVX2.
 pub(super) fn separate(pixels: &[[u8; 3]], planes: [&mut [u8]; 3]) {
     // SAFETY: `separate` of the parent asserts that the machine has AVX2.
     unsafe { separate_avx2(pixels, planes) }

@@ -1,4 +1,4 @@
-//! Pixels of three bytes as three planes.
+//! Separates pixels of three bytes into three planes.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -6,8 +6,8 @@ mod portable;
 
 use crate::Cpu;
 
-/// Writes the channels of pixels into planes, equally long. Panics when this machine lacks `cpu`,
-/// or where they are not equally long.
+/// Writes the channels of pixels into planes. Panics if this machine lacks `cpu`, or if the lengths
+/// differ.
 pub(super) fn separate(cpu: Cpu, pixels: &[[u8; 3]], planes: [&mut [u8]; 3]) {
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
     let is_long = planes.iter().all(|plane| plane.len() == pixels.len());

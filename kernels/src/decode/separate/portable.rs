@@ -1,4 +1,4 @@
-//! The meaning of the separation of channels.
+//! The reference implementation of the separation of channels.
 
 /// Writes the channels of pixels into planes.
 pub(super) fn separate(pixels: &[[u8; 3]], planes: [&mut [u8]; 3]) {

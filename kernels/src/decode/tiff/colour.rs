@@ -1,4 +1,5 @@
-//! Bytes of samples to RGB by Pillow's formulas, turned as the orientation tag says.
+//! Converts bytes of samples to RGB with Pillow's formulas, oriented according to the orientation
+//! tag.
 
 use super::directory::{Directory, tag};
 use super::layout::{Compression, Layout, Meaning};
@@ -7,12 +8,12 @@ use crate::decode::Picture;
 use crate::{Error, Interrupt};
 use meetpoint_jpeg::OutputColour;
 
-/// The orientation tag, 1..=8: where the first row and the first column of the file belong.
+/// The orientation tag, 1..=8: the positions of the file's first row and first column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn(u8);
 
 impl Turn {
-    /// What the file says; upright where it says nothing that makes sense.
+    /// The orientation in the file; upright if it is missing or invalid.
     pub(super) fn of(directory: &Directory<'_>) -> Result<Self, Error> {
         Ok(Self(match directory.first(tag::ORIENTATION)? {
             Some(orientation @ 2..=8) => orientation as u8,
@@ -20,12 +21,13 @@ impl Turn {
         }))
     }
 
-    /// The size of the turned picture.
+    /// The size of the oriented picture.
     pub(super) fn size(self, (width, height): (u32, u32)) -> (u32, u32) {
         if self.0 >= 5 { (height, width) } else { (width, height) }
     }
 
-    /// Index of the first pixel in the turned picture, and the steps to the next column and row.
+    /// Index of the file's first pixel in the oriented picture, and the steps to the next column
+    /// and row.
     fn walk(self, width: u32, height: u32) -> [isize; 3] {
         let (width, height) = (width as isize, height as isize);
         let (last_x, last_y) = (width - 1, height - 1);
@@ -42,7 +44,7 @@ impl Turn {
     }
 }
 
-/// How the samples become colours.
+/// How samples are converted to colours.
 #[derive(Debug)]
 pub(super) struct Conversion {
     turn: Turn,
@@ -50,7 +52,7 @@ pub(super) struct Conversion {
 }
 
 impl Conversion {
-    /// What the file says.
+    /// The conversion for a file.
     pub(super) fn of(directory: &Directory<'_>, layout: &Layout<'_>) -> Result<Self, Error> {
         let mut palette = Vec::new();
         if layout.meaning == Meaning::Palette {
@@ -73,8 +75,8 @@ impl Conversion {
         Ok(Self { turn: Turn::of(directory)?, palette })
     }
 
-    /// Converts all samples of a picture to RGB. Pillow takes the grey of YCbCr from the luma: all
-    /// three then are that.
+    /// Converts all samples of a picture to RGB. Like Pillow, grey output from YCbCr is the luma,
+    /// in all three channels.
     pub(super) fn convert(
         &self,
         layout: &Layout<'_>,
@@ -85,7 +87,7 @@ impl Conversion {
         let (width, height) = self.turn.size((layout.width, layout.height));
         out.set_size(width, height);
         let is_multiplied = layout.is_multiplied;
-        // Pillow inverts what it reads as 8 bits at most.
+        // Pillow inverts only samples that it reads as at most 8 bits.
         let is_inverted = layout.meaning == Meaning::Grey { inverted: true } && layout.bits <= 8;
         let invert = if is_inverted { 255 } else { 0 };
         match layout.meaning {
@@ -111,7 +113,7 @@ impl Conversion {
         }
     }
 
-    /// The alpha of all pixels, turned; 255 where the file has none.
+    /// The alpha of all pixels, oriented; 255 if the file has none.
     pub(super) fn alpha(
         &self,
         layout: &Layout<'_>,
@@ -125,7 +127,7 @@ impl Conversion {
         self.put(layout, samples, out, |pixel| [alpha(pixel); 3])
     }
 
-    /// Puts the bytes of pixels where they belong.
+    /// Copies the bytes of pixels to their positions in the oriented picture.
     pub(super) fn place(
         &self,
         layout: &Layout<'_>,
@@ -168,21 +170,22 @@ impl Conversion {
     }
 }
 
-/// A colour that was multiplied by its alpha. Pillow's `unpackRGBa`.
+/// Divides a premultiplied colour by its alpha. Pillow's `unpackRGBa`.
 fn divided(colour: u8, alpha: u8) -> u8 {
     let (colour, alpha) = (u32::from(colour), u32::from(alpha));
     (colour * 255).checked_div(alpha).unwrap_or(0).min(255) as u8
 }
 
-/// What an ink and black leave of a colour. Pillow's `cmyk2rgb`.
+/// A colour channel from an ink and black. Pillow's `cmyk2rgb`.
 fn without_ink(ink: u8, black: u8) -> u8 {
     let white = 255 - u32::from(black);
     let product = u32::from(ink) * white + 128;
     (white - ((product + (product >> 8)) >> 8)) as u8
 }
 
-/// Pillow's `ImagingConvertYCbCr2RGB`, whose tables have 6 fractional bits and are not those of
-/// libjpeg: products are rounded to the nearest integer, negative ones then to the next above.
+/// Pillow's `ImagingConvertYCbCr2RGB`, whose tables have 6 fraction bits and differ from those of
+/// libjpeg: products are rounded to the nearest integer, and negative ones then to the next integer
+/// above.
 fn ycc_to_rgb(luma: u8, blue: u8, red: u8) -> [u8; 3] {
     let product = |hundred_thousandths: i64, chroma: u8| {
         let product = hundred_thousandths * 64 * (i64::from(chroma) - 128);

@@ -3,7 +3,7 @@
 use super::damaged;
 use crate::Error;
 
-/// Tags that a decoder looks at (TIFF 6.0, section 8 and appendix A).
+/// Tags that the decoder uses (TIFF 6.0, section 8 and appendix A).
 pub(super) mod tag {
     pub(in super::super) const WIDTH: u16 = 256;
     pub(in super::super) const HEIGHT: u16 = 257;
@@ -65,7 +65,7 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// How many there are.
+    /// Number of values.
     pub(super) fn count(self) -> usize {
         self.count
     }
@@ -83,7 +83,7 @@ impl<'a> Values<'a> {
         (0..self.count).map_while(move |index| self.get(index))
     }
 
-    /// The values of a tag of bytes, as they are.
+    /// The raw bytes of a tag of bytes.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.file.bytes.get(self.at..self.at + self.count * self.length).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl<'a> Values<'a> {
 pub(super) struct Directory<'a> {
     pub(super) file: File<'a>,
     is_large: bool,
-    /// Where the entries begin.
+    /// Offset of the entries.
     entries: usize,
     count: usize,
 }
@@ -115,7 +115,7 @@ impl<'a> Directory<'a> {
         found.ok_or_else(|| damaged("its first directory is not inside the file"))
     }
 
-    /// The values of a tag, if it is there.
+    /// The values of a tag, if it exists.
     pub(super) fn values(&self, tag: u16) -> Result<Option<Values<'a>>, Error> {
         let (entry_bytes, word) = if self.is_large { (20, 8) } else { (12, 4) };
         let entries = (0..self.count).map(|index| self.entries + index * entry_bytes);
@@ -141,7 +141,7 @@ impl<'a> Directory<'a> {
         values.map(Some).ok_or_else(reason)
     }
 
-    /// The first value of a tag, if it is there.
+    /// The first value of a tag, if it exists.
     pub(super) fn first(&self, tag: u16) -> Result<Option<u64>, Error> {
         Ok(self.values(tag)?.and_then(|values| values.get(0)))
     }

@@ -1,6 +1,6 @@
-//! Bilevel compression of fax machines: ITU-T T.4 in one dimension, and T.6.
+//! Bilevel compression of fax machines: one-dimensional ITU-T T.4, and T.6.
 //!
-//! Rows of bits come out, the first pixel in the highest bit, 1 being black.
+//! The output is rows of bits, with the first pixel in the highest bit; 1 is black.
 
 use super::{breaks_off, damaged};
 use crate::{Error, Interrupt};
@@ -9,7 +9,7 @@ use fax::maps::{black, white};
 use fax::{BitReader, ByteReader};
 use std::convert::Infallible;
 
-/// Group 4. Where the end mark comes before the last row, the rest is white.
+/// Decodes Group 4. If the end mark precedes the last row, the rest is white.
 pub(super) fn group4(
     (stored, interrupt): (&[u8], &Interrupt),
     width: u32,
@@ -29,7 +29,7 @@ pub(super) fn group4(
     Ok(())
 }
 
-/// Rows of runs. Each follows an end-of-line mark, or begins at a byte.
+/// Decodes rows of runs. Each row follows an end-of-line mark, or starts at a byte boundary.
 pub(super) fn rows(
     (stored, interrupt): (&[u8], &Interrupt),
     width: u32,
@@ -38,7 +38,8 @@ pub(super) fn rows(
     out: &mut [u8],
 ) -> Result<(), Error> {
     narrow(width)?;
-    // The tables of codes look ahead, beyond the last code too. No code is all zeros.
+    // The code tables look ahead, even beyond the last code, so zeros are appended. No code is all
+    // zeros.
     let padded = stored.iter().copied().chain([0; 4]);
     let Ok(mut reader) = ByteReader::new(padded.map(Ok::<u8, Infallible>));
     let mut changes = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn rows(
     Ok(())
 }
 
-/// Pixels in a row have an index of 16 bits.
+/// The index of a pixel in a row has 16 bits.
 fn narrow(width: u32) -> Result<u16, Error> {
     u16::try_from(width).map_err(|_| damaged("fax data of more than 65535 columns"))
 }
@@ -88,7 +89,7 @@ fn run(reader: &mut impl BitReader, is_white: bool) -> Result<u32, Error> {
     }
 }
 
-/// Passes eleven zeros or more, and the one behind them.
+/// Skips eleven or more zero bits, and the one bit after them.
 fn skip_mark(reader: &mut impl BitReader<Error = Infallible>) -> Result<(), Error> {
     while reader.peek(11).ok_or_else(breaks_off)? != 0 {
         let Ok(()) = reader.consume(1);

@@ -4,11 +4,11 @@ use super::directory::{Directory, Values, tag};
 use super::{damaged, unsupported};
 use crate::Error;
 
-/// How the samples are compressed.
+/// The compression of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compression {
     None,
-    /// Modified Huffman: rows begin at a byte.
+    /// Modified Huffman: rows start at byte boundaries.
     FaxRows,
     /// Group 3, one-dimensional.
     FaxGroup3,
@@ -19,7 +19,7 @@ pub(super) enum Compression {
     PackBits,
 }
 
-/// What a sample is.
+/// The format of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     Unsigned,
@@ -37,10 +37,10 @@ impl Number {
     }
 }
 
-/// What the samples of a pixel mean.
+/// The meaning of a pixel's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// One sample; 0 is white where it is inverted.
+    /// One sample; 0 is white if inverted.
     Grey {
         inverted: bool,
     },
@@ -61,7 +61,7 @@ impl Meaning {
         }
     }
 
-    /// Samples of a colour.
+    /// Number of samples of a colour.
     pub(super) fn channels(self) -> usize {
         match self {
             Self::Grey { .. } | Self::Palette => 1,
@@ -71,30 +71,30 @@ impl Meaning {
     }
 }
 
-/// What a file says about its first picture.
+/// The layout of a file's first picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout<'a> {
-    /// As stored, before it is turned.
+    /// The stored size, before orientation is applied.
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) compression: Compression,
-    /// 1 none, 2 horizontal differences, 3 those of floats.
+    /// The predictor: 1 none, 2 horizontal differences, 3 floating-point differences.
     pub(super) predictor: u64,
     pub(super) big_endian: bool,
     pub(super) bits_reversed: bool,
     /// Bits of a sample.
     pub(super) bits: usize,
-    /// Samples of a pixel in the file, and how many of them are kept: the colour, and its alpha
-    /// where the colour is multiplied by it.
+    /// Number of samples of a pixel in the file, and of those retained: the colour, and its alpha
+    /// if the colour is premultiplied.
     pub(super) samples: usize,
     pub(super) kept: usize,
-    /// Whether the colour is multiplied by its alpha.
+    /// Whether the colour is premultiplied by its alpha.
     pub(super) is_multiplied: bool,
-    /// Whether the sample behind the colour is its alpha.
+    /// Whether the sample after the colour is its alpha.
     pub(super) has_alpha: bool,
     pub(super) number: Number,
     pub(super) meaning: Meaning,
-    /// Each sample in strips or tiles of its own.
+    /// Whether each sample is in separate strips or tiles.
     pub(super) is_planar: bool,
     pub(super) is_tiled: bool,
     pub(super) chunk_width: u32,
@@ -102,21 +102,21 @@ pub(super) struct Layout<'a> {
     pub(super) jpeg_tables: &'a [u8],
 }
 
-/// A strip or tile: its index in the file, which sample it holds, and where it belongs.
+/// A strip or tile: its index in the file, its sample, and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
     pub(super) index: usize,
     pub(super) plane: usize,
     pub(super) x: u32,
     pub(super) y: u32,
-    /// What of it lies inside the picture.
+    /// The part inside the picture.
     pub(super) columns: u32,
     pub(super) rows: u32,
-    /// Rows that are stored: tiles are never cut off.
+    /// Number of stored rows; tiles are never truncated.
     pub(super) stored_rows: u32,
 }
 
-/// Columns and rows as they are stored.
+/// Stored columns and rows.
 pub(super) fn stored_size(directory: &Directory<'_>) -> Result<(u32, u32), Error> {
     let side = |tag| -> Result<u32, Error> {
         let side = directory.first(tag)?.ok_or_else(|| damaged("it has no size"))?;
@@ -126,7 +126,7 @@ pub(super) fn stored_size(directory: &Directory<'_>) -> Result<(u32, u32), Error
 }
 
 impl<'a> Layout<'a> {
-    /// Reads the tags. What is not supported is an error.
+    /// Reads the tags. Unsupported features are errors.
     pub(super) fn of(directory: &Directory<'a>) -> Result<Self, Error> {
         let (width, height) = stored_size(directory)?;
         let or = |tag, default: u64| -> Result<u64, Error> {
@@ -140,7 +140,7 @@ impl<'a> Layout<'a> {
             return Err(damaged(format_args!("a pixel has {samples} samples")));
         }
         let extra = directory.first(tag::EXTRA_SAMPLES)?;
-        // Pillow takes a sample that is not described for alpha.
+        // Pillow treats an undescribed extra sample as alpha.
         let has_alpha = samples == meaning.channels() + 1
             && matches!(extra, None | Some(1 | 2 | 999))
             && matches!(meaning, Meaning::Rgb | Meaning::Grey { .. });
@@ -182,7 +182,7 @@ impl<'a> Layout<'a> {
         Ok(layout)
     }
 
-    /// What a pixel is, in words.
+    /// The format of a pixel as text.
     pub(super) fn describe(&self) -> String {
         let (bits, samples) = (self.bits, self.samples);
         let (meaning, number) = (self.meaning.name(), self.number.name());
@@ -234,12 +234,12 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The transform that an Adobe segment names: 0 none, 1 of YCbCr.
+    /// The transform of an Adobe segment: 0 for none, 1 for YCbCr.
     pub(super) fn jpeg_transform(&self) -> u8 {
         u8::from(self.meaning == Meaning::YCbCr)
     }
 
-    /// Samples of a pixel in one strip or tile.
+    /// Number of samples per pixel in one strip or tile.
     pub(super) fn interleaved(&self) -> usize {
         if self.is_planar { 1 } else { self.samples }
     }
@@ -268,12 +268,12 @@ impl<'a> Layout<'a> {
         if self.is_planar { self.kept } else { 1 }
     }
 
-    /// Strips or tiles that are decoded.
+    /// Number of decoded strips or tiles.
     pub(super) fn chunks(&self) -> usize {
         self.across().saturating_mul(self.down()).saturating_mul(self.planes())
     }
 
-    /// The strips or tiles that are decoded, in the order of the file.
+    /// The decoded strips or tiles, in the order of the file.
     pub(super) fn each_chunk(&self) -> impl Iterator<Item = Chunk> + use<> {
         let Self { width, height, chunk_width, chunk_height, is_tiled, .. } = *self;
         let (across, down) = (self.across(), self.down());
