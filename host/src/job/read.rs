@@ -19,13 +19,13 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Most samples in a batch.
+/// Maximum number of samples in a batch.
 const BATCH_SIZE_MAX: u32 = 1 << 24;
 
-/// Most ranks of a job.
+/// Maximum number of ranks of a job.
 const RANKS_MAX: u32 = 1024;
 
-/// Keys of the file itself, beside the tables of strategies.
+/// Keys of the file itself, besides the tables of strategies.
 const KEYS: [&str; 39] = [
     "dataset",
     "recipe",
@@ -68,7 +68,7 @@ const KEYS: [&str; 39] = [
     "description",
 ];
 
-/// Reads the job in `text`, which stands in the file at `path`.
+/// Reads the job in `text`, the content of the file at `path`.
 pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     let source = Source { file: path, text };
     let document = DeTable::parse(text).map_err(|error| {
