@@ -170,7 +170,7 @@ impl Diagnose for Error {
             }
             Self::Quarantine { .. } => "name a file that can be written".into(),
             Self::EpochFailed => "start another epoch".into(),
-            // The message has the reason of another party, or nothing is wrong.
+            // The message contains the reason of another party, or nothing is wrong.
             Self::Plan(_)
             | Self::Holders { .. }
             | Self::Batching(_)

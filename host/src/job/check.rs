@@ -18,7 +18,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most ranks that a device works for.
+/// Maximum number of ranks that a device serves.
 const HOSTS_MAX: u32 = 64;
 
 impl JobFile {
@@ -44,8 +44,8 @@ impl JobFile {
         self.check_with(&mut |_, _| true)
     }
 
-    /// As [`Self::check`]; calls `watch` with the number of samples done and of all while it reads
-    /// the sizes of pictures, and ends with an error once that returns `false`.
+    /// As [`Self::check`]; while it reads the sizes of pictures, it calls `watch` with the number
+    /// of samples done and the total, and fails once that returns `false`.
     pub fn check_with(
         &self,
         watch: &mut dyn FnMut(u64, u64) -> bool,
@@ -111,7 +111,8 @@ impl JobFile {
         }
     }
 
-    /// Refuses keys that contradict each other, and those that this version reads and cannot obey.
+    /// Refuses keys that contradict each other, and those that this version parses but does not
+    /// support.
     fn check_combination(&self) -> Result<(), JobError> {
         if self.reuse {
             let refuse = |why: &str, remedy: &'static str| {
@@ -178,7 +179,7 @@ impl JobFile {
         Ok(())
     }
 
-    /// How the job's sampler, or another one, gives every epoch the same batches.
+    /// How to set the job's sampler, or another one, so that every epoch has the same batches.
     fn same_in_every_epoch(&self) -> &'static str {
         let options = self.sampler.declaration().options;
         if options.iter().any(|option| option.name == "shuffle") {
@@ -262,7 +263,7 @@ impl JobFile {
         spread.map_err(|source| Error::Holders { dataset: self.dataset.name(), source })
     }
 
-    /// Every part of the dataset is at one device.
+    /// Checks that every part of the dataset is on one device.
     fn check_parts(&self, parts: usize) -> Result<(), JobError> {
         let mut at_device = vec![false; parts];
         let last = parts.saturating_sub(1);
@@ -300,7 +301,7 @@ impl JobFile {
     }
 
     fn check_cores(&self) -> Result<(), JobError> {
-        // Where the kernel does not tell, binding a thread will.
+        // If the kernel does not report it, binding a thread will.
         let Ok(set) = sched_getaffinity(None) else { return Ok(()) };
         let usable: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
         let check = |key: &str, core: usize| {
@@ -324,7 +325,7 @@ impl JobFile {
         Ok(())
     }
 
-    /// Only for what the file itself asks for: a default is not a fault of its writer.
+    /// Only for values in the file: a default is not the user's mistake.
     fn check_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
         let check = |key: &str, bytes: u64| {
             if bytes <= limit.bytes || self.marks.of_key(key).is_none() {
@@ -368,7 +369,7 @@ impl JobFile {
     }
 }
 
-/// Bytes that this user may still write to a file system; `None` if it does not tell.
+/// Bytes that this user may still write to a file system; `None` if it does not report them.
 pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
     let found = statvfs(directory).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))

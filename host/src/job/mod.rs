@@ -1,8 +1,8 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
-//! `gpu`, `plan` (what a plan says beside the job), `read` (TOML to data), `recipe`, `sampler`,
-//! `values`, `table`, `marks`, `check` (the job against dataset and machine), `error`.
+//! `gpu`, `plan` (what a plan adds to a job), `read` (TOML to data), `recipe`, `sampler`, `values`,
+//! `table`, `marks`, `check` (the job against dataset and machine), `error`.
 
 mod check;
 mod collate;
@@ -43,14 +43,14 @@ use std::time::Duration;
 /// A job: what to run and how. Relative paths of the file have been resolved against its folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
-    /// Where it was read from.
+    /// The path of the file.
     pub path: PathBuf,
     /// Folder of the dataset, or several that are served as one.
     pub dataset: DatasetPaths,
     /// The operations on every sample.
     pub recipe: Arc<Recipe>,
-    /// The columns of a batch, in order, and how pictures of different sizes become one batch.
-    /// Default: `image`, or the views of the recipe, and `label`; pictures of one size.
+    /// The columns of a batch, in order, and how pictures of different sizes are combined. Default:
+    /// `image`, or the views of the recipe, and `label`; pictures of one size.
     pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
@@ -68,7 +68,7 @@ pub struct JobFile {
     pub replay: Vec<Record>,
     /// The options of every strategy.
     pub options: StrategyOptions,
-    /// G: consumers that step together. Default: 1.
+    /// G: number of consumers that step together. Default: 1.
     pub ranks: u32,
     /// Whether a device that has finished its part of an epoch begins the next. Default: false.
     pub run_ahead: bool,
@@ -82,7 +82,7 @@ pub struct JobFile {
     pub prefetch: u32,
     /// Whether workers and batches ahead adapt. Default: off.
     pub tune: Tune,
-    /// Most memory of the ring of batches. Default: 512 MiB.
+    /// Maximum memory of the ring of batches. Default: 512 MiB.
     pub memory_budget_bytes: u64,
     /// Prepared samples in memory. Default: none.
     pub cache: Option<CacheSettings>,
@@ -102,13 +102,13 @@ pub struct JobFile {
     pub on_error: Action,
     /// Maximum number of damaged samples in an epoch. Default: any number.
     pub errors_max: Option<u64>,
-    /// File to which they are appended. Default: none.
+    /// File to which damaged samples are appended. Default: none.
     pub quarantine: Option<PathBuf>,
     /// Whether every sample is compared with a preparation by the host alone. Default: true.
     pub verify: bool,
     /// The devices. Default: none.
     pub devices: Vec<DeviceJob>,
-    /// Whether every device can prepare every batch. Default: false, each holds parts of its own.
+    /// Whether every device can prepare every batch. Default: false, each holds different parts.
     pub shared: bool,
     /// The spool for device batches. Default: memory, 256 MiB.
     pub spool: SpoolConfig,
@@ -219,8 +219,8 @@ impl JobFile {
         self.marks.forget("device");
     }
 
-    /// A loader's configuration for one strategy of this job; `devices` is where the job's devices
-    /// come from.
+    /// A loader's configuration for one strategy of this job; `devices` says how to reach the job's
+    /// devices.
     pub fn loader_config(
         &self,
         strategy: StrategyName,
@@ -262,7 +262,7 @@ impl JobFile {
         }
     }
 
-    /// The record that an epoch of a strategy replays; `None` if it is decided again.
+    /// The record that an epoch of a strategy replays; `None` if the strategy decides.
     pub fn replay_of(&self, strategy: StrategyName, epoch: u32) -> Option<Record> {
         let record = match &self.replay[..] {
             [one] => Some(one),
@@ -271,7 +271,7 @@ impl JobFile {
         record.filter(|record| record.strategy() == strategy).cloned()
     }
 
-    /// The device that holds each part, by the part's number; empty if they are dealt out.
+    /// The device that holds each part, by the part's number; empty for the default distribution.
     fn part_holders(&self) -> Vec<u32> {
         let parts = |device: &DeviceJob| device.parts.clone().unwrap_or_default();
         let named: BTreeMap<u32, u32> = (0..)

@@ -19,13 +19,13 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Most samples in a batch.
+/// Maximum number of samples in a batch.
 const BATCH_SIZE_MAX: u32 = 1 << 24;
 
-/// Most ranks of a job.
+/// Maximum number of ranks of a job.
 const RANKS_MAX: u32 = 1024;
 
-/// Keys of the file itself, beside the tables of strategies.
+/// Keys of the file itself, besides the tables of strategies.
 const KEYS: [&str; 39] = [
     "dataset",
     "recipe",

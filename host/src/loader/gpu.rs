@@ -1,4 +1,4 @@
-//! What a loader's preparers do with a GPU, epoch by epoch.
+//! The use of a GPU by a loader's preparers, epoch by epoch.
 
 use super::Loader;
 use crate::Error;
@@ -11,7 +11,7 @@ use meetpoint_prepare::gpu::{GpuFailure, GpuPreparers, GpuUse};
 use std::sync::Arc;
 
 /// The preparers of one loader: with the GPU that its configuration names, or those of the
-/// configuration. Those that use a GPU count what this loader does.
+/// configuration. Preparers with a GPU count the use by this loader.
 pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
     if let Some(GpuDecode { gpu, share }) = config.gpu_decode {
         let opened = GpuPreparers::open(gpu, share, &config.package_folders);
@@ -21,17 +21,17 @@ pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory
     Ok(own.unwrap_or_else(|| Arc::clone(&config.preparers)))
 }
 
-/// What was reported of a loader's GPU before now.
+/// What has been reported about a loader's GPU so far.
 #[derive(Debug, Default)]
 pub(super) struct GpuSoFar {
     /// Its use when the epoch began.
     at_start: GpuUse,
-    /// Whether its failure is an event already: later ones are consequences.
+    /// Whether an event for its failure was recorded: later failures are consequences.
     was_failure_noted: bool,
 }
 
 impl Loader {
-    /// What its preparers have done with a GPU since it was opened; `None` if they have none.
+    /// The use of a GPU by its preparers since it was opened; `None` if they have none.
     pub fn gpu_use(&self) -> Option<GpuUse> {
         self.config.preparers.gpu_use()
     }
@@ -41,12 +41,12 @@ impl Loader {
         self.gpu.at_start = self.gpu_use().unwrap_or_default();
     }
 
-    /// What was done in this epoch.
+    /// The use during this epoch.
     pub(super) fn gpu_use_of_epoch(&self) -> Option<GpuUse> {
         self.gpu_use().map(|now| now.since(&self.gpu.at_start))
     }
 
-    /// Notes the failure of the GPU, once.
+    /// Records the failure of the GPU, once.
     pub(super) fn note_gpu_failure(&mut self, driver: &Driver) {
         if self.gpu.was_failure_noted {
             return;

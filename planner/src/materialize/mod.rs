@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use cut::{CutError, find_cut};
 
-/// Most bytes of prepared samples that wait to be written; a single sample may have more.
+/// Maximum bytes of prepared samples that wait to be written; a single sample may have more.
 const BYTES_AHEAD_MAX: u64 = 256 << 20;
 
 /// The operations to execute, and how their results are stored.
@@ -47,9 +47,9 @@ const BYTES_AHEAD_MAX: u64 = 256 << 20;
 pub struct PrepareOptions {
     /// Where the recipe is cut.
     pub point: Point,
-    /// Compression of each sample; pictures that are encoded as JPEG have none.
+    /// Compression of each sample; none for pictures that are re-encoded as JPEG.
     pub codec: Codec,
-    /// Quality of pictures where the point encodes them as JPEG.
+    /// Quality of pictures, if the point re-encodes them as JPEG.
     pub jpeg_quality: u8,
     /// Replace a dataset at the destination.
     pub force: bool,
@@ -114,7 +114,7 @@ pub struct PrepareSummary {
     pub parts: u64,
     /// Parts that a killed command had already completed.
     pub parts_resumed: u64,
-    /// Samples that cannot be read or decoded, left out by [`OnError::Skip`].
+    /// Samples that cannot be read or decoded, skipped because of [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
     /// Removed files of killed processes.
     pub cleaned: Vec<PathBuf>,
@@ -133,14 +133,14 @@ pub struct PrepareProgress {
     pub samples: u64,
 }
 
-/// What the journal notes at the end of a part: where to resume.
+/// What the journal records at the end of a part: where to resume.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct State {
     next: u64,
     left_out: Vec<LeftOut>,
 }
 
-/// What one thread needs for the samples of a dataset.
+/// What one thread needs to prepare samples of a dataset.
 struct Maker<'a> {
     preparer: OnePreparer<'a>,
     point: &'a Point,
@@ -161,7 +161,7 @@ impl<'a> Maker<'a> {
 
     /// The stored form of a sample.
     fn make(&mut self, dataset: &Dataset, sample: u64) -> Result<Vec<u8>, Error> {
-        // Deterministic: no random parameter depends on the id.
+        // The operations are deterministic: no random parameter depends on the id.
         let id = SampleId { seed: 0, epoch: 0, sample };
         let tensor = self.preparer.prepare(sample, id)?;
         let key = || dataset.key(sample).unwrap_or_else(|_| format!("at index {sample}"));
@@ -183,11 +183,12 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Writes the results of a recipe up to a point, for all samples of `dataset`, to the dataset `to`.
+/// Writes the results of a recipe up to a point, for all samples of `dataset`, to the new dataset
+/// `to`.
 ///
-/// A few samples are prepared first: their bytes predict whether the result fits the drive, and
-/// unless pictures are encoded as JPEG again, the rest of the recipe applied to them must give the
-/// bits of the whole recipe. The result appears complete or not at all.
+/// A few samples are prepared first: their sizes predict whether the result fits the drive, and,
+/// unless pictures are re-encoded as JPEG, the remaining operations applied to them must be
+/// bit-identical to the whole recipe. The result appears complete or not at all.
 pub fn materialize(
     dataset: &Dataset,
     recipe: &Recipe,
@@ -275,7 +276,7 @@ fn refuse_prepared(dataset: &Dataset, recipe: &Recipe, operations: usize) -> Res
     Ok(())
 }
 
-/// What decides on the rows and parts.
+/// The options that determine rows and parts.
 fn writer_options(
     dataset: &Dataset,
     prepared: &Prepared,
@@ -328,10 +329,10 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is prepared from.
+/// The inputs of the preparation.
 struct Work<'a> {
     dataset: &'a Dataset,
-    /// Further columns that rows carry over.
+    /// Further columns that are copied.
     carried: &'a [usize],
     beginning: &'a Recipe,
     options: &'a PrepareOptions,
@@ -428,7 +429,7 @@ enum PreparedRow {
 /// Rows in order, with their further columns.
 struct DatasetRows<'a> {
     work: &'a Work<'a>,
-    /// The record batch that was read last, and its further columns.
+    /// The most recently read record batch with its further columns.
     record_batch: Option<(usize, Arc<arrow_array::RecordBatch>)>,
 }
 
