@@ -29,6 +29,7 @@ use anyhow::{Context, bail};
 use delivery::Deliveries;
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
@@ -60,6 +61,8 @@ struct Measured {
     epochs: Vec<EpochStats>,
     /// What the meters showed meanwhile.
     energy: Option<Measurement>,
+    /// What bringing batches to a GPU took, rank by rank; empty without one.
+    deliveries: Vec<DeliveryUse>,
 }
 
 /// What goes into the report beside measurements.
@@ -256,7 +259,7 @@ fn run_strategy(
     let ranks = group::run(&config, job.epochs, &conductor);
     let (energy, given_back) = conductor.metering.end();
     *meters = given_back;
-    conductor.deliveries.finish(name.as_str(), output)?;
+    let deliveries = conductor.deliveries.finish(name.as_str(), output)?;
     let ranks = ranks.map_err(|error| job.locate(error))?;
     let epochs = ranks::together(&ranks);
     if job.epochs > 1 {
@@ -265,7 +268,7 @@ fn run_strategy(
             output.line(&format!("{}, epoch {}: {time}", name.as_str(), epoch.epoch));
         }
     }
-    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy })
+    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy, deliveries })
 }
 
 /// Says on standard error, once a strategy, that it waits for a device.

@@ -128,6 +128,15 @@ impl<S: Streams> DeliveryStage<S> {
         Ok(GpuBatch { memory, columns, labels, samples })
     }
 
+    /// Waits until the content of a batch is complete; notices a request to stop at once.
+    pub fn wait_for(
+        &mut self,
+        batch: &DeviceBatch<S>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), DeliveryError> {
+        self.delivery.wait_for(batch, is_stopped)
+    }
+
     /// Whether a batch as large as the largest so far can be delivered without waiting for a
     /// consumer.
     pub fn has_room(&self) -> bool {
