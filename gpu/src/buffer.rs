@@ -64,14 +64,14 @@ pub fn sizes<const N: usize>(
         true => have[at],
         false => with_slack(needs[at]).max(have[at] / 4 * 5),
     });
-    let anew = std::array::from_fn(|at| with_slack(needs[at]));
+    let fresh = std::array::from_fn(|at| with_slack(needs[at]));
     // Close to the limit, what is left is divided in proportion.
     let left = limit_bytes - sum(needs);
     let total = u128::from(sum(needs)).max(1);
     let tight = std::array::from_fn(|at| {
         needs[at] + (u128::from(left) * needs[at] as u128 / total) as usize
     });
-    [grown, anew, tight].into_iter().find(fits)
+    [grown, fresh, tight].into_iter().find(fits)
 }
 
 /// Gives buffers their sizes: first frees those that get others, then allocates. Returns the number

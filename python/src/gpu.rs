@@ -180,7 +180,10 @@ pub(crate) struct Gpu {
 impl Gpu {
     pub(crate) fn open(settings: GpuSettings, stop: StopHandle) -> Result<Self, GpuFailure> {
         let GpuSettings { device, limits, packages, split, .. } = &settings;
-        let opened = open_cuda(*device, split.as_ref().ok(), *limits, packages.clone());
+        let opened = {
+            let (split, folders) = (split.as_ref().ok(), packages.clone());
+            open_cuda(*device, split, *limits, folders, &|| stop.is_stopped())
+        };
         let stage = opened.map_err(|error| GpuFailure {
             device: *device,
             batch: None,

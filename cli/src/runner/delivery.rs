@@ -15,7 +15,11 @@ pub(super) struct Deliveries {
 #[cfg(not(feature = "cuda"))]
 impl Deliveries {
     /// Refuses a GPU: this build has none.
-    pub(super) fn open(device: Option<GpuIndex>, _ranks: u32) -> Result<Self, Fault> {
+    pub(super) fn open(
+        device: Option<GpuIndex>,
+        _ranks: u32,
+        _stop: &StopHandle,
+    ) -> Result<Self, Fault> {
         match device {
             None => Ok(Self::default()),
             Some(device) => {
@@ -63,9 +67,15 @@ mod cuda {
 
     impl Deliveries {
         /// Opens the GPU once for each rank.
-        pub(in super::super) fn open(device: Option<GpuIndex>, ranks: u32) -> Result<Self, Fault> {
+        pub(in super::super) fn open(
+            device: Option<GpuIndex>,
+            ranks: u32,
+            stop: &StopHandle,
+        ) -> Result<Self, Fault> {
             let Some(device) = device else { return Ok(Self::default()) };
-            let open = |_| open_cuda(device, None, DeliveryLimits::default(), Vec::new());
+            let is_stopped = || stop.is_stopped();
+            let limits = DeliveryLimits::default();
+            let open = |_| open_cuda(device, None, limits, Vec::new(), &is_stopped);
             let stages = (0..ranks).map(open).collect::<Result<_, _>>();
             let stages = stages.map_err(|error| fault(device, &error))?;
             let outcomes = Mutex::default();

@@ -193,7 +193,11 @@ fn measure(
         }
         let strategy = name;
         let name = strategy.as_str();
-        let delivered = Deliveries::open(plan.device_out, job.ranks).map_err(Into::into);
+        let delivered = Deliveries::open(plan.device_out, job.ranks, switch);
+        let delivered = delivered.map_err(|fault| match switch.is_stopped() {
+            true => anyhow::Error::from(Interrupted),
+            false => fault.into(),
+        });
         let run = delivered.and_then(|deliveries| {
             run_strategy(job, strategy, costs, deliveries, &mut meters, switch, output)
         });

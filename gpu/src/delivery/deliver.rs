@@ -118,11 +118,22 @@ impl<S: Streams> std::fmt::Debug for Delivery<S> {
 impl<S: Streams> Delivery<S> {
     /// A delivery to a device, whose pieces may name these conversions.
     pub fn new(
-        mut streams: S,
+        streams: S,
         conversions: &[Conversion],
         limits: DeliveryLimits,
     ) -> Result<Self, Error> {
-        let loaded = conversions.iter().map(|it| Loaded::new(it, &mut streams));
+        Self::new_unless(streams, conversions, limits, &|| false)
+    }
+
+    /// The same; a request to stop ends the waits for the first kernels: then it is
+    /// [`Error::Stopped`].
+    pub fn new_unless(
+        mut streams: S,
+        conversions: &[Conversion],
+        limits: DeliveryLimits,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let loaded = conversions.iter().map(|it| Loaded::new(it, &mut streams, is_stopped));
         let conversions = loaded.collect::<Result<_, _>>()?;
         Ok(Self {
             conversions,

@@ -33,7 +33,7 @@ impl FormRows {
         Self { blocks: blocks.iter().sum(), first_blocks, dc_groups }
     }
 
-    /// Most bytes of the fast form that a row of so many bytes of the compact form becomes.
+    /// Most bytes of the fast form for a row of `stored` bytes of the compact form.
     fn bytes_max(self, stored: u64) -> u64 {
         let head = self.blocks.div_ceil(2) + self.dc_groups.div_ceil(2);
         let widest = head + 16 * self.dc_groups + (4 + 8 * 16) * self.blocks;

@@ -1,9 +1,10 @@
 //! JPEG files in memory to tensors on a GPU: decoding, a random crop, resize, flip, normalisation.
 //!
 //! Files with entry points (as `meetpoint pack` stores them), files without, files with restart
-//! markers, and coefficient forms, from one thread and from several; beside the same pictures on all cores of the CPU.
-//! Before anything is timed, all tensors are compared with the CPU's. Times are those of the clock
-//! around work that was waited for; the first batches, which allocate and compile, do not count.
+//! markers, and coefficient forms, from one thread and from several; beside the same pictures on
+//! all cores of the CPU. Before anything is timed, all tensors are compared with the CPU's. Times
+//! are those of the clock around work that was waited for; the first batches, which allocate and
+//! compile, do not count.
 //!
 //! Run it with `cargo bench -p meetpoint-jpeg-benches --bench gpu`. Options: `--dir FOLDER` of
 //! JPEGs, `--device N`, `--batch N`. Without a GPU it says so and ends.

@@ -160,7 +160,7 @@ impl Planner {
     }
 }
 
-/// What the planes of pixels are made of.
+/// Which components the planes of pixels come from.
 fn colours_of(colours: Colours, output: OutputColour) -> Result<PlanColours, PlanError> {
     Ok(match (colours, output) {
         (Colours::Grey, _) | (Colours::YCbCr, OutputColour::Grey) => PlanColours::Grey,

@@ -2,9 +2,9 @@
 //!
 //! In reading order: `share` (which share of a batch goes to the GPU), [`GpuMemory`] (how much
 //! memory that may take), `program` (what a recipe does to a sample, as the GPU takes it),
-//! [`GpuBatch`] (the pictures of one batch), `refusal` (why the CPU prepares instead), `retry` (when
-//! the GPU is tried again), [`GpuOffload`] (one preparer's use of a GPU), [`GpuUse`] (that of all
-//! preparers of a loader), [`GpuPreparers`] (makes them), `open` (opens a GPU for them).
+//! [`GpuBatch`] (the pictures of one batch), `refusal` (why the CPU prepares instead), `retry`
+//! (when the GPU is tried again), [`GpuOffload`] (one preparer's use of a GPU), [`GpuUse`] (that of
+//! all preparers of a loader), [`GpuPreparers`] (makes them), `open` (opens a GPU for them).
 
 mod batch;
 mod factory;

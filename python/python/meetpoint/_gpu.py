@@ -30,9 +30,10 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
             # This one limits the memory of decoding as well.
             is_used = name == "gpu_memory" and _decodes(given)
             if given[name] is not None and not is_used:
+                decode = ' or gpu_decode="cuda:0"' if name == "gpu_memory" else ""
                 raise SettingError(
                     f"{name} is set, but device_out is not",
-                    remedy=f'set device_out="cuda:0", or leave {name} out',
+                    remedy=f'set device_out="cuda:0"{decode}, or leave {name} out',
                 )
         return None
     device = _name("device_out", device)
