@@ -11,6 +11,8 @@ pub enum Setting {
     BatchSize,
     /// Maximum bytes of the batches that the host holds.
     MemoryBudget,
+    /// Maximum bytes of the memory of a GPU.
+    GpuMemory,
     /// Maximum bytes of the batches that devices have ready.
     SpoolQuota,
     /// The strategy.
@@ -145,6 +147,7 @@ impl Setting {
         let (command_line, python) = match self {
             Self::BatchSize => ("batch_size", "batch_size"),
             Self::MemoryBudget => ("memory_budget", "memory_budget"),
+            Self::GpuMemory => ("gpu_memory", "gpu_memory"),
             Self::SpoolQuota => ("spool.quota", "spool_quota"),
             Self::Strategy => ("strategy", "strategy"),
             Self::MaxErrors => ("max_errors", "max_errors"),
@@ -235,6 +238,7 @@ impl Setting {
             Self::BatchSize
             | Self::Collate
             | Self::MemoryBudget
+            | Self::GpuMemory
             | Self::SpoolQuota
             | Self::Strategy
             | Self::MaxErrors

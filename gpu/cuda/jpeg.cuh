@@ -81,6 +81,32 @@ struct JpegSegment {
     i16 dc[3], end_dc[3];
 };
 
+// A coefficient form, whose rows of MCUs have all the same blocks.
+struct JpegForm {
+    u32 picture, first_component, component_count;
+    u32 mcus_wide;
+    // 0: the bytes of the fast form.
+    u32 lanes;
+    // Blocks of all components and of the first, bytes of the classes that begin in the first,
+    // groups of DC differences, and the code of their widths.
+    u32 blocks, first_blocks, first_class_bytes, dc_groups, dc_widths;
+    // By kind of blocks: the code of classes, and those of widths, by class and band.
+    u8 codes[2][12];
+};
+
+// Bytes of the groups of each width from 1 to 16, each of which has a code.
+#define JPEG_MAP_BYTES 136
+
+// A row of MCUs of a coefficient form.
+struct JpegFormRow {
+    u32 form, mcu_row;
+    // In the uploaded area.
+    u32 offset, bytes;
+    // Where its bytes of the fast form go: how many there may be, and the offset as two words.
+    u32 scratch_bytes, scratch[2];
+    u32 reserved;
+};
+
 // Segments of one picture that a block of threads decodes.
 struct JpegGroup {
     u32 picture, first_segment, count;

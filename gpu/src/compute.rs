@@ -5,7 +5,10 @@ use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// Runs kernels, copies and fills one after another, in the order of the calls.
+/// Longest time that a wait for a device lasts before it asks again whether to stop.
+pub const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// Runs kernels, one after another in the order of the calls, copies and fills included.
 ///
 /// Calls return before the work is done; [`Compute::wait`] waits for it.
 pub trait Compute: Send {
@@ -43,8 +46,15 @@ pub trait Compute: Send {
     /// Whether all work is done, without waiting for it if the implementation can tell.
     fn is_done(&mut self) -> Result<bool, Error>;
 
-    /// Waits until all work is done; [`Error::Hung`] after `limit`.
-    fn wait(&mut self, limit: Duration) -> Result<(), Error>;
+    /// Waits until everything is done, at most for a time: then it is [`Error::Hung`]. Asks at
+    /// least every [`ASK_EVERY`] whether to stop: then it is [`Error::Stopped`], and the work goes
+    /// on.
+    fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
+
+    /// As [`Self::wait_unless`], without a request to stop.
+    fn wait(&mut self, limit: Duration) -> Result<(), Error> {
+        self.wait_unless(limit, &|| false)
+    }
 }
 
 /// A kernel with its launch configuration and arguments.

@@ -203,6 +203,19 @@ pub enum Error {
         /// The available memory.
         limit: MemoryLimit,
     },
+    /// The page-locked memory for decoding on a GPU exceeds what this process may use.
+    #[error(
+        "decoding on the GPU needs {} of page-locked memory; with {} for batches, that exceeds {}",
+        show_bytes(*pinned_bytes), show_bytes(*others), memory_of(limit)
+    )]
+    GpuMemoryTooLarge {
+        /// Page-locked memory: an eighth of the given limit.
+        pinned_bytes: u64,
+        /// The memory budget for batches.
+        others: u64,
+        /// The available memory.
+        limit: MemoryLimit,
+    },
     /// The memory of the ring could not be reserved.
     #[error("failed to reserve {} for batches: {source}", show_bytes(*bytes))]
     RingMemory {

@@ -54,7 +54,7 @@ pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{
     DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,
 };
-pub use meetpoint_prepare::gpu::{GpuIndex, NotAGpu, ShareChoice};
+pub use meetpoint_prepare::gpu::{GpuIndex, GpuMemory, NotAGpu, ShareChoice};
 pub use meetpoint_prepare::{Action, Damage, Judge, MemoryKind, OnError, Replacement};
 pub use meetpoint_scheduler::{StrategyName, StrategyOptions};
 pub use notice::Notice;

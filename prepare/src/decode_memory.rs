@@ -92,6 +92,11 @@ impl DecodeMemory {
         Ok(Some(Reserved { of: Arc::clone(self), bytes }))
     }
 
+    /// Whether a sample that needs this much is ever decoded.
+    pub fn admits(&self, bytes: u64) -> bool {
+        bytes <= UNCOUNTED_BYTES.max(self.limit)
+    }
+
     /// Maximum bytes at a time.
     pub fn limit(&self) -> u64 {
         self.limit

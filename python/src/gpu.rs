@@ -48,6 +48,8 @@ pub(crate) struct DecodeArguments {
     device: String,
     /// Part of each batch, from 0 to 1; `None`: by measurement.
     share: Option<f64>,
+    /// Bytes of GPU memory for all threads; `None`: the default.
+    memory: Option<u64>,
     /// Folders of Python packages, one of which may have the run-time compiler.
     packages: Vec<PathBuf>,
 }
@@ -64,7 +66,7 @@ impl DecodeArguments {
                 return Err(plain(py, "SettingError", (format!("gpu_share is {share}"), remedy)));
             }
         };
-        config.gpu_decode = Some(GpuDecode { gpu, share });
+        config.gpu_decode = Some(GpuDecode { gpu, share, memory_bytes: self.memory });
         config.package_folders = self.packages;
         Ok(())
     }
@@ -178,7 +180,10 @@ pub(crate) struct Gpu {
 impl Gpu {
     pub(crate) fn open(settings: GpuSettings, stop: StopHandle) -> Result<Self, GpuFailure> {
         let GpuSettings { device, limits, packages, split, .. } = &settings;
-        let opened = open_cuda(*device, split.as_ref().ok(), *limits, packages.clone());
+        let opened = {
+            let (split, folders) = (split.as_ref().ok(), packages.clone());
+            open_cuda(*device, split, *limits, folders, &|| stop.is_stopped())
+        };
         let stage = opened.map_err(|error| GpuFailure {
             device: *device,
             batch: None,
@@ -205,7 +210,8 @@ impl Gpu {
             Undivided::SeveralPictures
             | Undivided::DifferentSizes
             | Undivided::FollowedBy { .. }
-            | Undivided::NotBytes { .. } => Some(Notice::NotConvertedOnGpu {
+            | Undivided::NotBytes { .. }
+            | Undivided::Compared => Some(Notice::NotConvertedOnGpu {
                 device: self.settings.device.to_string(),
                 dtype: self.settings.dtype.to_owned(),
                 reason: reason.to_string(),
@@ -243,7 +249,7 @@ impl Gpu {
     pub(crate) fn end_epoch(&mut self) -> Option<DeliveryUse> {
         let after = self.stage.delivered().ok()?;
         let device = self.settings.device.to_string();
-        let undivided = self.settings.split.as_ref().err().copied();
+        let undivided = self.settings.split.as_ref().err().cloned();
         let staged = self.stage.staged();
         let used = DeliveryUse::between(device, undivided, staged, &self.before, &after);
         Some(DeliveryUse { late_batches: self.late_batches, ..used })

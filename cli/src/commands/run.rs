@@ -14,7 +14,7 @@ use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
 use meetpoint_host::{DeviceKind, GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
 use meetpoint_prepare::cache::CacheSettings;
-use meetpoint_prepare::gpu::ShareChoice;
+use meetpoint_prepare::gpu::{GpuMemory, ShareChoice};
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,6 +62,13 @@ pub(crate) struct Arguments {
     /// thread of the CPU finish at the same time.
     #[arg(long, value_name = "SHARE")]
     gpu_share: Option<ShareChoice>,
+    /// Memory of the GPU for this, of all threads together, such as 2GiB; an eighth as much is
+    /// page-locked on the host. The CPU prepares what does not fit.
+    #[arg(long, value_name = "SIZE", value_parser = gpu_memory)]
+    gpu_memory: Option<u64>,
+    /// Prepare everything on the CPU, even if the job has `gpu_decode`.
+    #[arg(long, conflicts_with_all = ["gpu_decode", "gpu_share", "gpu_memory"])]
+    no_gpu_decode: bool,
     /// Strategies to use instead of the job's, separated by commas. `all` compares all strategies,
     /// but skips device-only if it would take too long.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
@@ -221,28 +228,43 @@ fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFi
     Ok(job)
 }
 
-/// Applies `--gpu-decode` and `--gpu-share` to the job; if only one is given, the job's value of
-/// the other remains.
+/// Puts `--gpu-decode`, `--gpu-share` and `--gpu-memory` into the job; each alone keeps the job's
+/// others.
 fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
-    let given = (arguments.gpu_decode, arguments.gpu_share);
-    let gpu_decode = match (given, job.gpu_decode) {
-        ((None, None), _) => return Ok(()),
-        ((Some(gpu), share), of_job) => {
-            let share = share.or(of_job.map(|of_job| of_job.share)).unwrap_or_default();
-            GpuDecode { gpu, share }
-        }
-        ((None, Some(share)), Some(of_job)) => GpuDecode { share, ..of_job },
-        ((None, Some(_)), None) => {
-            let message = format!("{} names no GPU for --gpu-share", job.path.display());
+    let Arguments { gpu_decode, gpu_share, gpu_memory, no_gpu_decode, .. } = arguments;
+    if *no_gpu_decode {
+        job.replace_gpu_decode(None);
+        return Ok(());
+    }
+    let options = [("--gpu-share", gpu_share.is_some()), ("--gpu-memory", gpu_memory.is_some())];
+    let option = options.into_iter().find_map(|(name, is_given)| is_given.then_some(name));
+    let mut decode = match (gpu_decode, job.gpu_decode, option) {
+        (None, _, None) => return Ok(()),
+        (Some(gpu), Some(of_job), _) => GpuDecode { gpu: *gpu, ..of_job },
+        (Some(gpu), None, _) => GpuDecode::new(*gpu),
+        (None, Some(of_job), Some(_)) => of_job,
+        (None, None, Some(option)) => {
+            let message = format!("{} names no GPU for {option}", job.path.display());
             let remedy = "name one with --gpu-decode, such as --gpu-decode cuda:0";
             return Err(Fault::new("no_gpu", message, remedy).into());
         }
     };
-    job.replace_gpu_decode(Some(gpu_decode));
+    decode.share = gpu_share.unwrap_or(decode.share);
+    decode.memory_bytes = gpu_memory.or(decode.memory_bytes);
+    job.replace_gpu_decode(Some(decode));
     Ok(())
 }
 
-/// Parses a size that may be 0.
+/// Memory of a GPU, enough for something.
+fn gpu_memory(text: &str) -> Result<u64, String> {
+    let bytes = units::parse_bytes(text)?;
+    match bytes < GpuMemory::BYTES_MIN {
+        true => Err(format!("less than {}", units::bytes(GpuMemory::BYTES_MIN))),
+        false => Ok(bytes),
+    }
+}
+
+/// A size that may be nothing at all.
 fn cache(text: &str) -> Result<u64, String> {
     if text.trim() == "0" { Ok(0) } else { units::parse_bytes(text) }
 }

@@ -84,6 +84,9 @@ impl JobFile {
                 SpoolKind::File { .. } => "spool.directory",
             },
             Error::Cores { .. } => "host_cores",
+            Error::GpuMemoryTooLarge { .. } if self.marks.of_key("gpu_memory").is_some() => {
+                "gpu_memory"
+            }
             Error::Gpu { .. } if self.marks.of_key("gpu_decode").is_some() => "gpu_decode",
             Error::TooFewParts { .. } | Error::NoBatchForDevice { .. } => "device",
             Error::BatchLargerThanDataset { .. } => "batch_size",
@@ -337,10 +340,30 @@ impl JobFile {
             Err(self.fault(key, problem, remedy))
         };
         check("memory_budget", self.memory_budget_bytes)?;
+        self.check_gpu_memory(limit)?;
         match self.spool.kind {
             SpoolKind::Memory => check("spool.quota", self.spool.quota_bytes),
             SpoolKind::File { .. } => Ok(()),
         }
+    }
+
+    /// Refuses page-locked memory for a GPU that does not fit beside the budget for batches.
+    fn check_gpu_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
+        let Some(decode) = &self.gpu_decode else { return Ok(()) };
+        let is_budget_given = self.marks.of_key("memory_budget").is_some();
+        let others = if is_budget_given { self.memory_budget_bytes } else { 0 };
+        if decode.memory(limit.bytes, others).is_some() {
+            return Ok(());
+        }
+        let given = decode.memory_bytes.unwrap_or(0);
+        let problem = format!(
+            "`gpu_memory` is {}, an eighth of which is page-locked memory; with {} for batches, \
+             that is more than {}",
+            show_bytes(given),
+            show_bytes(others),
+            memory_of(limit)
+        );
+        Err(self.fault("gpu_memory", problem, "lower `gpu_memory` or `memory_budget`"))
     }
 
     fn check_spool(&self) -> Result<Vec<Notice>, JobError> {

@@ -202,7 +202,9 @@ impl JobFile {
     /// Replaces the GPU; errors about it then have no location in the file.
     pub fn replace_gpu_decode(&mut self, gpu_decode: Option<GpuDecode>) {
         self.gpu_decode = gpu_decode;
-        self.marks.forget("gpu_decode");
+        for key in ["gpu_decode", "gpu_share", "gpu_memory"] {
+            self.marks.forget(key);
+        }
     }
 
     /// Replaces the dataset; errors about it then have no location in the file.

@@ -25,8 +25,8 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 /// Maximum number of ranks of a job.
 const RANKS_MAX: u32 = 1024;
 
-/// Keys of the file itself, besides the tables of strategies.
-const KEYS: [&str; 39] = [
+/// Keys of the file itself, beside the tables of strategies.
+const KEYS: [&str; 40] = [
     "dataset",
     "recipe",
     "columns",
@@ -51,6 +51,7 @@ const KEYS: [&str; 39] = [
     "cache_after",
     "gpu_decode",
     "gpu_share",
+    "gpu_memory",
     "engine",
     "read_depth",
     "stall_timeout",

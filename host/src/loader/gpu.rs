@@ -2,26 +2,54 @@
 
 use super::Loader;
 use crate::Error;
+use crate::Tune;
 use crate::config::LoaderConfig;
 use crate::driver::Driver;
 use crate::gpu_decode::GpuDecode;
 use crate::stats::EventKind;
 use meetpoint_prepare::PreparerFactory;
-use meetpoint_prepare::gpu::{GpuFailure, GpuPreparers, GpuUse};
+use meetpoint_prepare::gpu::{GpuFailure, GpuMemory, GpuPreparers, GpuUse};
+use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
 /// The preparers of one loader: with the GPU that its configuration names, or those of the
 /// configuration. Preparers with a GPU count the use by this loader.
 pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
-    if let Some(GpuDecode { gpu, share }) = config.gpu_decode {
-        let opened = GpuPreparers::open(gpu, share, &config.package_folders);
+    if let Some(decode @ GpuDecode { gpu, share, .. }) = config.gpu_decode {
+        let memory = memory(config, &decode, &MemoryLimit::of_this_process())?;
+        let threads = config.workers_at_start().max(match config.tune {
+            Tune::Off => 1,
+            Tune::Auto => config.cores_to_use(),
+        });
+        let memory = memory.divided(config.shares.saturating_mul(threads));
+        let is_stopped = || config.stop.is_stopped();
+        let folders = &config.package_folders;
+        let opened = GpuPreparers::open(gpu, share, memory, folders, &is_stopped);
+        config.stop.check()?;
         return Ok(Arc::new(opened.map_err(|source| Error::Gpu { gpu, source })?));
     }
     let own = config.preparers.for_one_loader();
     Ok(own.unwrap_or_else(|| Arc::clone(&config.preparers)))
 }
 
-/// What has been reported about a loader's GPU so far.
+/// The memory of the GPU of a loader, whose page-locked part must fit this process beside the
+/// budget for batches.
+pub(super) fn memory(
+    config: &LoaderConfig,
+    decode: &GpuDecode,
+    limit: &MemoryLimit,
+) -> Result<GpuMemory, Error> {
+    // A default budget is lowered where it does not fit.
+    let is_default = config.memory_budget_bytes == LoaderConfig::MEMORY_BUDGET_BYTES;
+    let others = if is_default { 0 } else { config.memory_budget_bytes };
+    decode.memory(limit.bytes, others).ok_or_else(|| Error::GpuMemoryTooLarge {
+        pinned_bytes: GpuMemory::of(decode.memory_bytes.unwrap_or(0)).pinned_bytes,
+        others,
+        limit: limit.clone(),
+    })
+}
+
+/// What was reported of a loader's GPU before now.
 #[derive(Debug, Default)]
 pub(super) struct GpuSoFar {
     /// Its use when the epoch began.

@@ -1,6 +1,7 @@
 //! The plan of one picture. It holds offsets into the file, never bytes of it.
 
 use crate::Error;
+use crate::form::KindCodes;
 use crate::huffman_spec::HuffmanSpec;
 use crate::upsample::Upsampling;
 use std::ops::Range;
@@ -38,6 +39,19 @@ pub struct DecodePlan {
     pub is_unsegmented: bool,
     /// Whether restart markers interrupt the data.
     pub has_restart_markers: bool,
+    /// Of a coefficient form, which has neither Huffman tables, nor units, nor segments: its rows.
+    pub form: Option<PlannedForm>,
+}
+
+/// What a plan says of a coefficient form.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlannedForm {
+    /// Lanes of each row; 0: the bytes of the fast form.
+    pub lanes: u8,
+    /// The codes of each kind of blocks; none in the fast form.
+    pub codes: Vec<KindCodes>,
+    /// The bytes of each of [`DecodePlan::mcu_rows`] in the file.
+    pub rows: Vec<Range<usize>>,
 }
 
 /// Meaning of the components, and colours of the pixels.
@@ -185,9 +199,6 @@ pub enum PlanError {
     /// The decoder refuses it too, or fills in what is missing.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// It is a coefficient form.
-    #[error("coefficient forms have no Huffman codes")]
-    CoefficientForm,
     /// Its coefficients come in several passes.
     #[error("the JPEG is progressive")]
     Progressive,

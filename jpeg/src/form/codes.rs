@@ -2,6 +2,7 @@
 //!
 //! They are part of the format: `codes.txt` must never change without a new version of the form.
 
+use super::bank::KindCodes;
 use super::geometry::{BANDS, CLASSES, width};
 use std::sync::LazyLock;
 
@@ -107,7 +108,7 @@ pub(super) static CODES: LazyLock<Codes> = LazyLock::new(|| {
 });
 
 /// The digits of each line of this name, in base 36.
-fn lines(name: &str) -> impl Iterator<Item = Vec<u8>> {
+pub(super) fn lines(name: &str) -> impl Iterator<Item = Vec<u8>> {
     include_str!("codes.txt").lines().filter_map(move |line| {
         let digits = line.strip_prefix(name)?.strip_prefix(' ')?;
         Some(digits.chars().filter_map(|digit| digit.to_digit(36)).map(|at| at as u8).collect())
@@ -194,6 +195,14 @@ pub(super) struct WidthContexts {
 }
 
 impl Choice {
+    /// By their numbers among all codes.
+    pub(super) fn codes(&self) -> KindCodes {
+        KindCodes {
+            classes: CODES.classes(self.classes).code() as u8,
+            widths: self.widths.map(|choice| CODES.widths(choice).code() as u8),
+        }
+    }
+
     /// The tables that a reader needs for a kind.
     pub(super) fn width_contexts(&self, kind: usize) -> WidthContexts {
         let mut pairs = [([Context::default(); 2 * BANDS], [0; 2 * BANDS]); 64];

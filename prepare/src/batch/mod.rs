@@ -518,7 +518,10 @@ impl CpuPreparer {
         self.table.take(position, (sample, location), &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
-        if self.offload_sample(position, (sample, location), (stored, id), hand)? {
+        // One that the CPU would refuse is not prepared elsewhere either: what a sample becomes
+        // does not depend on who prepares it.
+        let is_refused = self.offload.is_some() && !self.is_admitted(stored, id);
+        if !is_refused && self.offload_sample(position, (sample, location), (stored, id), hand)? {
             hand.stats.compute_ns += nanoseconds(started.elapsed());
             return Ok(());
         }
@@ -608,6 +611,12 @@ impl CpuPreparer {
         let cached = self.cached.as_ref().filter(|_| is_added);
         let whole = cached.and_then(|cached| cached.memory_bytes(stored, id));
         Some(needed.max(whole.unwrap_or(0)))
+    }
+
+    /// Whether the memory for decoding is enough for a sample.
+    fn is_admitted(&self, stored: &[u8], id: SampleId) -> bool {
+        let Some(memory) = &self.memory else { return true };
+        self.needed(stored, id, false).is_none_or(|needed| memory.admits(needed))
     }
 
     /// Reserves the memory that preparing a sample takes, where that is much.

@@ -1,21 +1,27 @@
 //! The pictures of one batch on a GPU: from encoded files to tensors in its memory.
 
+use super::memory::GpuMemory;
 use super::program::{ConvertedProgram, tensor_format};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_gpu::buffer::{self, Buffer};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
 use meetpoint_gpu::pictures::PictureBatch;
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError};
 use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner};
 use meetpoint_kernels::{
-    Cpu, Encoded, Error as KernelError, NotExported, PictureProgram, SampleId, SamplePreparer,
+    Cpu, Encoded, Error as KernelError, Interrupt, NotExported, PictureProgram, SampleId,
+    SamplePreparer,
 };
 use std::time::Duration;
 
 /// How long the GPU may take for a batch.
 const HANG_LIMIT: Duration = Duration::from_secs(20);
 
-/// Alignment of tensors in the memory of the GPU.
+/// Bytes behind the tensors, which are written in whole words.
 const TENSOR_ALIGNMENT: usize = 16;
+
+/// How long the end of a batch that nobody waits for may take. What the GPU uses then is not freed.
+const END_LIMIT: Duration = Duration::from_millis(50);
 
 /// Why a GPU does not prepare a sample, or any sample of a recipe.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +38,12 @@ pub enum GpuRefused {
     /// It does not fit the batch.
     #[error(transparent)]
     Batch(JpegError),
+    /// The batch would exceed the memory that it may have.
+    #[error("the batch would need more than {limit} bytes of GPU memory, or an eighth page-locked")]
+    Memory {
+        /// Bytes on the GPU.
+        limit: u64,
+    },
     /// Its headers or the recipe's parameters are wrong, which the CPU reports.
     #[error(transparent)]
     Sample(#[from] KernelError),
@@ -47,7 +59,7 @@ pub enum Taken {
 }
 
 /// The pictures of one batch on a GPU, one batch after another, reusing memory: after the first few
-/// batches, none is allocated.
+/// batches, none is allocated. It never has more memory than its limit.
 pub struct GpuBatch {
     compute: Box<dyn Compute>,
     preparer: SamplePreparer,
@@ -56,13 +68,32 @@ pub struct GpuBatch {
     plan: DecodePlan,
     jpeg: JpegBatch,
     pictures: PictureBatch,
-    /// What is done to each sample of the batch, and the position of its tensor. The programs
-    /// behind `taken` are memory for later samples.
-    programs: Vec<PictureProgram>,
+    /// What is done to the sample at hand. It is memory for later samples.
+    program: PictureProgram,
     converted: ConvertedProgram,
+    /// Of the samples of the batch; those of their tensors.
     positions: Vec<usize>,
-    out: Option<DeviceMemory>,
+    /// Tensors that the batch has room for, as far as it is used.
+    tensors: usize,
+    out: Buffer,
+    memory: GpuMemory,
+    interrupt: Interrupt,
+    most: MemoryUse,
     is_started: bool,
+}
+
+/// Buffers on the GPU: those of JPEGs, those of programs, and tensors.
+const BUFFERS: usize = 9;
+
+/// The memory that a [`GpuBatch`] had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryUse {
+    /// Most bytes on the GPU at a time.
+    pub device_bytes_max: u64,
+    /// Most bytes of page-locked memory at a time.
+    pub pinned_bytes_max: u64,
+    /// Allocations of either.
+    pub allocations: u64,
 }
 
 impl std::fmt::Debug for GpuBatch {
@@ -76,12 +107,17 @@ impl std::fmt::Debug for GpuBatch {
 }
 
 impl GpuBatch {
-    /// For the pictures of a recipe, each of which is one tensor of a fixed size.
-    pub fn new(compute: Box<dyn Compute>, recipe: &Recipe) -> Result<Self, GpuRefused> {
+    /// For the pictures of a recipe, each of which is one tensor of a fixed size, within a limit of
+    /// memory.
+    pub fn new(
+        compute: Box<dyn Compute>,
+        recipe: &Recipe,
+        memory: GpuMemory,
+    ) -> Result<Self, GpuRefused> {
         let preparer = SamplePreparer::new(recipe, Cpu::detect());
         let format = tensor_format(&preparer.export_tensor()?);
         let spec = recipe.output().ok_or(GpuRefused::VariableSize)?;
-        Ok(Self {
+        let mut batch = Self {
             compute,
             preparer,
             tensor_bytes: spec.bytes(),
@@ -89,12 +125,53 @@ impl GpuBatch {
             plan: DecodePlan::default(),
             jpeg: JpegBatch::new(JpegLimits::default()),
             pictures: PictureBatch::new(format),
-            programs: Vec::new(),
+            program: PictureProgram::default(),
             converted: ConvertedProgram::default(),
             positions: Vec::new(),
-            out: None,
+            tensors: 0,
+            out: Buffer::default(),
+            memory,
+            interrupt: Interrupt::default(),
+            most: MemoryUse::default(),
             is_started: false,
-        })
+        };
+        batch.set_memory(memory);
+        Ok(batch)
+    }
+
+    /// Bounds the memory of later batches.
+    pub fn set_memory(&mut self, memory: GpuMemory) {
+        self.memory = memory;
+        self.jpeg.set_limits(JpegLimits {
+            staging_bytes_max: memory.files_bytes(),
+            device_bytes_max: memory.device_bytes,
+            ..JpegLimits::default()
+        });
+        self.pictures.set_host_limit(memory.programs_bytes());
+    }
+
+    /// The limit of its memory.
+    pub fn memory(&self) -> GpuMemory {
+        self.memory
+    }
+
+    /// The memory that it had so far.
+    pub fn memory_use(&self) -> MemoryUse {
+        let host = self.jpeg.host_allocations() + self.pictures.host_allocations();
+        MemoryUse { allocations: self.most.allocations + host, ..self.most }
+    }
+
+    /// Ends waits when it is raised.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// Frees all memory and empties the batch, except for its positions. Its work must be done, or
+    /// never started.
+    pub fn release(&mut self) {
+        self.jpeg.release();
+        self.pictures.release();
+        self.out.release();
     }
 
     /// What it runs on.
@@ -109,8 +186,9 @@ impl GpuBatch {
 
     /// Bytes of the GPU's memory that it has.
     pub fn device_bytes(&self) -> usize {
-        let out = self.out.as_ref().map_or(0, DeviceMemory::bytes);
-        self.jpeg.bytes().device + self.pictures.device_bytes() + out
+        self.jpeg.bytes().device
+            + self.pictures.buffer_bytes().into_iter().sum::<usize>()
+            + self.out.bytes()
     }
 
     /// Number of samples taken.
@@ -133,12 +211,18 @@ impl GpuBatch {
     /// Begins a batch; waits for what is still being done for the last one.
     pub fn begin(&mut self) -> Result<(), GpuError> {
         if std::mem::take(&mut self.is_started) {
-            self.compute.wait(HANG_LIMIT)?;
+            self.wait_for_work().inspect_err(|_| self.is_started = true)?;
         }
         self.jpeg.clear();
         self.pictures.clear();
         self.positions.clear();
+        self.tensors = 0;
         Ok(())
+    }
+
+    /// Forgets the samples of the batch after a failure.
+    pub(super) fn forget(&mut self) {
+        self.positions.clear();
     }
 
     /// Takes a sample, whose tensor goes to a position of the batch.
@@ -161,39 +245,87 @@ impl GpuBatch {
         encoded: Encoded<'_>,
         id: SampleId,
     ) -> Result<(), GpuRefused> {
-        let index = self.positions.len();
-        if self.programs.len() == index {
-            self.programs.push(PictureProgram::default());
-        }
-        let program = &mut self.programs[index];
+        let program = &mut self.program;
         self.preparer.export(encoded, id, program)??;
         let region = program.stages.first().ok_or(NotExported::NotPictures)?.region;
         let options = DecodeOptions { colour: program.colour, ..DecodeOptions::default() };
         self.planner.open(encoded, OnDamage::Fail)?;
         self.planner.plan_opened(encoded, region, &options, &mut self.plan)?;
-        let added = self.jpeg.add(&mut *self.compute, &self.plan, encoded.bytes);
-        added.map_err(GpuRefused::Batch)?;
+        let source = self.jpeg.next_picture(&self.plan);
+        let tensor = (position * self.tensor_bytes) as u64;
+        self.pictures.add(&source, &self.converted.convert(program), tensor);
+        let tensors = self.tensors.max(position + 1);
+        let added = match self.fits(tensors) {
+            false => Err(GpuRefused::Memory { limit: self.memory.device_bytes }),
+            true => self
+                .jpeg
+                .add(&mut *self.compute, &self.plan, encoded.bytes)
+                .map_err(GpuRefused::Batch),
+        };
+        self.note_memory();
+        if let Err(refused) = added {
+            self.pictures.undo();
+            return Err(refused);
+        }
+        self.tensors = tensors;
         self.positions.push(position);
         Ok(())
     }
 
-    /// Starts the work on all samples taken, for a batch with room for `samples` tensors.
-    pub fn start(&mut self, samples: usize) -> Result<(), GpuError> {
-        let bytes = samples * self.tensor_bytes + TENSOR_ALIGNMENT;
-        if self.out.as_ref().is_none_or(|out| out.bytes() < bytes) {
-            self.out = None;
-            self.out = Some(self.compute.allocate(bytes)?);
-        }
-        let out = self.out.as_ref().expect("it was allocated").address();
+    /// Whether the batch fits its limit with the picture whose program was just added.
+    fn fits(&self, tensors: usize) -> bool {
+        let needs = self.needs(tensors, Some(&self.plan));
+        let device: u64 = needs.iter().map(|bytes| *bytes as u64).sum();
+        device <= self.memory.device_bytes
+            && self.pictures.host_needs() <= self.memory.programs_bytes()
+    }
+
+    /// Bytes that each buffer of the device needs.
+    fn needs(&self, tensors: usize, more: Option<&DecodePlan>) -> [usize; BUFFERS] {
+        let [a, b, c, d, e] = self.jpeg.needs(more);
+        let [f, g, h] = self.pictures.needs();
+        let out = tensors.saturating_mul(self.tensor_bytes).saturating_add(TENSOR_ALIGNMENT);
+        [a, b, c, d, e, f, g, h, buffer::needed(out)]
+    }
+
+    /// Makes room for the batch, before anything of it is started.
+    fn reserve(&mut self) -> Result<(), GpuError> {
+        let needs = self.needs(self.tensors, None);
+        let [a, b, c, d, e] = self.jpeg.buffer_bytes();
+        let [f, g, h] = self.pictures.buffer_bytes();
+        let have = [a, b, c, d, e, f, g, h, self.out.bytes()];
+        let sizes = buffer::sizes(&needs, &have, self.memory.device_bytes);
+        // Pictures were only taken as long as they fit.
+        let sizes = sizes.unwrap_or(needs);
+        let [a, b, c, d, e] = self.jpeg.buffers_mut();
+        let [f, g, h] = self.pictures.buffers_mut();
+        let buffers = [a, b, c, d, e, f, g, h, &mut self.out];
+        self.most.allocations += buffer::resize(buffers, &sizes, &mut *self.compute)?;
+        self.pictures.reserve_host(&mut *self.compute)
+    }
+
+    fn note_memory(&mut self) {
+        let pinned = (self.jpeg.bytes().host + self.pictures.host_bytes()) as u64;
+        let device = self.device_bytes() as u64;
+        let most = &mut self.most;
+        most.pinned_bytes_max = most.pinned_bytes_max.max(pinned);
+        most.device_bytes_max = most.device_bytes_max.max(device);
+    }
+
+    /// Starts the work on all samples taken. After [`GpuError::is_out_of_memory`], nothing was.
+    pub fn start(&mut self) -> Result<(), GpuError> {
+        self.reserve()?;
+        self.note_memory();
         self.is_started = true;
         self.jpeg.run(&mut *self.compute)?;
-        for ((position, program), picture) in
-            self.positions.iter().zip(&self.programs).zip(self.jpeg.pictures())
-        {
-            let tensor = out + (position * self.tensor_bytes) as u64;
-            self.pictures.add(picture, &self.converted.convert(program), tensor);
-        }
-        self.pictures.run(&mut *self.compute)
+        let sources = self.jpeg.pixels_address();
+        let tensors = self.out.get().expect("it was reserved").address();
+        self.pictures.run(&mut *self.compute, sources, tensors)
+    }
+
+    fn wait_for_work(&mut self) -> Result<(), GpuError> {
+        let interrupt = &self.interrupt;
+        self.compute.wait_unless(HANG_LIMIT, &|| interrupt.is_raised())
     }
 
     /// Whether the batch is done, without waiting for it where that can be asked.
@@ -204,7 +336,7 @@ impl GpuBatch {
     /// Waits until the batch is done; returns the positions whose data are not sound, which the CPU
     /// has to prepare.
     pub fn wait(&mut self) -> Result<Vec<usize>, GpuError> {
-        self.compute.wait(HANG_LIMIT)?;
+        self.wait_for_work()?;
         let status = self.jpeg.status(&mut *self.compute)?;
         let unsound = self.positions.iter().zip(status).filter(|(_, status)| !status.is_sound());
         let mut positions: Vec<usize> = unsound.map(|(position, _)| *position).collect();
@@ -214,13 +346,13 @@ impl GpuBatch {
 
     /// The tensors, of which those of the positions that were taken are written.
     pub fn tensors(&self) -> Option<&DeviceMemory> {
-        self.out.as_ref()
+        self.out.get()
     }
 
     /// Copies the tensors of samples that were taken to their positions among `tensors`. Positions
     /// next to each other are one copy.
     pub fn download(&mut self, tensors: &mut [u8]) -> Result<(), GpuError> {
-        let Some(out) = &self.out else { return Ok(()) };
+        let Some(out) = self.out.get() else { return Ok(()) };
         for run in self.positions().chunk_by(|before, after| before + 1 == *after) {
             let (first, end) = (run[0], run[run.len() - 1] + 1);
             let bytes = first * self.tensor_bytes..end * self.tensor_bytes;
@@ -228,5 +360,14 @@ impl GpuBatch {
             self.compute.download(out, start, &mut tensors[bytes])?;
         }
         Ok(())
+    }
+}
+
+impl Drop for GpuBatch {
+    fn drop(&mut self) {
+        if self.is_started {
+            // Memory is freed after the work that uses it; that of a late GPU never is.
+            drop(self.compute.wait(END_LIMIT));
+        }
     }
 }

@@ -94,6 +94,8 @@ class DecodeArguments(TypedDict):
     """``cuda`` or ``cuda:INDEX``."""
     share: Optional[float]
     """From 0 to 1; ``None``: by measurement."""
+    memory: Optional[int]
+    """Bytes of GPU memory; ``None``: the default."""
     packages: List[str]
     """Folders of Python packages."""
 

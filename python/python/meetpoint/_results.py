@@ -435,6 +435,20 @@ class GpuUse:
     """Taken and given back to the CPU, because their data are damaged."""
     after_failure: int
     """Left to the CPU after a failure."""
+    out_of_memory: int
+    """Left to the CPU because the memory of the GPU was used up, and until it was tried again."""
+    out_of_memory_batches: int
+    """Batches for which that happened."""
+    device_bytes_limit: int
+    """Limit of the memory on the GPU of all threads, in bytes."""
+    pinned_bytes_limit: int
+    """The same of page-locked memory."""
+    device_bytes_max: int
+    """Most memory on the GPU so far, in bytes: the sum of the maxima of the threads."""
+    pinned_bytes_max: int
+    """The same of page-locked memory."""
+    allocations: int
+    """Allocations of either: none after the first few batches."""
     unused_because: Optional[Dict[str, Any]]
     """Why the CPU prepares all samples: ``reason`` and its details; ``None`` if it does not."""
     failure: Optional[GpuFailure]
