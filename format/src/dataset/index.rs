@@ -198,8 +198,8 @@ impl Index {
         batch.first_sample..batch.first_sample + u64::from(batch.place.rows)
     }
 
-    /// The part of a record batch and the bytes of all its images there; `None` if they are in other
-    /// files, or if none of its samples was located yet.
+    /// The part of a record batch and the byte range of all its images there; `None` if they are in
+    /// other files, or if none of its samples was located yet.
     pub fn content_of(&self, record_batch: usize) -> Option<(usize, Range<u64>)> {
         let batch = self.batches.get(record_batch)?;
         let table = batch.table.get().filter(|_| self.root().is_none())?;

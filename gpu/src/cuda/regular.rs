@@ -1,5 +1,5 @@
-//! Opens files that may be something else: never a pipe or a device, whose opening may wait for
-//! ever.
+//! Opens files that are expected to be regular files; never pipes or devices, which may block
+//! forever when they are opened.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};

@@ -389,8 +389,14 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\nengine = \"fast\"", "one of \"auto\""),
         ("batch_size = 1\ngpu_decode = \"tpu\"", "such as \"cuda:0\""),
         ("batch_size = 1\ngpu_decode = 0", "such as \"cuda:0\""),
-        ("batch_size = 1\ngpu_share = 1.5", "\"auto\" or a number from 0 to 1"),
-        ("batch_size = 1\ngpu_share = \"half\"", "\"auto\" or a number from 0 to 1"),
+        (
+            "batch_size = 1\ngpu_decode = \"cuda:0\"\ngpu_share = 1.5",
+            "\"auto\" or a number from 0 to 1",
+        ),
+        (
+            "batch_size = 1\ngpu_decode = \"cuda:0\"\ngpu_share = \"half\"",
+            "\"auto\" or a number from 0 to 1",
+        ),
         ("batch_size = 1\n[device]\ncpu_ratio = 0.0", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\ncpu_ratio = nan", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\nlatency = 5", "such as \"100us\""),

@@ -33,15 +33,6 @@ impl CodeBank {
     }
 }
 
-/// The codes that a compact form selects for a kind of blocks, by their numbers in the bank.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KindCodes {
-    /// Of classes.
-    pub classes: u8,
-    /// Of bytes of widths: of band 0 of class 1, bands 0 and 1 of class 2, and so on.
-    pub widths: [u8; super::codes::WIDTH_INDICES],
-}
-
 static BANK: LazyLock<CodeBank> = LazyLock::new(|| {
     let codes = &*CODES;
     let count = codes.words.len() << WORD_BITS;

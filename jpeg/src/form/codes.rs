@@ -2,7 +2,6 @@
 //!
 //! They are part of the format: `codes.txt` must never change without a new version of the form.
 
-use super::bank::KindCodes;
 use super::geometry::{BANDS, CLASSES, width};
 use std::sync::LazyLock;
 
@@ -26,6 +25,15 @@ pub(super) const WIDTH_CODES: usize = 16;
 
 /// Bytes of widths of all classes: 1 of class 1, 2 of class 2, 3 of class 3, 4 of class 4.
 pub(super) const WIDTH_INDICES: usize = 10;
+
+/// The codes that a compact form selects for a kind of blocks, by their numbers in the bank.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KindCodes {
+    /// Of classes.
+    pub classes: u8,
+    /// Of bytes of widths: of band 0 of class 1, bands 0 and 1 of class 2, and so on.
+    pub widths: [u8; WIDTH_INDICES],
+}
 
 /// Combinations of kind and band of a pair of groups, besides DC differences.
 pub(super) const DC_PAIRS: u8 = (KINDS * BANDS) as u8;

@@ -22,7 +22,8 @@ mod simd;
 mod tests;
 mod unpack;
 
-pub use bank::{CodeBank, KindCodes};
+pub use bank::CodeBank;
+pub use codes::KindCodes;
 pub use error::FormError;
 pub use frame::{COMPONENTS_MAX, Colour, FormComponent, Frame};
 pub use pack::pack;

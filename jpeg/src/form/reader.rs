@@ -1,7 +1,6 @@
 //! Reads the coefficient form, a row of MCUs at a time.
 
-use super::bank::KindCodes;
-use super::codes::{CLASS_CODES, Choice, KINDS, LANES, WIDTH_INDICES};
+use super::codes::{CLASS_CODES, Choice, KINDS, KindCodes, LANES, WIDTH_INDICES};
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
 use super::frame::{COMPONENTS_MAX, Frame};

@@ -36,8 +36,8 @@ impl Retry {
         self.next_pause = (self.next_pause / 2).max(1);
     }
 
-    /// A batch failed for lack of memory; the memory for the next attempt, or `None`: there is
-    /// none, because too many in a row have failed or what is left is of no use.
+    /// Notes that a batch ran out of memory. Returns the limit for the next attempt, or `None` if
+    /// too many in a row have failed or the limit would be too small to be useful.
     pub(super) fn failed(&mut self, memory: GpuMemory) -> Option<GpuMemory> {
         self.failures += 1;
         self.pause = self.next_pause;
