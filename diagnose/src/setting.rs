@@ -1,4 +1,4 @@
-//! Settings that remedies name, as each surface calls them.
+//! Settings that remedies name, with their names on each surface.
 
 use crate::Surface;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub enum Setting {
     RunAhead,
     /// Whether every epoch has a different order.
     Shuffle,
-    /// How pictures of different sizes become one batch.
+    /// How pictures of different sizes are combined into a batch.
     Collate,
     /// Whether an emulated device may share the only core.
     AllowShared,
@@ -51,7 +51,7 @@ pub enum Setting {
     Recipe,
     /// Compression of prepared samples.
     Codec,
-    /// Quality of pictures that are encoded as JPEG again.
+    /// Quality of pictures that are re-encoded as JPEG.
     LossyJpeg,
     /// Folder for temporary files.
     Temporary,
@@ -71,7 +71,7 @@ pub enum Setting {
     Cache,
     /// Maximum size of that cache.
     CacheSize,
-    /// How far a sample is checked.
+    /// How thoroughly a sample is checked.
     Check,
     /// The further columns to include.
     Columns,
@@ -81,7 +81,7 @@ pub enum Setting {
     EntryPoints,
     /// Whether links that lead out of a source are followed.
     FollowLinks,
-    /// Replace what the destination holds.
+    /// Replaces what the destination contains.
     Force,
     /// The kind of source.
     From,
@@ -93,7 +93,7 @@ pub enum Setting {
     Kind,
     /// The column with the label.
     Label,
-    /// What happens to samples that cannot be read.
+    /// How samples that cannot be read are handled.
     OnError,
     /// Whether Huffman tables are optimised.
     OptimizeHuffman,
@@ -210,7 +210,7 @@ impl Setting {
         }
     }
 
-    /// Whether it is true or false.
+    /// Whether it is boolean.
     pub(crate) fn is_flag(self) -> bool {
         match self {
             Self::Shared
