@@ -3,7 +3,7 @@
 //!
 //! Batches are prepared as in a run: read, checked, decoded, cropped from the padded picture,
 //! flipped and normalised to float32, in shuffled order. Rounds alternate; medians count. The limit
-//! is a copy of what a sample reads and writes. A row of its own has the recipe without reading.
+//! is a copy of what a sample reads and writes. A separate row measures the recipe without reading.
 
 use anyhow::Context;
 use meetpoint_benches::{Options, Report, Row, Target, median};
