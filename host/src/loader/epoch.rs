@@ -134,9 +134,9 @@ impl<'l> Epoch<'l> {
         }
     }
 
-    /// Whether the next batch is probably ready, so that [`Self::next_batch`] need not wait. `false`
-    /// with ranks that agree on each step, where it is not known; without workers, the host has no
-    /// batch ready.
+    /// Whether the next batch is probably ready, so that [`Self::next_batch`] need not wait.
+    /// `false` with ranks that agree on each step, where it is not known; without workers, the
+    /// host has no batch ready.
     pub fn is_next_ready(&self) -> bool {
         let LoaderConfig { collective, devices, .. } = &self.loader.config;
         let is_alone = collective.is_none() || devices.is_empty();
