@@ -5,7 +5,7 @@
 # aarch64-unknown-linux-gnu, a linker and the emulator, and exports what Cargo needs to use them.
 # The compiler is rustup's if it has that target, else Debian's rustc-web, whose library for arm64
 # is unpacked below `base`. With --install, or CI=true, it installs what is missing (Debian, as
-# root). Where something is missing, it says SKIP and why, and ends the script.
+# root). If something is missing, it prints SKIP with the reason, and ends the script.
 
 # shellcheck source=scripts/debian.sh
 source scripts/debian.sh

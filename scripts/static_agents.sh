@@ -7,8 +7,8 @@
 #
 # It needs rustup, which adds the targets, and a C compiler for each, for the cryptography of the
 # feature `tls`: gcc, and aarch64-linux-gnu-gcc (Debian's gcc-aarch64-linux-gnu). FEATURES= leaves
-# TLS and the C compilers out. The linker is the one that comes with Rust. Where something is
-# missing, it says SKIP and why.
+# TLS and the C compilers out. The linker is the one that comes with Rust. If something is
+# missing, it prints SKIP with the reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -10,12 +10,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# A first build is faster and half as large without what serves a debugger or a later build.
+# A first build is faster and half as large without debug information and incremental files.
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 export CARGO_PROFILE_DEV_DEBUG="${CARGO_PROFILE_DEV_DEBUG:-false}"
 
-# The tests that read a packed dataset with pyarrow, polars, DuckDB or plain Python are skipped, and
-# say so, where those are absent. Here they must run. They are installed while Rust compiles.
+# The tests that read a packed dataset with pyarrow, polars, DuckDB or plain Python are skipped with
+# a message if those are absent. Here they must run. They are installed while Rust compiles.
 venv="${CARGO_TARGET_DIR:-target}/ci-venv"
 mkdir -p "$venv"
 install_readers() {
@@ -52,7 +52,7 @@ others() {
     printf '\n== instruction counts\n'
     scripts/instructions.sh
 }
-# A process group of its own, so that a failure of the Python tests ends all of it.
+# A separate process group, so that a failure of the Python tests ends all of it.
 set -m
 others >"$venv/others.log" 2>&1 &
 others=$!

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub enum Command {
     /// Packs a source into a dataset.
     Pack,
-    /// Packs a source with the content that its links lead to.
+    /// Packs a source, including the content that its links lead to.
     PackFollowingLinks,
-    /// Packs it into parts of fewer bytes.
+    /// Packs a source into smaller parts.
     PackSmallerParts,
     /// Indexes a source whose content stays in place.
     Index,
@@ -41,7 +41,7 @@ pub enum Command {
     },
     /// Starts a device for hosts of a network.
     ListenDevice {
-        /// Where it listens, as `tcp://HOST:PORT`.
+        /// The address that it listens on, as `tcp://HOST:PORT`.
         address: String,
     },
     /// Asks a device for its state.
@@ -51,7 +51,7 @@ pub enum Command {
     },
     /// Asks a device for its state over a network.
     ProbeRemote {
-        /// Where it listens, as `tcp://HOST:PORT`.
+        /// The address that it listens on, as `tcp://HOST:PORT`.
         address: String,
     },
     /// Stores the results of the first operations of a recipe.
@@ -72,7 +72,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The instruction, as `find the damage with "meetpoint verify"`.
+    /// The instruction, such as `find the damage with "meetpoint verify"`.
     pub(crate) fn spelled(&self, surface: Surface) -> String {
         let purpose = match self {
             Self::Pack => "make a dataset",

@@ -1,4 +1,4 @@
-//! Settings that remedies name, as each surface calls them.
+//! Settings that remedies name, with their names on each surface.
 
 use crate::Surface;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub enum Setting {
     RunAhead,
     /// Whether every epoch has a different order.
     Shuffle,
-    /// How pictures of different sizes become one batch.
+    /// How pictures of different sizes are combined into a batch.
     Collate,
     /// Whether an emulated device may share the only core.
     AllowShared,
@@ -53,7 +53,7 @@ pub enum Setting {
     Recipe,
     /// Compression of prepared samples.
     Codec,
-    /// Quality of pictures that are encoded as JPEG again.
+    /// Quality of pictures that are re-encoded as JPEG.
     LossyJpeg,
     /// Folder for temporary files.
     Temporary,
@@ -73,7 +73,7 @@ pub enum Setting {
     Cache,
     /// Maximum size of that cache.
     CacheSize,
-    /// How far a sample is checked.
+    /// How thoroughly a sample is checked.
     Check,
     /// The further columns to include.
     Columns,
@@ -83,7 +83,7 @@ pub enum Setting {
     EntryPoints,
     /// Whether links that lead out of a source are followed.
     FollowLinks,
-    /// Replace what the destination holds.
+    /// Replaces what the destination contains.
     Force,
     /// The kind of source.
     From,
@@ -95,7 +95,7 @@ pub enum Setting {
     Kind,
     /// The column with the label.
     Label,
-    /// What happens to samples that cannot be read.
+    /// How samples that cannot be read are handled.
     OnError,
     /// Whether Huffman tables are optimised.
     OptimizeHuffman,
@@ -219,7 +219,7 @@ impl Setting {
         }
     }
 
-    /// Whether it is true or false.
+    /// Whether it is boolean.
     pub(crate) fn is_flag(self) -> bool {
         match self {
             Self::Shared

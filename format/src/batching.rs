@@ -97,7 +97,7 @@ pub struct Batching {
 #[derive(Debug)]
 struct EpochLayout {
     positions: Positions,
-    /// Batches of all ranks and devices, repeated ones and dropped ones excluded.
+    /// Number of different batches of all ranks and devices, without repeats.
     total: u64,
     /// Batches of each rank.
     steps: u64,

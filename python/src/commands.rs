@@ -1,4 +1,4 @@
-//! The commands that bring datasets in and out: pack, index, unpack, convert, verify.
+//! The commands that create and convert datasets: pack, index, unpack, convert, verify.
 
 use crate::options::{Packing, Preparing, SinkArguments, SourceArguments, Stop, Storing};
 use crate::work::{self, Step};
@@ -22,7 +22,7 @@ impl From<PackProgress> for Step {
     }
 }
 
-/// Packs a source; returns the summary as JSON, as the others do. See `_native.pyi`.
+/// Packs a source; returns the summary as JSON, as do the other commands. See `_native.pyi`.
 #[guarded]
 #[pyfunction]
 pub(crate) fn pack(
@@ -47,7 +47,7 @@ pub(crate) fn pack(
     Ok(work::json(&summary))
 }
 
-/// Prepares a dataset by the first operations of a recipe in TOML.
+/// Executes the first operations of a recipe in TOML on a dataset and stores the results.
 #[guarded]
 #[pyfunction]
 pub(crate) fn prepare(
@@ -73,7 +73,7 @@ pub(crate) fn prepare(
     Ok(work::json(&summary))
 }
 
-/// Indexes a source where it lies.
+/// Indexes a source in place.
 #[guarded]
 #[pyfunction]
 pub(crate) fn index(
@@ -94,7 +94,7 @@ pub(crate) fn index(
     Ok(work::json(&summary))
 }
 
-/// Makes the index of the keys of a dataset.
+/// Creates the index of keys of a dataset.
 #[guarded]
 #[pyfunction]
 pub(crate) fn index_keys(
@@ -198,7 +198,7 @@ pub(crate) fn verify(
     Ok(work::json(&report))
 }
 
-/// A size as it is typed, in bytes; `None` if it is none.
+/// A size as typed, in bytes; `None` if it is not a size.
 #[guarded]
 #[pyfunction]
 pub(crate) fn parse_bytes(text: &str) -> Option<u64> {

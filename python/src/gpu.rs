@@ -1,4 +1,4 @@
-//! The GPU that batches are brought to, and the one that prepares a share of them.
+//! The GPU that batches are copied to, and the one that prepares a share of them.
 
 use crate::exceptions::{ErrorLocation, Said, plain, raise};
 use meetpoint_gpu::Error;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 pub(crate) struct GpuArguments {
     /// `cuda` or `cuda:INDEX`.
     device: String,
-    /// Batches on their way before they are asked for.
+    /// Number of batches that are copied before they are requested.
     prefetch: usize,
     /// Bytes of GPU memory for batches.
     memory: u64,
     /// Bytes of page-locked memory.
     pinned: u64,
-    /// Whether float32 becomes bfloat16 on the GPU.
+    /// Whether float32 is converted to bfloat16 on the GPU.
     bfloat16: bool,
     /// Folders of Python packages, one of which may have the run-time compiler.
     packages: Vec<PathBuf>,
@@ -46,7 +46,7 @@ fn gpu_index(py: Python<'_>, argument: &str, text: &str) -> PyResult<GpuIndex> {
 pub(crate) struct DecodeArguments {
     /// `cuda` or `cuda:INDEX`.
     device: String,
-    /// Part of each batch, from 0 to 1; `None`: by measurement.
+    /// Part of each batch, from 0 to 1; `None`: determined by measurements.
     share: Option<f64>,
     /// Bytes of GPU memory for all threads; `None`: the default.
     memory: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct DecodeArguments {
 }
 
 impl DecodeArguments {
-    /// Puts the GPU into the configuration of the loader.
+    /// Adds the GPU to the configuration of the loader.
     pub(crate) fn apply(self, py: Python<'_>, config: &mut LoaderConfig) -> PyResult<()> {
         let gpu = gpu_index(py, "gpu_decode", &self.device)?;
         let share = match self.share {
@@ -72,7 +72,7 @@ impl DecodeArguments {
     }
 }
 
-/// How batches are brought to a GPU.
+/// How batches are copied to a GPU.
 #[derive(Debug)]
 pub(crate) struct GpuSettings {
     device: GpuIndex,
@@ -98,7 +98,8 @@ impl GpuSettings {
             staging_bytes,
             locked_bytes: pinned - staging_bytes,
             device_bytes: memory,
-            // Those on their way, that of the step, and some whose step is queued on the GPU.
+            // Those being copied, that of the current step, and some whose step is queued on the
+            // GPU.
             buffers: prefetch + 4,
             ..DeliveryLimits::default()
         };
@@ -124,14 +125,15 @@ impl GpuSettings {
             config.recipe = Arc::new(split.head.clone());
             let count = split.head.operations().len();
             let operations = config.cache.as_mut().and_then(|cache| cache.operations.as_mut());
-            // Operations that the GPU executes give the same in every epoch: nothing is lost.
+            // Operations that the GPU executes have the same result in every epoch, so nothing is
+            // lost.
             operations.into_iter().for_each(|operations| *operations = count.min(*operations));
         }
         Ok(Self { device, prefetch, limits, packages, split, dtype })
     }
 }
 
-/// What went wrong with a GPU, and when.
+/// An error of a GPU, and when it occurred.
 #[derive(Debug)]
 pub(crate) struct GpuFailure {
     device: GpuIndex,
@@ -166,7 +168,7 @@ pub(crate) fn of_gpu(py: Python<'_>, message: String, error: &Error) -> PyErr {
     raise(py, "GpuError", said, ErrorLocation::default())
 }
 
-/// The GPU, on the thread of the loader.
+/// The GPU, used on the thread of the loader.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     stage: CudaStage,
@@ -192,17 +194,17 @@ impl Gpu {
         Ok(Self { stage, settings, stop, before: Delivered::default(), late_batches: 0 })
     }
 
-    /// Batches that may be on their way before they are asked for.
+    /// Number of batches that may be copied before they are requested.
     pub(crate) fn ahead(&self) -> usize {
         self.settings.prefetch
     }
 
-    /// Whether a batch can be brought there without waiting for the consumer.
+    /// Whether a batch can be copied without waiting for the consumer.
     pub(crate) fn has_room(&self) -> bool {
         self.stage.has_room()
     }
 
-    /// Why the GPU converts nothing, if that is not as expected.
+    /// Why the GPU converts nothing, if that is unexpected.
     pub(crate) fn notice(&self) -> Option<Notice> {
         let reason = self.settings.split.as_ref().err()?;
         match reason {
@@ -219,7 +221,7 @@ impl Gpu {
         }
     }
 
-    /// Starts to bring a batch there.
+    /// Starts copying a batch.
     pub(crate) fn deliver(&mut self, batch: &HostBatch) -> Result<CudaBatch, GpuFailure> {
         let stop = &self.stop;
         let delivered = self.stage.deliver(batch, &|| stop.is_stopped());
@@ -227,14 +229,14 @@ impl Gpu {
         delivered.map_err(|error| GpuFailure { device: self.settings.device, batch: at, error })
     }
 
-    /// The consumer asks for a batch.
+    /// The consumer requests a batch.
     pub(crate) fn note_asked(&self) {
         self.stage.note_asked();
     }
 
-    /// The consumer gets it.
+    /// The consumer receives the batch.
     pub(crate) fn note_handed(&mut self, memory: &CudaMemory) {
-        // A GPU that failed says so later.
+        // A failure of the GPU is reported later.
         self.late_batches += u64::from(!memory.is_ready().unwrap_or(true));
         self.stage.note_handed(memory);
     }
@@ -245,7 +247,7 @@ impl Gpu {
         self.late_batches = 0;
     }
 
-    /// What the epoch took; `None` if the GPU has failed.
+    /// The cost during the epoch; `None` if the GPU has failed.
     pub(crate) fn end_epoch(&mut self) -> Option<DeliveryUse> {
         let after = self.stage.delivered().ok()?;
         let device = self.settings.device.to_string();

@@ -1,5 +1,5 @@
-//! Options of commands, as the package hands them over: dictionaries whose keys are the names of
-//! the command line.
+//! Options of commands from the package: dictionaries whose keys are the names of the command
+//! line's options.
 
 use crate::errors;
 use crate::exceptions::Said;
@@ -34,17 +34,17 @@ pub(crate) fn choice<T: Choice>(py: Python<'_>, option: &str, name: &str) -> PyR
     })
 }
 
-/// The value of an option that has a syntax of its own.
+/// The value of an option with a separate syntax.
 fn parsed<T>(py: Python<'_>, option: &str, value: Result<T, String>) -> PyResult<T> {
     value.map_err(|wrong| refused(py, format!("{option}: {wrong}")))
 }
 
-/// An option that cannot be.
+/// The error for an invalid option.
 pub(crate) fn refused(py: Python<'_>, said: impl Into<Said>) -> PyErr {
     errors::plain(py, "SettingError", said)
 }
 
-/// What to do about samples that cannot be read, where Python says "raise" for "fail".
+/// How to handle samples that cannot be read; Python uses "raise" for "fail".
 fn on_error(py: Python<'_>, word: &str) -> PyResult<OnError> {
     match word {
         "raise" => Ok(OnError::Fail),
@@ -82,7 +82,7 @@ pub(crate) struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// `follow_links` is apart, since what is indexed cannot lie behind such links.
+    /// `follow_links` is separate, because indexed content must not be reached through such links.
     pub(crate) fn options(
         &self,
         py: Python<'_>,
@@ -113,7 +113,7 @@ impl SourceArguments {
     }
 }
 
-/// How to make a dataset of a source, whether its content is copied or not.
+/// How to create a dataset from a source, whether its content is copied or not.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Packing {
@@ -129,7 +129,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// JPEGs do not change.
+    /// JPEGs are unchanged.
     pub(crate) fn options(
         &self,
         py: Python<'_>,
@@ -232,7 +232,7 @@ impl Storing {
     }
 }
 
-/// What to write in place of a dataset.
+/// Whether to replace an existing dataset.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SinkArguments {
@@ -298,7 +298,7 @@ impl Writing {
     }
 }
 
-/// Which samples are meant.
+/// Which samples to select.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Fitting {

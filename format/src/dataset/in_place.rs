@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Name of the column, and the value of its field's [`KIND_KEY`](super::schema::KIND_KEY) metadata.
+/// Name of the column, and the value of its field's [`KIND_KEY`] metadata.
 pub const PLACE_COLUMN: &str = "content_place";
 /// Key of the field's metadata: the absolute path of the folder that paths are relative to.
 pub const ROOT_KEY: &str = "meetpoint.root";

@@ -176,7 +176,7 @@ pub enum Encoding {
 /// How bytes that are not valid characters are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DecodingErrors {
-    /// The text is an error.
+    /// Invalid bytes are an error.
     Strict,
     /// They become U+FFFD, as by Python's `errors="replace"`.
     Replace,

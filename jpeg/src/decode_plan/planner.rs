@@ -1,4 +1,4 @@
-//! Makes plans. What the decoder refuses before it reads entropy-coded data is refused here too.
+//! Creates plans, and refuses what the decoder refuses before it reads entropy-coded data.
 
 use super::plan::{DecodePlan, PlanColours, PlanError, PlannedComponent, Unit, UpsamplingKind};
 use super::segments::{Boundaries, DataLayout};

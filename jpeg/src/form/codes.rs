@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 /// Longest word in bits.
 pub(super) const WORD_BITS: usize = 9;
 
-/// The symbol that stands for a byte in the list of escapes.
+/// The symbol that represents a byte in the list of escapes.
 pub(super) const ESCAPE: u8 = 0x99;
 
 /// Lanes of all but small pictures: as many as fit a processor's registers.

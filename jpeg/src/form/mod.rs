@@ -41,7 +41,7 @@ const VERSION: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Form {
-    /// Groups of eight coefficients in as many bits as their largest needs.
+    /// Groups of eight coefficients with as many bits as the largest of them needs.
     Fast = 0,
     /// The bytes of [`Form::Fast`] in prefix codes out of a fixed bank.
     Compact = 1,

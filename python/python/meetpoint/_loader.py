@@ -154,8 +154,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         the memory that a batch needs. Content is decoded only if ``"image"`` is among the columns.
         With a recipe of :class:`~meetpoint.transforms.Views`, the names of the views replace
         ``"image"``; without ``columns``, batches are dictionaries of all views and ``"label"``.
-    :param collate: how pictures of different sizes become one batch: ``"stack"`` needs a recipe that
-        gives all of them one size; ``"pad"`` pads them to the largest height and width of the batch;
+    :param collate: how pictures of different sizes are combined: ``"stack"`` needs a recipe that
+        produces one size; ``"pad"`` pads them to the largest height and width of the batch;
         ``"list"`` gives a :class:`TensorList`; or a :class:`meetpoint.collate.Pad` or
         :class:`meetpoint.collate.List` with options. Masks are treated in the same way. Without
         ``columns``, batches are then dictionaries of ``"image"``, with ``"pad"`` ``"image_size"``,
@@ -429,7 +429,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         self._recipe, self._delivery = checked.recipe, checked.delivery
         self._pin_memory = checked.pin_memory
         super().__init__(checked)
-        # Who leaves a loop drops it, and with it what goes on for it.
+        # Leaving a loop drops the iterator, which ends its background work.
         self._iterator: Optional["weakref.ref[EpochIterator[BatchT]]"] = None
         _open_loaders.add(self)
 

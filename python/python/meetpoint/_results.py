@@ -246,7 +246,7 @@ class Row:
     label: Optional[str]
     """Name of the label."""
     bytes: int
-    """Bytes of the content as it is stored."""
+    """Bytes of the content as stored."""
     crc32c: str
     entry_points_bytes: int
     columns: Dict[str, Any]
