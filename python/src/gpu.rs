@@ -31,10 +31,16 @@ pub(crate) struct GpuArguments {
     packages: Vec<PathBuf>,
 }
 
+/// Raises a `SettingError` if an argument does not name a GPU.
+#[pyfunction]
+pub(crate) fn check_gpu(py: Python<'_>, argument: &str, device: &str) -> PyResult<()> {
+    gpu_index(py, argument, device).map(|_| ())
+}
+
 /// The GPU that an argument names.
 fn gpu_index(py: Python<'_>, argument: &str, text: &str) -> PyResult<GpuIndex> {
     text.parse().map_err(|_| {
-        let message = format!("{argument} is {text:?}");
+        let message = format!("{argument} is '{text}'");
         let remedy = format!("set {argument} to {}", GpuIndex::EXPECTED);
         plain(py, "SettingError", (message, remedy))
     })

@@ -54,6 +54,8 @@ mod _native {
     #[pymodule_export]
     use super::exporter::MetricsExporter;
     #[pymodule_export]
+    use super::gpu::check_gpu;
+    #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]
     use super::operations::{

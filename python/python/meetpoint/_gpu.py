@@ -122,6 +122,7 @@ def _name(argument: str, device: Any) -> str:
         raise SettingError(
             f"{argument} is {device!r}", remedy=f'set {argument} to "cuda" or "cuda:INDEX"'
         )
+    _native.check_gpu(argument, device)
     return device
 
 

@@ -395,6 +395,9 @@ def describe_recipe(
 def load_recipe(name: Union[str, "PathLike[str]"]) -> str:
     """The TOML of a recipe file, or of the shipped recipe of this name."""
 
+def check_gpu(argument: str, device: str) -> None:
+    """Raises a ``SettingError`` if an argument does not name a GPU."""
+
 def shipped_recipes() -> str:
     """The shipped recipes: JSON, name, version, about, source and toml of each."""
 
