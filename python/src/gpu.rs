@@ -9,6 +9,7 @@ use meetpoint_host::delivery::{
 use meetpoint_host::{
     Batch as HostBatch, GpuDecode, GpuIndex, LoaderConfig, Notice, ShareChoice, StopHandle,
 };
+use meetpoint_python_macros::guarded;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) struct GpuArguments {
 }
 
 /// Raises a `SettingError` if an argument does not name a GPU.
+#[guarded]
 #[pyfunction]
 pub(crate) fn check_gpu(py: Python<'_>, argument: &str, device: &str) -> PyResult<()> {
     gpu_index(py, argument, device).map(|_| ())
