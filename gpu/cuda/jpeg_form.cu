@@ -1,13 +1,14 @@
-// Coefficient forms to coefficients (docs/coefficient-form.md): a warp for each row of MCUs. In the
-// compact form, its first threads decode a lane each to the bytes of a row of the fast form.
-// Whatever is not as the format says, unused half bytes that are not 0 included, is reported.
+// Converts coefficient forms to coefficients (docs/coefficient-form.md). One warp handles one row
+// of MCUs. For the compact form, its first threads decode one lane each to the bytes of a row of
+// the fast form. Any violation of the format, including unused half bytes other than 0, is
+// reported.
 
 #define JPEG_WRONG_FORM 16u
 
-// The byte that stands for one in the list of escapes.
+// The byte that is replaced by the next byte of the list of escapes.
 #define JPEG_ESCAPE 0x99u
 
-// A row of a form: bytes, how many there are, and what its blocks are.
+// A row of a form: its bytes, their number, and the structure of its blocks.
 struct JpegRow {
     const u8 *bytes;
     u32 length;
@@ -22,17 +23,17 @@ struct JpegRow {
         u32 code = nibble(class_bytes, group);
         return code + (code == 15);
     }
-    // Where the groups of DC differences begin.
+    // Offset of the groups of DC differences.
     __device__ __forceinline__ u32 head() const { return class_bytes + (dc_groups + 1) / 2; }
 };
 
-// Bytes of the two groups of a byte of widths.
+// Bytes of the two groups whose widths are in one byte.
 __device__ static __forceinline__ u32 jpeg_pair_bytes(u32 widths) {
     u32 low = widths & 15, high = widths >> 4;
     return low + high + (low == 15) + (high == 15);
 }
 
-// The sum of the values of the threads before, and of all.
+// The sum of the values of the lower threads of the warp; `all` is the sum of all threads.
 __device__ static __forceinline__ u32 jpeg_sum_before(u32 value, u32 &all) {
     u32 sum = value;
 #pragma unroll
@@ -44,7 +45,7 @@ __device__ static __forceinline__ u32 jpeg_sum_before(u32 value, u32 &all) {
     return sum - value;
 }
 
-// Number `index` of a group: its bits, without a sign. Loads up to two bytes behind the group.
+// The number at `index` of a group, as unsigned bits. Loads up to two bytes past the group.
 __device__ static __forceinline__ u32 jpeg_number(const u8 *group, u32 width, u32 index) {
     u32 bit = index * width;
     const u8 *at = group + bit / 8;
@@ -52,8 +53,8 @@ __device__ static __forceinline__ u32 jpeg_number(const u8 *group, u32 width, u3
     return bits >> bit % 8 & ((1u << width) - 1);
 }
 
-// The sums of the classes of a row and of the widths of its groups of DC differences; whether both
-// lists are as they should be.
+// Computes the sums of the classes of a row and of the widths of its groups of DC differences.
+// Returns whether both lists are valid.
 __device__ static bool jpeg_form_sums(const JpegRow &row, u32 &classes, u32 &dc_bytes) {
     const JpegForm *form = row.form;
     bool is_wrong = row.length < row.head();
@@ -72,18 +73,18 @@ __device__ static bool jpeg_form_sums(const JpegRow &row, u32 &classes, u32 &dc_
     return !__any_sync(0xffffffffu, is_wrong);
 }
 
-// Where the coefficients of a block of a row of MCUs go, by line and column; whether they are
-// needed.
+// Sets `at` to the index of the coefficients of the block in this line and column of a row of
+// MCUs. Returns whether they are needed.
 __device__ static __forceinline__ bool jpeg_form_place(const JpegComponent &component, u32 mcu_row,
     u32 line, u32 column, u64 &at) {
     u32 across = column - component.left;
     u32 down = mcu_row * component.v + line - component.top;
-    // Differences below 0 are large.
+    // Negative differences wrap to large values and fail the comparisons.
     at = 64 * ((u64)component.first_block + (u64)down * component.wide + across);
     return across < component.wide && down < component.high;
 }
 
-// Reads the groups of DC differences, which begin at `from`, and stores the sums.
+// Reads the groups of DC differences, which begin at `from`, and stores the DC values.
 __device__ static void jpeg_form_dc(const JpegRow &row, const JpegComponent *components,
     u32 mcu_row, u32 from, i16 *coefficients) {
     const JpegForm *form = row.form;
@@ -125,8 +126,8 @@ __device__ static void jpeg_form_dc(const JpegRow &row, const JpegComponent *com
     }
 }
 
-// Stores the other coefficients. `widths` and `groups` are where these begin; false: they do not
-// fill the row.
+// Stores the other coefficients. `widths` and `groups` are the offsets of the widths and groups.
+// Returns false if the groups do not end exactly at the end of the row.
 __device__ static bool jpeg_form_blocks(const JpegRow &row, const JpegComponent *components,
     u32 mcu_row, u32 widths, u32 groups, i16 *coefficients) {
     const JpegForm *form = row.form;
@@ -143,7 +144,7 @@ __device__ static bool jpeg_form_blocks(const JpegRow &row, const JpegComponent 
                 bytes += jpeg_pair_bytes(row.bytes[at_widths + band]);
             u32 at_groups = groups + jpeg_sum_before(bytes, all);
             groups += all;
-            // No thread reads behind the row.
+            // No thread may read past the row.
             if (groups > row.length) return false;
             u64 to;
             if (block >= count ||
@@ -161,7 +162,7 @@ __device__ static bool jpeg_form_blocks(const JpegRow &row, const JpegComponent 
                 }
                 at_groups += width;
                 i16 *half = coefficients + to + 16 * (number / 2) + 4 * (number % 2);
-                // DC is not one of them.
+                // The first value of the first group is DC, which is already stored.
                 if (number == 0) values[0] = (u16)half[0];
                 *(uint2 *)half = make_uint2(values[0] | values[1] << 16, values[2] | values[3] << 16);
                 *(uint2 *)(half + 8) =
@@ -173,16 +174,16 @@ __device__ static bool jpeg_form_blocks(const JpegRow &row, const JpegComponent 
     return groups == row.length;
 }
 
-// A lane, and where its bytes go.
+// A lane and the destination of its bytes.
 struct JpegLane {
     const u8 *bytes;
     const u16 *lookups;
-    // Bits of the row, and of the lane's end.
+    // Bit positions in the row: the current one, and the end of the lane.
     u32 at, end;
     u8 *out;
 
     __device__ __forceinline__ void read(u32 code, u32 index) {
-        // What follows a lane that has ended is not looked at.
+        // Does not read past the end of the lane; the caller detects the error by `at`.
         if (at >= end) {
             at = end + 8;
             out[index] = 0;
@@ -195,13 +196,13 @@ struct JpegLane {
     }
 };
 
-// The number of a code among those of the bytes of a group.
+// Index in `maps` of the code for a byte of a group of this width.
 __device__ static __forceinline__ u32 jpeg_map_index(u32 map, u32 width, u32 byte) {
     return map * JPEG_MAP_BYTES + width * (width - 1) / 2 + byte;
 }
 
-// Decodes the lanes of a row to `out`, which has room for `room` bytes; returns how many there are,
-// or 0 where the row is not as it should be.
+// Decodes the lanes of a row to `out`, which has room for `room` bytes. Returns the number of
+// bytes, or 0 if the row is invalid.
 __device__ static u32 jpeg_form_lanes(const JpegForm *form, const JpegRow &stored, u32 row_bytes,
     const u16 *lookups, const u8 *maps, u8 *out, u32 room) {
     u32 lane = threadIdx.x, lanes = form->lanes;
@@ -211,13 +212,13 @@ __device__ static u32 jpeg_form_lanes(const JpegForm *form, const JpegRow &store
     for (u32 number = 0; number < lanes; number++) {
         u32 value = 0, shift = 0, byte = 128;
         for (; byte & 128; shift += 7) {
-            // 32 bits: no more than four of the fifth byte.
+            // A length has 32 bits, so at most four bits of the fifth byte are used.
             if (at >= row_bytes || shift > 28) return 0;
             byte = stored.bytes[at++];
             if (shift == 28 && (byte & 0xf0)) return 0;
             value |= (byte & 127) << shift;
         }
-        // Lengths are below 2^31, or the row is shorter.
+        // A length of 2^31 or more exceeds `row_bytes` and is rejected.
         i64 length = number == 0 ? (i64)value : (i64)before + ((i64)(value >> 1) ^ -(i64)(value & 1));
         if (length < 0 || length > row_bytes) return 0;
         before = (u32)length;
@@ -245,7 +246,7 @@ __device__ static u32 jpeg_form_lanes(const JpegForm *form, const JpegRow &store
             jpeg_sum_before(own, bytes);
         }
         if (done + (u64)bytes > 8ull * row_bytes || done + (u64)bytes > room) return 0;
-        // Byte i of a run is the next word of lane i % lanes.
+        // Byte i of a run is the next code word of lane i % lanes.
         u32 next = lane, base = 0;
         if (lane < lanes && run == 0) {
             for (; next < bytes; next += lanes) {

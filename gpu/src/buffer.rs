@@ -1,11 +1,11 @@
-//! Memory of a device that only grows, and how several such buffers share a limit.
+//! Growable device memory, and the division of a limit among several such buffers.
 
 use crate::{Compute, DeviceMemory, Error};
 
-/// The smallest buffer: one is never empty, so that it has an address.
+/// Minimum size of a buffer. A buffer is never empty, so that it has an address.
 const BYTES_MIN: usize = 256;
 
-/// Memory of a device that grows as needed and is used again.
+/// Device memory that grows as needed and is reused.
 #[derive(Debug, Default)]
 pub struct Buffer(Option<DeviceMemory>);
 
@@ -15,12 +15,12 @@ impl Buffer {
         self.0.as_ref().map_or(0, DeviceMemory::bytes)
     }
 
-    /// The memory, if it was allocated.
+    /// The memory, if it has been allocated.
     pub fn get(&self) -> Option<&DeviceMemory> {
         self.0.as_ref()
     }
 
-    /// The memory, of at least this size. Larger memory has other content.
+    /// Returns memory of at least this size. Growing discards the content.
     pub(crate) fn grown(
         &mut self,
         compute: &mut dyn Compute,
@@ -28,7 +28,7 @@ impl Buffer {
     ) -> Result<&DeviceMemory, Error> {
         if self.0.is_none() || self.bytes() < bytes {
             let wanted = bytes.max(self.bytes() / 4 * 5).max(BYTES_MIN);
-            // The old memory first, so that both need not fit.
+            // The old memory is freed first, so that both need not fit.
             self.0 = None;
             self.0 = Some(compute.allocate(wanted)?);
         }
@@ -41,14 +41,14 @@ impl Buffer {
     }
 }
 
-/// What a buffer with this content needs.
+/// The size of a buffer for this many bytes of content.
 pub fn needed(bytes: usize) -> usize {
     bytes.max(BYTES_MIN)
 }
 
-/// Sizes of buffers for what they need, given those that they have, within a limit of their sum.
-/// Buffers that are large enough stay as they are if the limit allows it. `None`: what they need
-/// exceeds the limit.
+/// New sizes of buffers that need `needs` bytes and have `have` bytes; their sum is at most
+/// `limit_bytes`. Buffers that are large enough keep their size if the limit allows it. `None` if
+/// the sum of the needs exceeds the limit.
 pub fn sizes<const N: usize>(
     needs: &[usize; N],
     have: &[usize; N],
@@ -65,7 +65,7 @@ pub fn sizes<const N: usize>(
         false => with_slack(needs[at]).max(have[at] / 4 * 5),
     });
     let fresh = std::array::from_fn(|at| with_slack(needs[at]));
-    // Close to the limit, what is left is divided in proportion.
+    // Close to the limit, the remaining bytes are divided in proportion to the needs.
     let left = limit_bytes - sum(needs);
     let total = u128::from(sum(needs)).max(1);
     let tight = std::array::from_fn(|at| {
@@ -74,8 +74,8 @@ pub fn sizes<const N: usize>(
     [grown, fresh, tight].into_iter().find(fits)
 }
 
-/// Gives buffers their sizes: first frees those that get others, then allocates. Returns the number
-/// of allocations.
+/// Resizes buffers. Frees all buffers whose size changes before it allocates new ones. Returns the
+/// number of allocations.
 pub fn resize<const N: usize>(
     buffers: [&mut Buffer; N],
     sizes: &[usize; N],

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// Longest time that a wait for a device lasts before it asks again whether to stop.
+/// Maximum time between two checks for a request to stop while waiting for a device.
 pub const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs kernels, one after another in the order of the calls, copies and fills included.
@@ -46,12 +46,12 @@ pub trait Compute: Send {
     /// Whether all work is done, without waiting for it if the implementation can tell.
     fn is_done(&mut self) -> Result<bool, Error>;
 
-    /// Waits until everything is done, at most for a time: then it is [`Error::Hung`]. Asks at
-    /// least every [`ASK_EVERY`] whether to stop: then it is [`Error::Stopped`], and the work goes
-    /// on.
+    /// Waits until all work is done. Returns [`Error::Hung`] after `limit`. Calls `is_stopped` at
+    /// least every [`ASK_EVERY`]; if it returns true, returns [`Error::Stopped`] while the work
+    /// continues.
     fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
 
-    /// As [`Self::wait_unless`], without a request to stop.
+    /// Like [`Self::wait_unless`], without a request to stop.
     fn wait(&mut self, limit: Duration) -> Result<(), Error> {
         self.wait_unless(limit, &|| false)
     }

@@ -62,7 +62,7 @@ pub enum Error {
         /// Waiting time in seconds.
         seconds: f64,
     },
-    /// A wait for the GPU was ended by a request to stop; the work goes on.
+    /// A request to stop ended a wait for the GPU; the work continues.
     #[error("the wait for the GPU was ended by a request to stop")]
     Stopped,
     /// The process is a fork of the one that opened the GPU, in which CUDA does not work.
@@ -98,7 +98,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether memory was lacking, which may be free later: nothing else has failed.
+    /// Whether the only failure was a lack of memory. A later attempt may succeed.
     pub fn is_out_of_memory(&self) -> bool {
         match self {
             Self::OutOfMemory { .. } | Self::NoPinnedMemory { .. } => true,

@@ -207,7 +207,7 @@ fn coefficient_forms_have_the_pixels_of_the_cpu() {
         let file = encode(*sampling, seed, 61, 45, [40, 80, 98][seed as usize % 3]);
         cases.extend(forms(&file).into_iter().map(Case::whole));
     }
-    // More blocks in a line than threads in a warp, and than have one group of DC differences each.
+    // More blocks in a line than a warp has threads, and more than one group of DC differences.
     let wide = encode(SAMPLINGS[3], 5, 2300, 20, 70);
     cases.extend(forms(&wide).into_iter().map(Case::whole));
     cases.extend(forms(&repetitive(70, 50)).into_iter().map(Case::whole));

@@ -1,32 +1,32 @@
-//! Which GPU takes part in the host's preparation, and how much of it.
+//! Options for the GPU that prepares part of the host's batches.
 
 use meetpoint_prepare::gpu::{GpuIndex, GpuMemory, ShareChoice};
 
 /// A GPU that prepares a share of each batch of the host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GpuDecode {
-    /// Which one.
+    /// The GPU.
     pub gpu: GpuIndex,
-    /// Its share.
+    /// Its share of each batch.
     pub share: ShareChoice,
-    /// Most bytes of its memory for this, for all threads together; `None`: the default, or less
-    /// where the page-locked memory in proportion to it does not fit this process.
+    /// Maximum device memory in bytes, for all threads together. `None`: the default, or less if
+    /// the proportional page-locked memory does not fit into this process's memory.
     pub memory_bytes: Option<u64>,
 }
 
 impl GpuDecode {
-    /// A GPU with the defaults of everything else.
+    /// This GPU, with defaults for all other options.
     pub fn new(gpu: GpuIndex) -> Self {
         Self { gpu, share: ShareChoice::default(), memory_bytes: None }
     }
 
-    /// Its memory for all ranks of this process, where they may use `bytes` bytes of the host, of
-    /// which `others` are spoken for. `None`: the given limit does not fit them.
+    /// Its memory limits for all ranks of this process. They may use `bytes` bytes of host memory,
+    /// of which `others` are reserved. `None` if the given limit does not fit.
     pub(crate) fn memory(&self, bytes: u64, others: u64) -> Option<GpuMemory> {
         let left = bytes.saturating_sub(others);
         match self.memory_bytes {
             Some(given) => Some(GpuMemory::of(given)).filter(|it| it.pinned_bytes <= left),
-            // Half of what is left, so that other threads and libraries have some too.
+            // Half of the rest, so that other threads and libraries have some too.
             None => Some(GpuMemory::default().within(left / 2)),
         }
     }

@@ -61,6 +61,6 @@ pub struct OffloadCounts {
     pub given_back: u64,
     /// Samples that it left to the CPU after it failed.
     pub after_failure: u64,
-    /// Samples that it left to the CPU because its memory was used up, and until it is tried again.
+    /// Samples left to the CPU because it ran out of memory, or is not tried again yet.
     pub out_of_memory: u64,
 }

@@ -1,4 +1,4 @@
-//! Small samples in memory: the content of whole record batches, each of which one request reads.
+//! Retains small samples in memory: the contents of whole record batches, each read by one request.
 //!
 //! A direct read of a sample that is shorter than a block reads its neighbours too, and takes
 //! longer than most recipes. Datasets of such samples are often small, so that record batches are
@@ -11,26 +11,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Default limit of the memory for small samples, for all preparers of a dataset together.
 pub const SMALL_SAMPLES_BYTES_MAX: u64 = 256 << 20;
-/// A process uses at most this part of its memory for them.
+/// A process uses at most 1 / `MEMORY_SHARE` of its memory for small samples.
 const MEMORY_SHARE: u64 = 16;
-/// Small samples have at most as many bytes on average in their record batch: those of a block.
+/// Samples are small if their mean size in a record batch is at most this: the size of a block.
 const MEAN_BYTES_MAX: u64 = 4096;
 /// Longest content of a record batch that is read by one request.
 const WHOLE_BYTES_MAX: u64 = 4 << 20;
 
-/// The content of a record batch: its samples, one behind another.
+/// The content of a record batch: its samples, stored consecutively.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Content {
     /// Index of its part, among those of all folders.
     pub part: usize,
-    /// Its bytes in the part.
+    /// Byte range in the part.
     pub range: Range<u64>,
-    /// Its samples.
+    /// Number of samples.
     pub rows: u64,
 }
 
 impl Content {
-    /// Whether its samples are small, and it is not too long for one request.
+    /// Whether its samples are small and one request can read all of them.
     pub(crate) fn is_small(&self) -> bool {
         let bytes = self.range.end - self.range.start;
         (1..=WHOLE_BYTES_MAX).contains(&bytes) && bytes <= MEAN_BYTES_MAX.saturating_mul(self.rows)
@@ -43,7 +43,7 @@ pub(crate) fn may_be_small(part_bytes: u64, samples: u64) -> bool {
     samples > 0 && part_bytes <= (2 * MEAN_BYTES_MAX).saturating_mul(samples)
 }
 
-/// The bytes that a process with this memory grants to small samples.
+/// The bytes that a process with `memory_bytes` of memory grants to small samples.
 pub(crate) fn granted_of(memory_bytes: u64) -> u64 {
     (memory_bytes / MEMORY_SHARE).min(SMALL_SAMPLES_BYTES_MAX)
 }
@@ -53,7 +53,7 @@ pub(crate) fn granted_of(memory_bytes: u64) -> u64 {
 pub(crate) struct SmallSamples {
     granted: AtomicU64,
     held: AtomicU64,
-    /// By record batch; made with the first grant.
+    /// By record batch; created by the first grant.
     batches: OnceLock<Vec<OnceLock<Retained>>>,
 }
 
@@ -95,13 +95,13 @@ impl SmallSamples {
         if self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
             return;
         }
-        // Another thread may have read the same.
+        // Another thread may have retained the same record batch.
         if slot.set(Retained { start, bytes: content.into() }).is_err() {
             self.held.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    /// The retained bytes from `offset` of the part of a record batch on.
+    /// The retained `bytes` at `offset` in the part, if they are in the retained record batch.
     pub(crate) fn get(&self, record_batch: usize, offset: u64, bytes: u64) -> Option<&[u8]> {
         let Retained { start, bytes: content } = self.batches.get()?.get(record_batch)?.get()?;
         let from = usize::try_from(offset.checked_sub(*start)?).ok()?;

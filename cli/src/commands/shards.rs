@@ -17,9 +17,9 @@ use std::path::PathBuf;
 /// Divide pack, convert, prepare or verify among processes or hosts.
 ///
 /// `plan` lists the source and writes a plan to the folder DESTINATION.shards, which all hosts must
-/// see. `run` works on one shard: start each anywhere, again after a crash, or twice at once.
-/// `commit` checks all results and lets the destination appear. The result has the same bytes
-/// whatever the number of shards, and the same as that of the command itself with the same
+/// see. `run` works on one shard, on any host; it can be repeated after a crash, and the same shard
+/// can run twice at once. `commit` checks all results and creates the destination. The result is
+/// byte-identical for any number of shards, and to that of the command itself with the same
 /// --part-samples or --part-source-bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -79,7 +79,8 @@ struct PlanPack {
 
 /// Plan to convert a source in shards.
 ///
-/// Options are those of `meetpoint convert`. The format must have several files.
+/// Options are those of `meetpoint convert`. The format must be one that is written as several
+/// files.
 #[derive(Debug, clap::Args)]
 struct PlanConvert {
     #[command(flatten)]
@@ -99,7 +100,7 @@ struct PlanPrepare {
     arguments: prepare::Arguments,
 }
 
-/// Plan to verify a dataset in shards; each part of the dataset is one of the plan.
+/// Plan to verify a dataset in shards. The parts of the plan are those of the dataset.
 #[derive(Debug, clap::Args)]
 struct PlanVerify {
     #[command(flatten)]
@@ -108,10 +109,10 @@ struct PlanVerify {
     dataset: PathBuf,
 }
 
-/// Run one shard: the parts of it that are not finished.
+/// Run the unfinished parts of one shard.
 ///
-/// Prints the record of each finished part as a line of JSON. A shard may run several times, also
-/// at once: attempts write the same bytes under names of their own.
+/// Prints the record of each finished part as a line of JSON. A shard may run several times, even
+/// at the same time: all attempts write the same bytes, to separate temporary files.
 #[derive(Debug, clap::Args)]
 struct RunArguments {
     /// Folder of the plan.
@@ -131,7 +132,7 @@ struct StatusArguments {
     folder: PathBuf,
 }
 
-/// Check the results of all shards, let the destination appear, and remove the plan.
+/// Check the results of all shards, create the destination, and remove the plan.
 ///
 /// Every byte of the parts is compared with its record, and the source with the plan. The
 /// destination appears complete or not at all. A commit that was killed can be run again. The
@@ -142,7 +143,7 @@ struct CommitArguments {
     folder: PathBuf,
 }
 
-/// What a plan is.
+/// Summary of a plan.
 #[derive(Debug, Serialize)]
 struct Planned {
     folder: PathBuf,
@@ -186,7 +187,7 @@ impl Planned {
     }
 }
 
-/// How far the shards of a plan are.
+/// Progress of the shards of a plan.
 #[derive(Debug, Serialize)]
 struct Status {
     #[serde(flatten)]
@@ -220,7 +221,7 @@ fn run_shard(arguments: &RunArguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let folder = PlanFolder::open(&arguments.folder)?;
     let mut bar = Progress::new("shard", "samples", 0);
-    // Without a reader, the records are still in the folder.
+    // If the output has no reader, the records are still in the folder.
     let mut line = |text: &str| output.line(text);
     let mut options =
         ShardOptions { threads: arguments.threads, stop: stop.flag(), line: &mut line };

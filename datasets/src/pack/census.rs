@@ -1,11 +1,11 @@
-//! What counts of every sample of a source, whether it is packed or left out: its key, which must
-//! be unique, and its label.
+//! Checks the keys and labels of all samples of a source, whether packed or left out: keys must be
+//! unique, and labels must have names or be small numbers.
 
 use super::keys::Keys;
 use crate::Error;
 use crate::source::Item;
 
-/// Labels that may be numbers without names, a given number of from 0 on.
+/// Maximum number of labels without names. Their names are the numbers from 0.
 pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 
 /// The samples so far.
@@ -17,7 +17,7 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    /// Counts a sample; an error where its key has been there before.
+    /// Adds a sample. Fails if its key occurred before.
     pub(crate) fn look_at(&mut self, item: &Item) -> Result<(), Error> {
         if !self.keys.insert(&item.key) {
             let (key, second) = (item.key.clone(), item.whence.clone());
@@ -31,7 +31,7 @@ impl Census {
         Ok(())
     }
 
-    /// Names of the labels, where the source says `named`: these, or else digits.
+    /// The names of the labels: `named`, the names that the source has, or else numbers.
     pub(crate) fn labels(&self, named: Vec<String>) -> Result<Vec<String>, Error> {
         let Some((label, key)) = &self.label_max else { return Ok(named) };
         let (label, key) = (*label, key.clone());

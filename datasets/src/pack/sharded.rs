@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a plan of packing says besides the listing.
+/// The data of a packing plan besides the listing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct PackJob {
     /// The source, as the user named it.
@@ -40,7 +40,7 @@ struct PackJob {
     columns: Vec<String>,
     labels: Vec<String>,
     unused_labels: Vec<UnusedLabel>,
-    /// Samples that the source cannot give.
+    /// Samples that the source cannot read.
     unreadable: Vec<LeftOut>,
     not_samples: Vec<LeftOut>,
     ignored: u64,
@@ -54,7 +54,7 @@ fn open(place: &StorePath, options: &PackOptions) -> Result<Box<dyn Source>, Err
     }
 }
 
-/// Lists the source and cuts the listing into parts; gives the stamps of its files too.
+/// Lists the source and cuts the listing into parts. Returns the stamps of its files too.
 fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec<u128>), Error> {
     let rule = options.part_rule.unwrap_or_default();
     check_rule(rule)?;
@@ -70,7 +70,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
     refuse_in_place_elsewhere(from, options)?;
     refuse_longer_samples(options)?;
     let mut options = options.clone();
-    // What leads out of the source cannot stay in place, and is refused as such.
+    // Links out of the source are followed, so that the error says that they cannot stay in place.
     options.source.follow_links |= options.in_place;
     options.source = absolute_options(options.source);
     let place = source::find(&absolute_from, &options.source.remote)?;
@@ -133,13 +133,13 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
     Ok((plan.at(time), stamps))
 }
 
-/// A path that exists; a pattern or a URL is none.
+/// The path if it exists. Patterns and URLs do not.
 fn existing(path: &Path) -> Vec<PathBuf> {
     path.exists().then(|| path.to_path_buf()).into_iter().collect()
 }
 
 /// Plans to pack `from` into `to` in a number of shards: lists the source, cuts it into parts and
-/// writes the plan to the folder [`folder_of`] the destination. Nothing is read of the content.
+/// writes the plan to the folder [`folder_of`] the destination. Does not read the content.
 pub fn plan_pack(
     from: &Path,
     to: &Path,
@@ -234,17 +234,17 @@ fn run_missing(
     folder.check_source()
 }
 
-/// One way through the source, for parts that follow one another.
+/// One pass over the source for consecutive parts.
 struct Pass<'a, 'b> {
     attempt: &'a Attempt<'a>,
     columns: Arc<Columns>,
     with: &'a PackOptions,
-    /// The part that is made, or is next.
+    /// The current part, or the next one.
     next: u64,
     open: Option<PartMaker<'a>>,
     /// Samples of the source in it so far.
     samples: u64,
-    /// Samples that cannot be read, where that is an error.
+    /// Samples that cannot be read, if that is an error.
     found: Vec<LeftOut>,
     checked: u64,
     options: &'a mut ShardOptions<'b>,
@@ -307,7 +307,7 @@ fn row(item: &Item, image: Vec<u8>, entry_points: Option<Vec<u8>>) -> Row {
     Row { key: item.key.clone(), image, label: item.label, entry_points, extra: item.extra.clone() }
 }
 
-/// Joins the parts of all shards to the dataset.
+/// Joins the parts of all shards into the dataset.
 pub fn commit_pack(folder: PlanFolder) -> Result<PackSummary, Error> {
     commit(folder, Vec::new())
 }

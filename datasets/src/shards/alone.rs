@@ -1,4 +1,4 @@
-//! All shards of a plan in this process, followed by the commit: the same code as on many hosts.
+//! Runs all shards of a plan and the commit in this process, with the same code as on many hosts.
 
 use super::ShardError;
 use super::folder::{PlanFolder, remove};
@@ -10,11 +10,11 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Runs `run` and `commit` on the folder of a plan for one process, with the remains of a killed
-/// process that were removed.
+/// Runs `run` and `commit` on the folder of a plan for one process. `commit` also receives the
+/// files of a killed process that were removed.
 ///
-/// With `resume`, finished parts of the same command are used, and they stay if this one is stopped
-/// or the drive fills up (`can_resume`).
+/// With `resume`, finished parts of an earlier run of the same command are reused, and finished
+/// parts are retained if this run is stopped or the drive is full (`can_resume`).
 pub fn alone<S, E: From<Error>>(
     plan: ShardPlan,
     stamps: &[u128],
@@ -31,13 +31,13 @@ pub fn alone<S, E: From<Error>>(
     if let Err(error) = &outcome
         && !(resume && can_resume(error) && finished(&path) > 0)
     {
-        // What cannot be removed is removed by the next command.
+        // If the folder cannot be removed now, the next command removes it.
         let _ = remove(&path);
     }
     outcome
 }
 
-/// An error that ended a command in this process, with the finished parts that it can resume from.
+/// Adds to an error the number of finished parts from which the command can resume.
 pub fn with_remains(error: Error, destination: &Path) -> Error {
     let place = folder_of(&absolute_source(destination));
     let parts = finished(&place);
@@ -55,7 +55,7 @@ fn finished(path: &Path) -> u64 {
     (0..folder.plan().parts.len() as u64).filter(is_done).count() as u64
 }
 
-/// The folder, new or resumed, and what was removed for it.
+/// The folder, new or resumed, and the files that were removed.
 fn begin(
     path: &Path,
     mut plan: ShardPlan,

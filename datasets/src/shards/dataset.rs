@@ -1,4 +1,4 @@
-//! Parts of a dataset that shards made, and the dataset that they become.
+//! Writes parts of a dataset in shards, and joins them to the dataset.
 
 use super::folder::{Attempt, Line, PlanFolder};
 use super::{Listed, ShardError};
@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 /// A finished part of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartResult {
-    /// Its file; `None` where all of its samples were left out.
+    /// Its file; `None` if all of its samples were left out.
     entry: Option<PartEntry>,
     rows: RowCounts,
     /// How its samples were converted.
@@ -29,7 +29,7 @@ pub struct PartResult {
     pub left_out: Vec<LeftOut>,
 }
 
-/// A part of a dataset that is being made.
+/// A part of a dataset that is being written.
 pub struct PartMaker<'a> {
     attempt: &'a Attempt<'a>,
     part: u64,
@@ -56,7 +56,7 @@ impl<'a> PartMaker<'a> {
         }
     }
 
-    /// What is listed of its samples so far.
+    /// The digest of the listing of its samples so far.
     pub fn listed(&mut self) -> &mut Listed {
         &mut self.listed
     }
@@ -71,7 +71,7 @@ impl<'a> PartMaker<'a> {
         part.push(row)
     }
 
-    /// Ends it and lets it appear; an error where its samples are not those of the plan.
+    /// Ends and publishes the part. Fails if its samples differ from those of the plan.
     pub fn finish(self) -> Result<Line<PartResult>, Error> {
         let Self { attempt, part, open, listed, stored, left_out, .. } = self;
         let plan = attempt.folder().plan();
@@ -100,12 +100,12 @@ pub struct Totals {
     pub stored: Stored,
     /// Samples that were left out, in the order of the source.
     pub left_out: Vec<LeftOut>,
-    /// Rows.
+    /// Number of rows.
     pub samples: u64,
 }
 
 impl Totals {
-    /// Of these parts.
+    /// The sums over these parts.
     pub fn of(parts: &[PartResult]) -> Self {
         let mut totals = Self::default();
         for (index, part) in parts.iter().enumerate() {
@@ -127,25 +127,26 @@ impl Totals {
     }
 }
 
-/// What the dataset of joined parts is to say.
+/// The content of the joined dataset's manifest, and how it is created.
 #[derive(Debug)]
 pub struct Joined {
     /// Replace a dataset at the destination.
     pub force: bool,
-    /// What was read, which must not contain the destination, nor the reverse.
+    /// The sources. None may contain the destination, or be inside it.
     pub sources: Vec<PathBuf>,
     /// Names of the labels by index.
     pub labels: Vec<String>,
-    /// Of samples and bytes of the entry points, those of the parts are taken.
+    /// How samples were converted. The counts of entry points are taken from the parts.
     pub stored: Stored,
     /// Its provenance.
     pub provenance: Provenance,
-    /// Remains of killed processes that were removed before.
+    /// Files of killed processes that have been removed.
     pub cleaned: Vec<PathBuf>,
 }
 
-/// Checks every byte of the parts, lets them appear as the dataset, and removes the folder of the
-/// plan. Where the same dataset is there already, a commit before was killed after the rename.
+/// Checks every byte of the parts, publishes them as the dataset, and removes the folder of the
+/// plan. Succeeds if the same dataset already exists, because an earlier commit may have been
+/// killed after the rename.
 pub fn join(folder: PlanFolder, parts: &[PartResult], joined: Joined) -> Result<Written, Error> {
     let to = folder.plan().destination.clone();
     let mut rows = RowCounts::default();
@@ -207,7 +208,7 @@ pub fn join(folder: PlanFolder, parts: &[PartResult], joined: Joined) -> Result<
     Ok(Written { destination: to, manifest, file_bytes: files, cleaned, notes, replaced })
 }
 
-/// Checks the file of a part against its record; gives its columns.
+/// Checks the file of a part against its record and returns its columns.
 fn check_part(folder: &PlanFolder, part: u64, entry: &PartEntry) -> Result<Columns, Error> {
     let path = folder.path().join(&entry.file);
     let wrong = |problem: &str| damaged(folder, part, &entry.file, problem.to_owned());
@@ -217,7 +218,7 @@ fn check_part(folder: &PlanFolder, part: u64, entry: &PartEntry) -> Result<Colum
     let mut file = match meetpoint_storage::files::open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(wrong("it is missing, though its record is there"));
+            return Err(wrong("it is missing, but its record exists"));
         }
         Err(source) => return Err(Error::Source { path, source }),
     };
@@ -239,7 +240,7 @@ fn damaged(folder: &PlanFolder, part: u64, file: &str, problem: String) -> Error
     ShardError::Damaged { file, problem, shard }.into()
 }
 
-/// Gives a file another name, or copies it where the file system has no second names.
+/// Hard-links a file to another path, or copies it if the file system has no hard links.
 pub(crate) fn place(from: &Path, to: &Path) -> Result<(), Error> {
     if std::fs::hard_link(from, to).is_ok() {
         return Ok(());

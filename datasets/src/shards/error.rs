@@ -1,14 +1,14 @@
-//! What can go wrong between the shards of a plan.
+//! Errors of plans, shards and commits.
 
 use crate::message::Message;
 use crate::sink::SinkKind;
 use meetpoint_diagnose::{Change, Command, Remedy, Setting};
 use std::path::PathBuf;
 
-/// Shards that a message names.
+/// Maximum number of shards that a message names.
 const NAMED_MAX: usize = 10;
 
-/// Why a plan, a shard or a commit is refused.
+/// Errors of plans, shards and commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardError {
     /// A folder without a plan, or with one that cannot be read.
@@ -53,7 +53,7 @@ pub enum ShardError {
         /// The folder.
         folder: PathBuf,
     },
-    /// A source that is not as it was planned.
+    /// A source that changed since it was planned.
     SourceChanged {
         /// The source.
         source: PathBuf,
@@ -62,14 +62,14 @@ pub enum ShardError {
         /// Number of files when it was planned, and now.
         files: (u64, u64),
     },
-    /// A part of the listing that is not as it was planned.
+    /// A part of the listing that changed since it was planned.
     PartChanged {
         /// The source.
         source: PathBuf,
         /// Index of the part.
         part: u64,
     },
-    /// Parts that are not finished.
+    /// Some parts are not finished.
     Missing {
         /// The folder of the plan.
         folder: PathBuf,
@@ -80,16 +80,16 @@ pub enum ShardError {
     OtherPlan {
         /// Its record.
         file: PathBuf,
-        /// The shard that makes the part of this plan.
+        /// The shard that produces this part in this plan.
         shard: u64,
     },
-    /// A finished part that is not as its shard recorded it.
+    /// A finished part that differs from its record.
     Damaged {
         /// The file.
         file: PathBuf,
         /// The problem.
         problem: String,
-        /// The shard that makes it.
+        /// The shard that produces it.
         shard: u64,
     },
     /// The folder of the plan was removed while a shard ran: another process committed it.
@@ -97,7 +97,7 @@ pub enum ShardError {
         /// The folder.
         folder: PathBuf,
     },
-    /// A sink that writes a single file, or files with the names of the keys.
+    /// A sink that writes a single file, or one file per key.
     SinkWithoutShards {
         /// The sink.
         sink: SinkKind,
@@ -105,7 +105,7 @@ pub enum ShardError {
 }
 
 impl ShardError {
-    /// A stable name of what is wrong.
+    /// Stable name of the error.
     pub(crate) fn cause(&self) -> &'static str {
         match self {
             Self::NoPlan { .. } => "no_shard_plan",
@@ -124,7 +124,7 @@ impl ShardError {
         }
     }
 
-    /// What is wrong.
+    /// The message.
     pub(crate) fn message(&self) -> Message {
         match self {
             Self::NoPlan { folder, problem } => format!("{}: {problem}", folder.display()),
@@ -153,11 +153,11 @@ impl ShardError {
                 file.display()
             ),
             Self::SourceChanged { source, file: None, files: (before, now) } => format!(
-                "{} changed since it was planned: {now} of {before} files are there",
+                "{} changed since it was planned: {before} files then, {now} now",
                 source.display()
             ),
             Self::PartChanged { source, part } => format!(
-                "{} changed since it was planned: the samples of part {part} are others",
+                "{} changed since it was planned: the samples of part {part} differ",
                 source.display()
             ),
             Self::Missing { folder, shards } => {
@@ -172,11 +172,7 @@ impl ShardError {
                 let more = shards.len().saturating_sub(NAMED_MAX);
                 let more =
                     if more > 0 { format!("\n  and {more} more shards") } else { String::new() };
-                format!(
-                    "{} is not finished; missing are:{}{more}",
-                    folder.display(),
-                    named.concat()
-                )
+                format!("{} is not finished; missing:{}{more}", folder.display(), named.concat())
             }
             Self::OtherPlan { file, .. } => {
                 format!("{} is of another plan", file.display())
@@ -187,13 +183,13 @@ impl ShardError {
             }
             Self::SinkWithoutShards { sink } => {
                 return Message::default().set_to(Setting::To, sink.name())
-                    + " cannot be divided into parts, since it does not write a file for each";
+                    + " cannot be divided into parts, because it cannot write a file for each part";
             }
         }
         .into()
     }
 
-    /// What to do.
+    /// The remedy.
     pub(crate) fn remedy(&self) -> Option<Remedy> {
         let again = |shard: &u64| Remedy::run(Command::RunShard { shard: *shard });
         Some(match self {

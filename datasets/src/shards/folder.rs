@@ -1,9 +1,9 @@
 //! The folder of a plan, which all shards and the commit share.
 //!
-//! It holds `plan.json`, `stamps.bin` and, for each finished part, its files and then its record
-//! `part-NNNNN.json`. Every attempt writes under names of its own and renames: two attempts at the
-//! same part write the same bytes, so that either may win. What a killed attempt left is named
-//! `.attempt-…` and is removed by the commit.
+//! It contains `plan.json`, `stamps.bin` and, for each finished part, its files and its record
+//! `part-NNNNN.json`, which appears last. Every attempt writes files with unique names and renames
+//! them. Two attempts at the same part write the same bytes, so either may win. Files of killed
+//! attempts are named `.attempt-…`; the commit removes them.
 
 use super::plan::{ShardPlan, ShardSummary};
 use super::{ShardError, stamps};
@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 const PLAN_NAME: &str = "plan.json";
 /// Name of the stamps of the files of the source.
 const STAMPS_NAME: &str = "stamps.bin";
-/// What the names of unfinished files begin with.
+/// Prefix of the names of unfinished files.
 const ATTEMPT: &str = ".attempt-";
-/// Longest plan and longest record that are read, in bytes.
+/// Maximum size of a plan or a record, in bytes.
 const JSON_BYTES_MAX: u64 = 1 << 30;
-/// Times that a folder is emptied again because an attempt still writes into it.
+/// Maximum retries of emptying a folder into which an attempt still writes.
 const REMOVALS_MAX: u32 = 10;
 
-/// A finished part, as its record and the output of its shard have it: one line of JSON.
+/// A finished part, as one line of JSON in its record and in the output of its shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line<T> {
     /// SHA-256 of the plan.
@@ -69,7 +69,7 @@ impl PlanFolder {
     pub fn create(path: &Path, plan: ShardPlan, stamps: &[u128]) -> Result<Self, Error> {
         match std::fs::create_dir(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // One without a plan was left by a planner that was killed.
+                // A folder without a plan was left behind by a killed planner.
                 match Self::open(path) {
                     Ok(there) => {
                         let (folder, shards) = (path.to_path_buf(), there.plan.shards);
@@ -95,7 +95,7 @@ impl PlanFolder {
         match write() {
             Ok(sha256) => Ok(Self { path: path.to_path_buf(), plan, sha256 }),
             Err(error) => {
-                // What cannot be removed either is removed by the next plan.
+                // If the folder cannot be removed now, the next plan removes it.
                 let _ = remove(path);
                 Err(error)
             }
@@ -117,7 +117,7 @@ impl PlanFolder {
         Ok(Self { path: path.canonicalize().unwrap_or_else(|_| folder()), plan, sha256 })
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -132,7 +132,7 @@ impl PlanFolder {
         &self.sha256
     }
 
-    /// An error where the source is not as it was planned, which names a file.
+    /// Fails if the source changed since it was planned. The error names a file.
     pub fn check_source(&self) -> Result<(), Error> {
         match &self.plan.source {
             None => Ok(()),
@@ -140,8 +140,8 @@ impl PlanFolder {
         }
     }
 
-    /// The record of a part; `None` where it is not finished. A record that cannot be parsed is an
-    /// error, as is one of another plan.
+    /// The record of a part; `None` if it is not finished. Fails if the record cannot be parsed or
+    /// belongs to another plan.
     pub fn done<T: for<'de> Deserialize<'de>>(&self, part: u64) -> Result<Option<T>, Error> {
         let file = self.path.join(record_name(part));
         let text = match read_text(&file) {
@@ -162,7 +162,7 @@ impl PlanFolder {
         Ok(Some(result))
     }
 
-    /// The records of all parts; an error that names the shards with missing ones.
+    /// The records of all parts. If some are missing, the error names their shards.
     pub fn all_done<T: for<'de> Deserialize<'de>>(&self) -> Result<Vec<T>, Error> {
         let mut results = Vec::with_capacity(self.plan.parts.len());
         let mut missing: Vec<(u64, u64)> = Vec::new();
@@ -190,7 +190,7 @@ impl PlanFolder {
         if shard >= shards {
             return Err(ShardError::Index { shard, shards }.into());
         }
-        // Unlike a process id, two hosts do not share it.
+        // A process ID may be the same on two hosts.
         let prefix = format!("{ATTEMPT}{:016x}-", RandomState::new().hash_one(shard));
         Ok(Attempt { folder: self, shard, prefix })
     }
@@ -207,8 +207,8 @@ impl Attempt<'_> {
         self.folder
     }
 
-    /// Its parts that are not finished, as ranges; those whose record is damaged or of another plan
-    /// are made again.
+    /// Its parts that are not finished, as ranges. They include parts whose record is damaged or
+    /// belongs to another plan.
     pub fn missing<T: for<'de> Deserialize<'de>>(&self) -> Result<Vec<Range<u64>>, Error> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for part in self.folder.plan.parts_of(self.shard) {
@@ -227,14 +227,14 @@ impl Attempt<'_> {
         Ok(ranges)
     }
 
-    /// The path under which it writes a file before that is finished.
+    /// Temporary path of a file that is not finished.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path.join(format!("{}{name}", self.prefix))
     }
 
-    /// Lets files of a part appear, each under a name, and then its record; returns the line.
+    /// Renames the files of a part to their names, then writes its record. Returns the record.
     ///
-    /// Files are synced before. One that another attempt published has the same bytes.
+    /// The files must be synced. Files that another attempt has published have the same bytes.
     pub fn publish<T: Serialize>(
         &self,
         part: u64,
@@ -255,7 +255,7 @@ impl Attempt<'_> {
             let mut file = File::create_new(&record)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            // The files of the part are in the folder before its record is.
+            // The renames must be durable before the record appears.
             File::open(&self.folder.path)?.sync_all()?;
             std::fs::rename(&record, self.folder.path.join(&name))?;
             File::open(&self.folder.path)?.sync_all()
@@ -264,7 +264,7 @@ impl Attempt<'_> {
         Ok(line)
     }
 
-    /// What it has done, given its unfinished parts at the beginning.
+    /// Summarises the run; `missing` are the parts that were unfinished at its beginning.
     pub fn summary(&self, missing: &[Range<u64>]) -> ShardSummary {
         let plan = &self.folder.plan;
         let parts = plan.parts_of(self.shard);
@@ -280,7 +280,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The error of a shard; where the folder is gone, that is the cause.
+    /// The error of a shard. If the folder no longer exists, returns that as the cause.
     pub fn explain(&self, error: Error) -> Error {
         if matches!(error, Error::Write { .. }) && !self.folder.path.join(PLAN_NAME).exists() {
             return ShardError::Gone { folder: self.folder.path.clone() }.into();
@@ -294,7 +294,7 @@ impl Drop for Attempt<'_> {
         let Ok(entries) = std::fs::read_dir(&self.folder.path) else { return };
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().starts_with(&self.prefix) {
-                // What stays is removed by the commit.
+                // If removal fails, the commit removes it.
                 let _ = std::fs::remove_file(entry.path());
                 let _ = std::fs::remove_dir_all(entry.path());
             }
@@ -302,7 +302,7 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// A part as an index into those of the plan.
+/// The number of a part as an index into the plan's parts.
 pub(super) fn index(part: u64) -> usize {
     usize::try_from(part).expect("parts are addressable")
 }
@@ -312,7 +312,7 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Writes a file, which is there whole or not at all.
+/// Writes a file atomically.
 fn write_synced(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let partial = folder.join(format!("{ATTEMPT}{name}"));
     let write = || {
@@ -325,7 +325,7 @@ fn write_synced(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
     write().map_err(failed(&partial))
 }
 
-/// Whether everything in a folder is of a plan.
+/// Whether a folder contains only files of a plan.
 fn is_ours(path: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(path) else { return false };
     entries.flatten().all(|entry| {
@@ -335,8 +335,8 @@ fn is_ours(path: &Path) -> bool {
     })
 }
 
-/// Removes the folder of a plan, the plan first, so that it is none from then on; returns the files
-/// of unfinished attempts.
+/// Removes the folder of a plan. Removes the plan itself first, so that a partly removed folder is
+/// not a valid plan. Returns the files of unfinished attempts.
 pub(super) fn remove(path: &Path) -> Result<Vec<PathBuf>, Error> {
     match std::fs::remove_file(path.join(PLAN_NAME)) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(path)(error)),
@@ -350,7 +350,7 @@ pub(super) fn remove(path: &Path) -> Result<Vec<PathBuf>, Error> {
             }
         }
         match std::fs::remove_dir_all(path) {
-            // An attempt that still runs has created a file meanwhile; it fails at its next one.
+            // A running attempt has created a file in the meantime; its next file will fail.
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && round < REMOVALS_MAX => {}
             removed => {
                 removed.map_err(failed(path))?;

@@ -1,16 +1,16 @@
 //! Work that is divided among processes or hosts: a plan, shards that run anywhere, and a commit
 //! that joins their results.
 //!
-//! A plan divides the listing of a source into parts by a rule that reads nothing of the content,
-//! so that any number of shards, attempts and crashes gives the same bytes. Each part is made
-//! independently of the others; a finished one is recorded in a file of its own. What is done for
-//! a part is up to the command: [`pack`](crate::pack::sharded), [`convert`](crate::unpack::sharded)
-//! and [`verify`](crate::verify::sharded).
+//! A plan divides the listing of a source into parts by a rule that does not depend on the content,
+//! so that the result has the same bytes for any number of shards, attempts and crashes. Each part
+//! is processed independently, and each finished part has its own record file. The commands are
+//! [`pack`](crate::pack::sharded), [`convert`](crate::unpack::sharded) and
+//! [`verify`](crate::verify::sharded).
 //!
-//! In reading order: [`PartRule`] and [`PlannedPart`] (where parts end), [`ShardPlan`] (what a plan
-//! says), `stamps` (which file of the source changed), [`PlanFolder`] (the folder that all shards
-//! share), [`ShardOptions`] (how one runs), [`alone()`] (all shards in this process), [`join`]
-//! (parts become a dataset), [`ShardError`].
+//! In reading order: [`PartRule`] and [`PlannedPart`] (where parts end), [`ShardPlan`] (the content
+//! of a plan), `stamps` (which file of the source changed), [`PlanFolder`] (the folder that all
+//! shards share), [`ShardOptions`] (options of a run), [`alone()`] (runs all shards in this
+//! process), [`join`] (joins parts to a dataset), [`ShardError`].
 
 mod alone;
 mod dataset;

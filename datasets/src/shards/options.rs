@@ -1,4 +1,4 @@
-//! How a shard runs, and which rules a plan may have.
+//! Options of a shard's run, and the check of a plan's rule.
 
 use super::folder::Line;
 use super::{PartRule, ShardError};
@@ -8,11 +8,11 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How a shard runs.
+/// Options of a shard's run.
 pub struct ShardOptions<'a> {
     /// Threads that read and check; 0 for one per core.
     pub threads: usize,
-    /// Set by another thread to stop; finished parts stay.
+    /// Set by another thread to stop. Finished parts are retained.
     pub stop: Arc<AtomicBool>,
     /// Receives the record of each part when it is finished, as a line of JSON.
     pub line: &'a mut dyn FnMut(&str),
@@ -25,7 +25,7 @@ impl ShardOptions<'_> {
     }
 }
 
-/// Refuses a rule with an empty part.
+/// Rejects a rule whose parts would be empty.
 pub fn check_rule(rule: PartRule) -> Result<(), Error> {
     let limits =
         [(Setting::PartSamples, rule.samples), (Setting::PartSourceBytes, rule.source_bytes)];

@@ -1,9 +1,9 @@
-//! Paths that every process finds, whatever folder it works in.
+//! Makes paths absolute, so that every process finds them from any working directory.
 
 use crate::source::{self, SourceOptions};
 use std::path::{Path, PathBuf};
 
-/// A path that every process finds; a URL stays as it is.
+/// An absolute path; URLs are unchanged.
 pub(crate) fn absolute_source(from: &Path) -> PathBuf {
     if source::is_url(from) {
         return from.to_path_buf();
@@ -11,7 +11,7 @@ pub(crate) fn absolute_source(from: &Path) -> PathBuf {
     from.canonicalize().or_else(|_| std::path::absolute(from)).unwrap_or_else(|_| from.into())
 }
 
-/// Options whose paths every process finds.
+/// Options with absolute paths.
 pub(crate) fn absolute_options(mut options: SourceOptions) -> SourceOptions {
     for path in [&mut options.table, &mut options.root, &mut options.remote.cache] {
         *path = path.take().map(|path| match source::is_url(&path) {

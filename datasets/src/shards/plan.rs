@@ -1,5 +1,5 @@
-//! What a plan says: the command, its options, the listing of the source cut into parts, and how
-//! many shards there are.
+//! The content of a plan: the command, its options, the listing of the source cut into parts, and
+//! the number of shards.
 
 use super::ShardError;
 use super::paths::absolute_source;
@@ -18,7 +18,7 @@ const FORMAT: &str = "meetpoint-shards";
 const VERSION: u32 = 1;
 /// Name of the last member: SHA-256 of everything before it.
 const SELF_SHA256: &str = "self_sha256";
-/// What follows the name of the destination in the name of the plan's folder.
+/// Suffix that is appended to the destination's name for the plan's folder.
 const SUFFIX: &str = ".shards";
 
 /// A command that can be divided into shards.
@@ -36,7 +36,7 @@ pub enum ShardCommand {
 }
 
 impl ShardCommand {
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pack => "pack",
@@ -52,7 +52,7 @@ impl ShardCommand {
 pub struct PlannedSource {
     /// Absolute path or URL.
     pub path: PathBuf,
-    /// Options about it.
+    /// Options of the source.
     pub options: SourceOptions,
     /// Names, lengths and times of its files, as [`SourceStamp`](crate::source::SourceStamp) shows
     /// them.
@@ -64,11 +64,11 @@ pub struct PlannedSource {
 pub struct ShardPlan {
     format: String,
     version: u32,
-    /// Program and version, which decide on the bytes.
+    /// Program and version. Other versions may write other bytes.
     pub tool: String,
     /// The command.
     pub command: ShardCommand,
-    /// What the command creates; for one that creates nothing, what it reads. Absolute.
+    /// Absolute path that the command creates, or reads if it creates nothing.
     pub destination: PathBuf,
     /// Number of shards; 0 for a command that runs in one process.
     pub shards: u64,
@@ -76,17 +76,17 @@ pub struct ShardPlan {
     pub samples: u64,
     /// Bytes of their content in the source.
     pub source_bytes: u64,
-    /// The source, unless it is a dataset, which the job names.
+    /// The source; `None` if it is a dataset, which `job` names.
     pub source: Option<PlannedSource>,
     /// The parts in order.
     pub parts: Vec<PlannedPart>,
-    /// When it was made, for the provenance: RFC 3339, in UTC.
+    /// Time for the provenance: RFC 3339, in UTC.
     pub time: Option<String>,
-    /// What else the command needs.
+    /// Further data of the command.
     pub job: serde_json::Value,
 }
 
-/// What a shard has done.
+/// Summary of a shard's run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShardSummary {
     /// Its index.
@@ -95,15 +95,15 @@ pub struct ShardSummary {
     pub shards: u64,
     /// Parts of this shard.
     pub parts: u64,
-    /// Those of them that were finished before.
+    /// Parts of this shard that were finished before this run.
     pub parts_before: u64,
-    /// Samples of the source in the others.
+    /// Samples of the source in the other parts.
     pub samples: u64,
 }
 
 /// The folder of the plan for a destination: `NAME.shards` beside it.
 pub fn folder_of(destination: &Path) -> PathBuf {
-    // Without a separator at its end, behind which the name of the folder would come.
+    // Removes a trailing separator, after which the suffix would be a separate file name.
     let plain: PathBuf = destination.components().collect();
     let mut name = OsString::from(plain);
     name.push(SUFFIX);
@@ -160,7 +160,7 @@ impl ShardPlan {
         self
     }
 
-    /// Its text, which ends in its own SHA-256, and that.
+    /// The plan as JSON, which ends with its own SHA-256, and this SHA-256.
     pub(super) fn to_json(&self) -> (String, String) {
         let text = serde_json::to_string_pretty(self).expect("texts and integers serialise");
         let body = text.strip_suffix("\n}").expect("a pretty-printed object ends in a brace");
@@ -168,7 +168,7 @@ impl ShardPlan {
         (format!("{body},\n  \"{SELF_SHA256}\": \"{sha256}\"\n}}\n"), sha256)
     }
 
-    /// Reads a plan; gives its SHA-256 too.
+    /// Parses a plan. Returns its SHA-256 too.
     pub(super) fn from_json(folder: &Path, text: &str) -> Result<(Self, String), ShardError> {
         let refused = |problem: String| ShardError::NoPlan { folder: folder.into(), problem };
         let mark = format!(",\n  \"{SELF_SHA256}\": \"");
@@ -194,7 +194,7 @@ impl ShardPlan {
         Ok((plan, sha256))
     }
 
-    /// What the command needs.
+    /// Parses the further data of the command.
     pub fn job<T: for<'de> Deserialize<'de>>(&self, folder: &Path) -> Result<T, ShardError> {
         serde_json::from_value(self.job.clone()).map_err(|error| ShardError::NoPlan {
             folder: folder.into(),
@@ -207,8 +207,7 @@ impl ShardPlan {
         self.shards.max(1)
     }
 
-    /// The parts of a shard, which follow one another; empty where there are more shards than
-    /// parts.
+    /// The consecutive parts of a shard. Some shards have none if there are more shards than parts.
     pub fn parts_of(&self, shard: u64) -> Range<u64> {
         let begin = |shard: u64| {
             let product = u128::from(shard) * self.parts.len() as u128;

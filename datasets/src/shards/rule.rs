@@ -1,11 +1,11 @@
-//! Where parts end, decided by the listing of a source alone.
+//! Divides the listing of a source into parts, independently of the content.
 
 use crate::source::Item;
 use crate::writer::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Bytes of the source after which the next part begins where nothing else is given.
+/// Default maximum bytes of the source in a part.
 const SOURCE_BYTES: u64 = 256 << 20;
 
 /// When the next part begins. A part has at least one sample.
@@ -13,17 +13,17 @@ const SOURCE_BYTES: u64 = 256 << 20;
 pub struct PartRule {
     /// After this number of samples of the source, at least 1.
     pub samples: Option<u64>,
-    /// Before the sample with which the part would have more bytes of the source, at least 1.
+    /// Before a sample that would make the part exceed these bytes of the source, at least 1.
     pub source_bytes: Option<u64>,
 }
 
 impl PartRule {
-    /// The rule that two options give; `None` where neither is given.
+    /// The rule for these two options; `None` if neither is given.
     pub fn of(samples: Option<u64>, source_bytes: Option<u64>) -> Option<Self> {
         (samples.is_some() || source_bytes.is_some()).then_some(Self { samples, source_bytes })
     }
 
-    /// This rule, or 256 MiB of the source for one that says nothing.
+    /// This rule, or the default of 256 MiB of the source if it is empty.
     fn in_effect(self) -> Self {
         if self == Self::default() {
             return Self { samples: None, source_bytes: Some(SOURCE_BYTES) };
@@ -32,7 +32,7 @@ impl PartRule {
     }
 }
 
-/// A part of a plan: samples of the source that follow one another.
+/// A part of a plan: consecutive samples of the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedPart {
     /// Index of its first sample in the source.
@@ -41,7 +41,7 @@ pub struct PlannedPart {
     pub samples: u64,
     /// Bytes of their content in the source.
     pub source_bytes: u64,
-    /// SHA-256 of their keys, labels, lengths and places, lower-case hexadecimal.
+    /// SHA-256 of their keys, labels, lengths and locations, in lower-case hexadecimal.
     pub sha256: String,
 }
 
@@ -50,14 +50,14 @@ pub struct PlannedPart {
 pub struct Listed(Sha256);
 
 impl Listed {
-    /// Adds a sample: its key, label, bytes of content and place in the source.
+    /// Adds a sample: its key, label, bytes of content and location in the source.
     pub fn add(&mut self, key: &str, label: Option<i32>, bytes: u64, place: &str) {
         let Self(hash) = self;
         for text in [key, place] {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         }
-        // No label is apart from every label, -1 among them.
+        // No label differs from every label, including -1.
         hash.update(label.map_or(i64::MIN, i64::from).to_le_bytes());
         hash.update(bytes.to_le_bytes());
     }
@@ -67,7 +67,7 @@ impl Listed {
         self.add(&item.key, item.label, bytes, &item.whence.to_string());
     }
 
-    /// The digest, lower-case hexadecimal.
+    /// The digest in lower-case hexadecimal.
     pub fn finish(self) -> String {
         hexadecimal(&self.0.finalize())
     }
@@ -84,7 +84,7 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// Of a listing, by a rule.
+    /// Cuts a listing by this rule.
     pub fn new(rule: PartRule) -> Self {
         Self { rule: rule.in_effect(), parts: Vec::new(), open: None, samples: 0, bytes: 0 }
     }
@@ -127,7 +127,7 @@ impl Cutter {
         self.samples
     }
 
-    /// The parts, their samples and the bytes of these.
+    /// The parts, the number of their samples, and the bytes of these samples.
     pub fn finish(mut self) -> (Vec<PlannedPart>, u64, u64) {
         self.end();
         (self.parts, self.samples, self.bytes)

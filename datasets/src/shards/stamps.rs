@@ -1,5 +1,5 @@
-//! The stamps of all files of a source, with which a change can be traced to a file: 16 bytes for
-//! each, sorted.
+//! The stamps of all files of a source, which show which file changed: 16 bytes for each file,
+//! sorted.
 
 use super::ShardError;
 use super::plan::PlannedSource;
@@ -8,7 +8,7 @@ use crate::source::{self, SourceOptions, SourceStamp};
 use crate::store::StorePath;
 use std::path::{Path, PathBuf};
 
-/// The stamps of the files of a source, sorted, and that of all of them.
+/// The sorted stamps of the files of a source, and the stamp of the whole source.
 pub(crate) fn list_stamps(
     from: &StorePath,
     options: &SourceOptions,
@@ -19,12 +19,12 @@ pub(crate) fn list_stamps(
     Ok((stamps, stamp))
 }
 
-/// As they are in a file.
+/// The stamps as stored in a file.
 pub(super) fn to_bytes(stamps: &[u128]) -> Vec<u8> {
     stamps.iter().flat_map(|stamp| stamp.to_le_bytes()).collect()
 }
 
-/// An error where a file of the source is not as it was; `stamps` are the bytes of those that were.
+/// Fails if a file of the source has changed. `stamps` is the file with the stamps of the plan.
 pub(super) fn check(source: &PlannedSource, stamps: &Path) -> Result<(), Error> {
     let place = source::find(&source.path, &source.options.remote)?;
     let mut now: Vec<(u128, PathBuf)> = Vec::new();

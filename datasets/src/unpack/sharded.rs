@@ -1,7 +1,7 @@
 //! Conversion divided into shards; with a [`PartRule`], one process converts by the same code.
 //!
-//! A part becomes a file of its own (several where the format has a largest file), which the commit
-//! numbers in order.
+//! Each part becomes a separate file, or several if the format limits the file size. The commit
+//! numbers the files in order.
 
 use super::convert::{Job, read};
 use super::drive::{Written, drive};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a plan of conversion says besides the listing.
+/// The data of a conversion plan besides the listing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ConvertJob {
     /// Kind of the source, if the user named it.
@@ -36,7 +36,7 @@ struct ConvertJob {
     options: UnpackOptions,
     labels: Vec<String>,
     unused_labels: Vec<UnusedLabel>,
-    /// Samples that the source cannot give.
+    /// Samples that the source cannot read.
     unreadable: Vec<LeftOut>,
     not_samples: Vec<LeftOut>,
     ignored: u64,
@@ -64,7 +64,7 @@ fn existing(path: &Path) -> Vec<PathBuf> {
     path.exists().then(|| path.to_path_buf()).into_iter().collect()
 }
 
-/// Lists the source and cuts the listing into parts; gives the stamps of its files too.
+/// Lists the source and cuts the listing into parts. Returns the stamps of its files too.
 fn plan(
     from: &Path,
     to: &Path,
@@ -144,8 +144,8 @@ fn destination(from: &Path, to: &Path, options: &UnpackOptions) -> Result<Destin
     Destination::resolve(&existing(from), to, &replace)
 }
 
-/// Plans to convert `from` into `to` in a number of shards. A duplicate key is an error, whatever
-/// happens to samples that cannot be read.
+/// Plans to convert `from` into `to` in a number of shards. A duplicate key is always an error,
+/// even if samples that cannot be read are skipped.
 pub fn plan_convert(
     from: &Path,
     to: &Path,
@@ -220,7 +220,7 @@ fn run_missing(
     folder.check_source()
 }
 
-/// A part on its way.
+/// A part that is being converted.
 struct OnePart<'a> {
     attempt: &'a Attempt<'a>,
     part: u64,
@@ -297,7 +297,7 @@ impl OnePart<'_> {
         let samples = written.samples;
         let result = ConvertedPart { files, samples, damaged, notes };
         let line = attempt.publish(*part, &named, result)?;
-        // It is empty; what stays is removed with the attempt.
+        // The folder is empty. If removal fails, it is removed with the attempt.
         let _ = std::fs::remove_dir(&folder);
         Ok(line)
     }
@@ -391,7 +391,8 @@ fn commit(folder: PlanFolder, mut cleaned: Vec<PathBuf>) -> Result<ConvertSummar
     Ok(ConvertSummary { cleaned, ..summary })
 }
 
-/// Whether all files are at the destination already: a commit before was killed after the rename.
+/// Whether all files are already at the destination, because an earlier commit was killed after the
+/// rename.
 fn is_placed(placed: &[(PathBuf, String)], to: &Path) -> bool {
     let same = |(from, name): &(PathBuf, String)| {
         let of = |path: &Path| path.metadata().map(|it| (it.dev(), it.ino())).ok();
@@ -408,7 +409,7 @@ fn check_file(folder: &PlanFolder, part: u64, path: &Path, file: &PartOutput) ->
     let mut opened = match meetpoint_storage::files::open_regular(path) {
         Ok(opened) => opened,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(damaged("it is missing, though its record is there"));
+            return Err(damaged("it is missing, but its record exists"));
         }
         Err(source) => return Err(Error::Source { path: path.to_path_buf(), source }),
     };
@@ -422,8 +423,8 @@ fn check_file(folder: &PlanFolder, part: u64, path: &Path, file: &PartOutput) ->
     Ok(())
 }
 
-/// Converts `from` into `to` in this process, in files that end where `rule` says; the files are
-/// those that shards on many hosts write.
+/// Converts `from` into `to` in this process, with files that end according to `rule`. The files
+/// are identical to those that shards on many hosts write.
 pub fn convert_by_rule(
     from: &Path,
     to: &Path,

@@ -1,5 +1,5 @@
-//! Verification divided into shards: each checks part files, and the commit what they have
-//! together.
+//! Verification divided into shards: each shard checks part files, and the commit checks the
+//! dataset as a whole.
 
 use super::consistency::Sums;
 use super::{Problem, VerifyOptions, VerifyReport, check_entry, check_whole};
@@ -18,14 +18,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a plan of verification says besides the parts.
+/// The data of a verification plan besides the parts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct VerifyJob {
     /// SHA-256 of the manifest.
     manifest_sha256: String,
 }
 
-/// What a part is.
+/// The result of checking a part.
 #[derive(Debug, Serialize, Deserialize)]
 struct Checked {
     problems: Vec<Problem>,
@@ -34,7 +34,7 @@ struct Checked {
     bytes: u64,
 }
 
-/// Reads the manifest of a dataset, with its SHA-256.
+/// Reads the manifest of a dataset, and returns its SHA-256 too.
 fn manifest_of(path: &Path) -> Result<(Manifest, String), Error> {
     let open = |source| meetpoint_prepare::Error::Open { path: path.to_path_buf(), source };
     let text = read_regular(&path.join(MANIFEST_NAME), MANIFEST_BYTES_MAX).map_err(open)?;
@@ -43,7 +43,7 @@ fn manifest_of(path: &Path) -> Result<(Manifest, String), Error> {
 }
 
 /// Plans to verify a dataset in a number of shards: writes the plan to the folder [`folder_of`] it.
-/// A manifest that is damaged is an error here, since it lists the parts.
+/// Fails if the manifest is damaged, since it lists the parts.
 pub fn plan_verify(dataset: &Path, shards: u64) -> Result<PlanFolder, Error> {
     let (manifest, manifest_sha256) = manifest_of(dataset)?;
     let mut first = 0;
@@ -72,7 +72,7 @@ fn planned_manifest(folder: &PlanFolder) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// Checks the part files of a shard that are not checked; `progress` receives the bytes read.
+/// Checks the part files of a shard that have no result yet. `progress` receives the bytes read.
 pub fn run_verify(
     folder: &PlanFolder,
     shard: u64,
@@ -115,7 +115,7 @@ fn run_missing(
 }
 
 /// Joins the results of all shards, and checks the dataset as a whole: sums, the index of keys, and
-/// the content of a dataset that stays elsewhere.
+/// the content of a dataset that is indexed in place.
 pub fn commit_verify(folder: PlanFolder, options: &VerifyOptions) -> Result<VerifyReport, Error> {
     let parts: Vec<Checked> = folder.all_done()?;
     let manifest = planned_manifest(&folder)?;

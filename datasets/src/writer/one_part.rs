@@ -1,4 +1,4 @@
-//! One part file being written: rows in, a file on the drive and its entry out.
+//! Writes one part file from rows, and returns its manifest entry.
 
 use super::part_file::{Ending, PartFile, Pieces};
 use super::written::{RowCounts, hexadecimal};
@@ -7,17 +7,17 @@ use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, R
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A part that rows are added to.
+/// A part to which rows are added.
 pub(crate) struct OnePart {
     path: PathBuf,
     encoder: PartEncoder<PartFile>,
-    /// Rows of it.
+    /// Counts of its rows.
     pub(crate) rows: RowCounts,
 }
 
-/// A part that nothing is added to, on its way to the drive.
+/// A complete part whose last bytes are being written to the drive.
 pub(super) struct EndedPart {
-    /// All but the file name and the SHA-256.
+    /// The entry without file name and SHA-256.
     entry: PartEntry,
     ending: Ending,
     path: PathBuf,
@@ -37,7 +37,7 @@ impl OnePart {
         Ok(Self { path, encoder, rows: RowCounts::default() })
     }
 
-    /// As [`Self::begin`], for a part that is written alone.
+    /// Like [`Self::begin`], for a part that is written alone.
     pub(crate) fn create(path: PathBuf, columns: &Arc<Columns>) -> Result<Self, Error> {
         Self::begin(path, columns, &mut Pieces::default())
     }
@@ -55,7 +55,7 @@ impl OnePart {
         Ok(())
     }
 
-    /// Ends it; its bytes are brought to the drive while `pieces` serve the next part.
+    /// Ends the part. Its bytes are written to the drive while `pieces` serve the next part.
     pub(super) fn end(self, pieces: &mut Pieces) -> Result<EndedPart, Error> {
         let Self { path, encoder, .. } = self;
         let finished = encoder.finish().map_err(|error| failure(&path, error))?;
@@ -74,7 +74,7 @@ impl OnePart {
         Ok(EndedPart { entry, ending, path })
     }
 
-    /// Ends a part that is written alone; when this returns, it is on the drive.
+    /// Ends a part that is written alone, and waits until it is on the drive.
     pub(crate) fn finish(self, name: &str) -> Result<(PartEntry, RowCounts), Error> {
         let rows = self.rows;
         let ended = self.end(&mut Pieces::default())?;
@@ -83,7 +83,7 @@ impl OnePart {
 }
 
 impl EndedPart {
-    /// Waits until it is on the drive; its entry under a file name.
+    /// Waits until the part is on the drive, and returns its entry with this file name.
     pub(super) fn wait(self, file: String) -> Result<PartEntry, Error> {
         let Self { entry, ending, path } = self;
         let sha256 = ending.wait().map_err(|source| Error::Write { path, source })?;

@@ -56,8 +56,8 @@ impl CacheFile {
     }
 }
 
-/// Creates a file that nothing else has open. What an earlier process with the same number left is
-/// removed: it may be anything.
+/// Creates a new file that no other process has open. Removes a file that an earlier process with
+/// the same process ID left behind.
 fn create(path: &Path) -> std::io::Result<File> {
     match File::create_new(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

@@ -60,7 +60,8 @@ impl Event {
         self.wait_unless(limit, &|| false)
     }
 
-    /// The same; asks between two questions whether to stop: then it is [`Error::Stopped`].
+    /// Like [`Self::wait`], but returns [`Error::Stopped`] when `is_stopped` returns true, which is
+    /// checked at each poll.
     pub fn wait_unless(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let start = Instant::now();
         while !self.query()? {

@@ -92,8 +92,8 @@ impl Gpu {
         self.context.check_usable()
     }
 
-    /// Compiles and loads all kernels, which are otherwise loaded when they are first used. Asks
-    /// before each module whether to stop: then it is [`Error::Stopped`].
+    /// Compiles and loads all kernels, which are otherwise loaded when they are first used. Calls
+    /// `is_stopped` before each module and returns [`Error::Stopped`] if it returns true.
     pub fn load_kernels(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         MODULES.iter().try_for_each(|module| match is_stopped() {
             true => Err(Error::Stopped),

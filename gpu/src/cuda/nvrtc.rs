@@ -127,7 +127,7 @@ impl Compiler {
     }
 
     fn load(path: &Path) -> Option<Self> {
-        // Loading anything but a regular file may wait forever.
+        // Loading anything but a regular file may block forever.
         if path.components().count() > 1 && !regular::is_readable(path) {
             return None;
         }

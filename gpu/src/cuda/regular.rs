@@ -1,5 +1,4 @@
-//! Opens files that are expected to be regular files; never pipes or devices, which may block
-//! forever when they are opened.
+//! Opens regular files, and only those: opening a pipe or a device may block forever.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -18,7 +17,7 @@ pub(super) fn open(path: &Path) -> Result<File> {
     }
 }
 
-/// Whether a regular file is there that can be read.
+/// Whether the path is a readable regular file.
 pub(super) fn is_readable(path: &Path) -> bool {
     open(path).is_ok()
 }

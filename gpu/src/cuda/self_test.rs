@@ -10,8 +10,7 @@ const COUNT: u32 = 1000;
 const BLOCK: u32 = 128;
 
 impl Gpu {
-    /// Compiles a small kernel, runs it and checks what it computes. A request to stop ends the
-    /// wait for it.
+    /// Compiles a small kernel, runs it and checks its results. A request to stop ends the wait.
     pub fn self_test(self: &Arc<Self>, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut compute = self.compute()?;
         let squares = compute.allocate(COUNT as usize * 4)?;

@@ -72,8 +72,8 @@ impl Consumers for CudaConsumers {
         Ok(event)
     }
 
-    /// The driver has no such wait that ends early, so a thread waits that outlives a request to
-    /// stop.
+    /// `cuCtxSynchronize` cannot be interrupted, so a separate thread calls it. After a request to
+    /// stop, this function returns and the thread continues to wait.
     fn settle(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let (sender, settled) = mpsc::sync_channel(1);
         let gpu = Arc::clone(&self.gpu);
@@ -82,7 +82,7 @@ impl Consumers for CudaConsumers {
                 // SAFETY: the context is current.
                 gpu.context.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
             });
-            // Who asked may not wait any more.
+            // The receiver is gone if the caller has returned after a request to stop.
             drop(sender.send(result));
         };
         let thread = std::thread::Builder::new().name("gpu-settle".to_owned()).spawn(wait);

@@ -70,7 +70,7 @@ pub struct Delivered {
     /// Time that the consumer's stream was idle while it waited for a batch, of `idle_measured`
     /// batches.
     pub idle_ns: u64,
-    /// Batches for which the idle time is known, because the consumer's stream is.
+    /// Batches for which the idle time is known. It is known only if the consumer's stream is.
     pub idle_measured: u64,
     /// Page-locked memory.
     pub pinned_bytes: u64,
@@ -105,7 +105,7 @@ pub struct Delivery<S: Streams> {
     limits: DeliveryLimits,
     unmeasured: VecDeque<Times<S::Event>>,
     sums: Delivered,
-    /// A wait was ended by a request to stop: what follows waits no longer than it must.
+    /// A request to stop has ended a wait. Later waits use [`END_AFTER_STOP`].
     is_stopped: bool,
 }
 
@@ -126,7 +126,7 @@ impl<S: Streams> Delivery<S> {
         Self::new_unless(streams, conversions, limits, &|| false)
     }
 
-    /// The same; a request to stop ends the waits for the first kernels: then it is
+    /// Like [`Self::new`], but a request to stop ends the waits for the first kernels with
     /// [`Error::Stopped`].
     pub fn new_unless(
         mut streams: S,
@@ -191,7 +191,7 @@ impl<S: Streams> Delivery<S> {
         }
     }
 
-    /// Waits until the content of a batch is complete; notices a request to stop at once.
+    /// Waits until the content of a batch is complete. A request to stop ends the wait at once.
     pub fn wait_for(
         &mut self,
         batch: &DeviceBatch<S>,
@@ -201,14 +201,14 @@ impl<S: Streams> Delivery<S> {
         self.noted(waited.map_err(DeliveryError::from))
     }
 
-    /// The same result; notes whether it is a request to stop.
+    /// Returns the result unchanged; remembers whether it is a request to stop.
     fn noted<T>(&mut self, result: Result<T, DeliveryError>) -> Result<T, DeliveryError> {
         self.is_stopped |= matches!(result, Err(DeliveryError::Stopped));
         result
     }
 
-    /// How long to wait for work before its memory is freed. What a late device uses then is
-    /// never freed.
+    /// How long to wait for work before its memory is freed. Memory of work that is still not done
+    /// is never freed.
     fn end_after(&self) -> Duration {
         if self.is_stopped { END_AFTER_STOP } else { END_AFTER }
     }

@@ -50,8 +50,8 @@ pub trait Event: Debug + Send + Sync + 'static {
     fn is_done(&self) -> Result<bool, Error>;
 
     /// Waits until everything before it is done, at most for a time: then it is [`Error::Hung`].
-    /// Asks at least every [`ASK_EVERY`](crate::ASK_EVERY) whether to stop: then it is
-    /// [`Error::Stopped`].
+    /// Calls `is_stopped` at least every [`ASK_EVERY`](crate::ASK_EVERY) and returns
+    /// [`Error::Stopped`] if it returns true.
     fn wait_unless(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
 
     /// The time on the device since an earlier event; both are done.
@@ -89,7 +89,7 @@ pub trait Consumers: Debug + Clone + Send + Sync + 'static {
     /// Marks the end of the work of a stream so far.
     fn record(&self, stream: ConsumerStream) -> Result<Self::Event, Error>;
 
-    /// Waits for all work of the device in this process; asks at least every
-    /// [`ASK_EVERY`](crate::ASK_EVERY) whether to stop: then it is [`Error::Stopped`].
+    /// Waits for all work of this process on the device. Calls `is_stopped` at least every
+    /// [`ASK_EVERY`](crate::ASK_EVERY) and returns [`Error::Stopped`] if it returns true.
     fn settle(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
 }

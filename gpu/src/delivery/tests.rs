@@ -67,8 +67,8 @@ impl Event for Point {
     fn wait_unless(&self, _limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut log = self.log.lock().unwrap();
         if log.is_stuck && log.pending.contains(&self.number) {
-            // As a device that never ends its work.
-            assert!(is_stopped(), "a wait without an end");
+            // Like a device whose work never completes.
+            assert!(is_stopped(), "the wait would never end");
             return Err(Error::Stopped);
         }
         log.lines.push(format!("wait for {}", self.number));

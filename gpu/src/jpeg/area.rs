@@ -1,4 +1,4 @@
-//! The staging area of the host, which only grows.
+//! The growable staging area in host memory.
 
 use crate::{Compute, DeviceMemory, Error, HostMemory};
 
@@ -26,8 +26,8 @@ impl Staging {
         self.memory.as_ref().map_or(0, |memory| memory.len())
     }
 
-    /// Extends it, aligned to 16 bytes, and returns the new part with its offset. It never has more
-    /// than `limit` bytes, unless what it has to hold is more.
+    /// Extends the area, aligned to 16 bytes, and returns the new part with its offset. Allocates
+    /// more than `limit` bytes only if the content needs more.
     pub(super) fn extend(
         &mut self,
         compute: &mut dyn Compute,
@@ -52,12 +52,12 @@ impl Staging {
         Ok((start, &mut memory[start..needed]))
     }
 
-    /// Frees the memory, with what is in it.
+    /// Frees the memory and discards its content.
     pub(super) fn release(&mut self) {
         (self.memory, self.used) = (None, 0);
     }
 
-    /// Allocations so far.
+    /// Number of allocations so far.
     pub(super) fn allocations(&self) -> u64 {
         self.allocations
     }

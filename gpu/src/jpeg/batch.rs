@@ -46,9 +46,9 @@ pub struct JpegBatch {
     coefficients: Buffer,
     samples: Buffer,
     pixels: Buffer,
-    /// Rows of the fast form, of compact forms.
+    /// Rows of compact forms, decoded to the fast form.
     scratch: Buffer,
-    /// The codes of the compact form, once they were needed.
+    /// The codes of the compact form; built when first needed.
     bank: Option<BankWords>,
 }
 
@@ -173,7 +173,7 @@ impl JpegBatch {
         Ok(self.pictures.len() - 1)
     }
 
-    /// Appends what pictures of all kinds have.
+    /// Appends the parts of a picture that do not depend on its encoding.
     fn push_picture(
         &mut self,
         plan: &DecodePlan,
@@ -211,7 +211,7 @@ impl JpegBatch {
         if longest < limits.segment_bytes_huge { Team::Warp } else { Team::Block }
     }
 
-    /// What the batch takes with one more picture, if that is within the limits.
+    /// The totals of the batch with one more picture, if they are within the limits.
     fn check(&self, plan: &DecodePlan, team: Team, data_bytes: usize) -> Result<Totals, JpegError> {
         let limits = self.limits;
         let bytes = plan.segments.iter().map(copy_bytes_max).max().unwrap_or(0);
@@ -238,7 +238,7 @@ impl JpegBatch {
         self.check_room(plan, data_bytes)
     }
 
-    /// The same for a coefficient form.
+    /// Like [`Self::check`], for a coefficient form.
     fn check_form(&self, plan: &DecodePlan, form: &PlannedForm) -> Result<Totals, JpegError> {
         self.check_work(plan, plan.data.len())?;
         let rows = plan.mcu_rows.len();
@@ -254,7 +254,7 @@ impl JpegBatch {
         self.check_room(plan, plan.data.len())
     }
 
-    /// Refuses what would take a launch too long.
+    /// Rejects pictures that would take too long to decode in one launch.
     fn check_work(&self, plan: &DecodePlan, data_bytes: usize) -> Result<(), JpegError> {
         let limit = self.limits.picture_bytes_max;
         if data_bytes > limit {
@@ -268,7 +268,8 @@ impl JpegBatch {
         Ok(())
     }
 
-    /// What the batch takes with one more picture of whatever kind, if that is within the limits.
+    /// The totals of the batch with one more picture of any encoding, if they are within the
+    /// limits.
     fn check_room(&self, plan: &DecodePlan, data_bytes: usize) -> Result<Totals, JpegError> {
         let limits = self.limits;
         let is_possible = matches!(plan.components.len(), 1 | 3)
@@ -376,7 +377,7 @@ impl JpegBatch {
         launch("jpeg_pixels", "jpeg_make_pixels", totals.pixel_groups, 256, &pixels)
     }
 
-    /// Of the memory of all pictures; valid after [`JpegBatch::run`].
+    /// Address of the memory of all pictures; valid after [`JpegBatch::run`].
     pub fn pixels_address(&self) -> u64 {
         self.pixels.get().map_or(0, crate::DeviceMemory::address)
     }
@@ -400,14 +401,13 @@ impl JpegBatch {
         Ok(&self.status)
     }
 
-    /// Where the memory of a picture would lie that is added next: the address is an offset in that
+    /// The location of the picture if it were added next. Its address is an offset in the memory
     /// of all pictures.
     pub fn next_picture(&self, plan: &DecodePlan) -> PictureDescriptor {
         PictureDescriptor { address: self.totals.pixel_bytes, ..descriptor(plan) }
     }
 
-    /// Bytes that each buffer of the device needs for the pictures of the batch, with one more if
-    /// there is one.
+    /// Bytes that each device buffer needs for the pictures of the batch, and for `more` if given.
     pub fn needs(&self, more: Option<&DecodePlan>) -> [usize; BUFFERS] {
         let totals = more.map_or(self.totals, |plan| self.totals.with(plan));
         let area = self.data_bytes
@@ -418,8 +418,8 @@ impl JpegBatch {
         [area, blocks * 128, blocks * 64, pixels, scratch].map(needed)
     }
 
-    /// The buffers, to give them their sizes before [`JpegBatch::run`], which otherwise lets them
-    /// grow as needed.
+    /// The device buffers, to size them before [`JpegBatch::run`], which otherwise grows them as
+    /// needed.
     pub fn buffers_mut(&mut self) -> [&mut Buffer; BUFFERS] {
         let Self { area, coefficients, samples, pixels, scratch, .. } = self;
         [area, coefficients, samples, pixels, scratch]
@@ -431,20 +431,20 @@ impl JpegBatch {
         [area, coefficients, samples, pixels, scratch].map(Buffer::bytes)
     }
 
-    /// Frees all memory, of the host and of the device, and empties the batch. Its work must be
-    /// done, or never started.
+    /// Empties the batch and frees all host and device memory. No work of the batch may be in
+    /// progress.
     pub fn release(&mut self) {
         self.clear();
         self.staging.release();
         self.buffers_mut().into_iter().for_each(Buffer::release);
     }
 
-    /// Replaces the limits of later pictures.
+    /// Sets the limits for pictures that are added later.
     pub fn set_limits(&mut self, limits: JpegLimits) {
         self.limits = limits;
     }
 
-    /// Allocations of page-locked memory so far.
+    /// Number of allocations of page-locked memory so far.
     pub fn host_allocations(&self) -> u64 {
         self.staging.allocations()
     }
@@ -453,7 +453,7 @@ impl JpegBatch {
         self.limits.staging_bytes_max.min(STAGING_BYTES_MAX)
     }
 
-    /// Most bytes that a picture adds to the staging area.
+    /// Maximum bytes that a picture adds to the staging area.
     fn staging_bytes_of(&self, plan: &DecodePlan) -> usize {
         let lengths = plan.segments.iter().map(copy_bytes_max);
         let data_bytes = match plan.form {

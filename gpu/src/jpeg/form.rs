@@ -3,14 +3,14 @@
 use meetpoint_jpeg::form::CodeBank;
 use meetpoint_jpeg::{DecodePlan, PlannedForm};
 
-/// Words of structures.
+/// Sizes of the structures in words.
 pub(super) const FORM_WORDS: usize = 16;
 pub(super) const ROW_WORDS: usize = 8;
 
-/// Bytes that may be read behind those of a row.
+/// Bytes that kernels may read past the end of a row.
 const SLACK: u64 = 16;
 
-/// Sizes of what all rows of MCUs of a form have.
+/// Counts for a row of MCUs, which are the same for all rows of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FormRows {
     /// Blocks.
@@ -33,15 +33,15 @@ impl FormRows {
         Self { blocks: blocks.iter().sum(), first_blocks, dc_groups }
     }
 
-    /// Most bytes of the fast form for a row of `stored` bytes of the compact form.
+    /// Maximum bytes of the fast form for a row of `stored` bytes of the compact form.
     fn bytes_max(self, stored: u64) -> u64 {
         let head = self.blocks.div_ceil(2) + self.dc_groups.div_ceil(2);
         let widest = head + 16 * self.dc_groups + (4 + 8 * 16) * self.blocks;
-        // A word has at least one bit.
+        // Each byte of the fast form takes at least one bit of the compact form.
         widest.min(8 * stored)
     }
 
-    /// Bytes on the device for the rows of a form.
+    /// Device memory for the decoded rows of a form, in bytes.
     pub(super) fn scratch_bytes(self, form: &PlannedForm) -> u64 {
         let rows = form.rows.iter().map(|row| self.scratch_bytes_of(form, row.len()));
         rows.sum()
@@ -55,17 +55,17 @@ impl FormRows {
     }
 }
 
-/// Where things of a form begin.
+/// Indices and offsets at which the parts of a form begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FormStarts {
     pub(super) picture: u32,
     pub(super) first_component: u32,
-    /// Its number among the forms.
+    /// Index of the form.
     pub(super) form: u32,
-    /// Of the first byte of the file that was copied, and where that went.
+    /// Offset of the copied bytes in the file, and in the staging area.
     pub(super) copied_from: usize,
     pub(super) copied_to: u32,
-    /// In the memory for rows of the fast form.
+    /// Offset in the memory for rows of the fast form.
     pub(super) scratch: u64,
 }
 

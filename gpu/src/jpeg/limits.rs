@@ -7,7 +7,7 @@ use crate::Error;
 pub struct JpegLimits {
     /// Most bytes of the staging area, and of its copy on the device; below 2^31.
     pub staging_bytes_max: usize,
-    /// Most bytes of coefficients, samples, pixels and rows of forms on the device.
+    /// Maximum bytes of coefficients, samples, pixels and decoded rows of forms on the device.
     pub device_bytes_max: u64,
     /// Longest segment that a single thread decodes, in bytes, because all other threads may have
     /// to wait for it.
@@ -17,9 +17,9 @@ pub struct JpegLimits {
     /// Length of the longest of those segments, in bytes, from which a block of threads decodes
     /// each.
     pub segment_bytes_huge: usize,
-    /// Longest segment that a warp or a block of threads decodes, in bytes. Of a hostile file, each
-    /// thread has to wait for the one before: then one thread's work after the other takes as long
-    /// as if one had decoded it alone, twice.
+    /// Longest segment that a warp or a block of threads decodes, in bytes. In a hostile file, each
+    /// thread has to wait for the one before, so decoding takes twice as long as with a single
+    /// thread.
     pub stream_bytes_max: usize,
     /// Most bytes of entropy-coded data of a picture.
     pub picture_bytes_max: usize,
@@ -64,7 +64,7 @@ pub enum JpegError {
     /// A picture has more data than one launch should decode.
     #[error("{bytes} bytes of entropy-coded data, more than {limit}")]
     LongPicture {
-        /// Their size.
+        /// Size of the data in bytes.
         bytes: usize,
         /// The limit.
         limit: usize,
@@ -72,7 +72,7 @@ pub enum JpegError {
     /// A picture has more MCUs than one launch should decode.
     #[error("{mcus} MCUs, more than {limit}")]
     ManyMcus {
-        /// Their number.
+        /// Number of MCUs.
         mcus: u64,
         /// The limit.
         limit: u64,
@@ -126,7 +126,7 @@ impl PictureStatus {
     pub const OVERRUN: Self = Self(4);
     /// A segment that does not end where the next one begins.
     pub const WRONG_END: Self = Self(8);
-    /// A row of a coefficient form that is not as the format says.
+    /// A row of a coefficient form that violates the format.
     pub const WRONG_FORM: Self = Self(16);
 
     /// Whether there were no errors, so that the pixels are correct.

@@ -40,7 +40,7 @@ pub(super) struct SegmentRange {
 /// Lists in the staging area behind the data of the pictures, each of which is aligned.
 const SECTIONS: usize = 13;
 
-/// Most words of the codes of the compact form: 64 codes, and a map for each group.
+/// Maximum words of the codes of the compact form: 64 codes, and a map for each group.
 const BANK_WORDS_MAX: usize = (64 << 9) / 2 + 17 * 136 / 4;
 
 /// Alignment of pictures.
@@ -55,7 +55,7 @@ pub(super) struct Words {
     pub(super) segments: Vec<u32>,
     pub(super) forms: Vec<u32>,
     pub(super) form_rows: Vec<u32>,
-    /// The codes of the compact form, where the batch has one.
+    /// The codes of the compact form, if the batch contains such a picture.
     pub(super) lookups: Vec<u32>,
     pub(super) maps: Vec<u32>,
     /// Those of each picture.
@@ -75,7 +75,7 @@ pub(super) struct Totals {
     pub(super) block_groups: u64,
     pub(super) pixel_groups: u64,
     pub(super) pixel_bytes: u64,
-    /// Rows of coefficient forms, and bytes for what those of the compact form become.
+    /// Rows of coefficient forms, and bytes for the decoded rows of compact forms.
     pub(super) form_rows: u64,
     pub(super) scratch_bytes: u64,
 }

@@ -31,7 +31,7 @@ pub struct PictureBatch {
     format: TensorFormat,
     rounds: Rounds,
     staging: Option<HostMemory>,
-    /// Most bytes of `staging`, unless what it has to hold is more.
+    /// Maximum bytes of `staging`, unless its content needs more.
     staging_bytes_max: usize,
     staging_allocations: u64,
     uploaded: Buffer,
@@ -40,7 +40,7 @@ pub struct PictureBatch {
     launches: Vec<PlannedLaunch>,
 }
 
-/// Buffers of the device: what is uploaded, results between two steps, counts.
+/// Device buffers: uploaded data, results between two steps, counts.
 const BUFFERS: usize = 3;
 
 /// A launch of jobs, which lie at byte offsets of what is uploaded.
@@ -95,29 +95,30 @@ impl PictureBatch {
         self.rounds.add(source, program, tensor);
     }
 
-    /// Takes out the picture that was added last; once.
+    /// Removes the picture that was added last. Can be called once after each
+    /// [`PictureBatch::add`].
     pub fn undo(&mut self) {
         self.rounds.undo();
     }
 
-    /// Bytes of the host that the pictures added so far need: page-locked memory, and as many for
-    /// what is copied there.
+    /// Bytes of page-locked memory that the pictures added so far need. The data that are copied
+    /// there take as many bytes of ordinary memory.
     pub fn host_needs(&self) -> usize {
         self.uploaded_bytes()
     }
 
-    /// Bounds the page-locked memory: pictures are to be added only as long as they need less.
+    /// Limits the page-locked memory. The caller must not add pictures that need more.
     pub fn set_host_limit(&mut self, bytes: usize) {
         self.staging_bytes_max = bytes;
     }
 
-    /// Bytes that each buffer of the device needs for the pictures added so far.
+    /// Bytes that each device buffer needs for the pictures added so far.
     pub fn needs(&self) -> [usize; BUFFERS] {
         [self.uploaded_bytes(), self.rounds.between_bytes(), self.rounds.counts_bytes].map(needed)
     }
 
-    /// The buffers, to give them their sizes before [`PictureBatch::run`], which otherwise lets
-    /// them grow as needed.
+    /// The device buffers, to size them before [`PictureBatch::run`], which otherwise grows them
+    /// as needed.
     pub fn buffers_mut(&mut self) -> [&mut Buffer; BUFFERS] {
         [&mut self.uploaded, &mut self.between, &mut self.counts]
     }
@@ -127,25 +128,25 @@ impl PictureBatch {
         [&self.uploaded, &self.between, &self.counts].map(Buffer::bytes)
     }
 
-    /// Bytes of page-locked memory that it has.
+    /// Bytes of page-locked memory that are allocated.
     pub fn host_bytes(&self) -> usize {
         self.staging.as_ref().map_or(0, |staging| staging.len())
     }
 
-    /// Allocations of page-locked memory so far.
+    /// Number of allocations of page-locked memory so far.
     pub fn host_allocations(&self) -> u64 {
         self.staging_allocations
     }
 
-    /// Frees all memory of the device and of page-locked memory, and forgets all pictures. The work
-    /// on them must be done, or never started.
+    /// Removes all pictures and frees all device and page-locked memory. No work on the pictures
+    /// may be in progress.
     pub fn release(&mut self) {
         self.clear();
         self.staging = None;
         self.buffers_mut().into_iter().for_each(Buffer::release);
     }
 
-    /// Makes room in page-locked memory for the pictures added so far.
+    /// Allocates enough page-locked memory for the pictures added so far.
     pub fn reserve_host(&mut self, compute: &mut dyn Compute) -> Result<(), Error> {
         let needed = self.uploaded_bytes();
         let have = self.host_bytes();

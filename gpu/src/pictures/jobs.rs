@@ -19,7 +19,7 @@ pub(super) enum Address {
     Counts(usize),
 }
 
-/// Where memory lies.
+/// Base addresses of the memory regions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bases {
     pub(super) sources: u64,

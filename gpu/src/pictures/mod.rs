@@ -1,6 +1,6 @@
 //! Executes recipes on pictures that a device has decoded.
 //!
-//! In reading order: [`Program`] (what is done to one picture, as plain data), `round` (jobs that
+//! In reading order: [`Program`] (the operations on one picture, as plain data), `round` (jobs that
 //! run together), `steps` (programs as rounds of jobs), `jobs` (jobs as kernels read them),
 //! [`PictureBatch`] (the pictures of a batch: one upload, and as many launches in each round as it
 //! has forms of jobs), [`SampleMixer`] (the samples of a batch mixed with one another).

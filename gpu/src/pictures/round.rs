@@ -1,14 +1,15 @@
-//! The jobs of a round, and what they take.
+//! The jobs of a round, and their sizes.
 
 use super::jobs::{
     BLUR_BYTES, Blur, NEIGHBOURS_BYTES, NOISE_BYTES, Neighbours, NoiseJob, PASS_BYTES, Pass,
     STATISTIC_BYTES, Statistic, WARP_BYTES, WarpJob,
 };
 
-/// Lists of a round.
+/// Number of lists of jobs in a round.
 pub(super) const LISTS: usize = 7;
 
-/// The jobs of a round, by what executes them. Those of a list run before those of the next.
+/// The jobs of a round, by the kernel that executes them. The jobs of a list run before those of
+/// the next list.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     pub(super) first_passes: Vec<Pass>,
@@ -21,7 +22,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Numbers of jobs, list by list.
+    /// Length of each list.
     pub(super) fn lengths(&self) -> [usize; LISTS] {
         let Self { first_passes, last_passes, statistics, sharpened, blurs, warps, noises } = self;
         [
@@ -35,7 +36,7 @@ impl Round {
         ]
     }
 
-    /// Takes out the jobs behind these numbers.
+    /// Shortens each list to its length in `lengths`.
     pub(super) fn truncate(&mut self, lengths: [usize; LISTS]) {
         let [first, last, statistics, sharpened, blurs, warps, noises] = lengths;
         self.first_passes.truncate(first);
@@ -47,7 +48,8 @@ impl Round {
         self.noises.truncate(noises);
     }
 
-    /// Bytes of the jobs behind these numbers, with the number of the job of each block.
+    /// Bytes of the jobs after the first `lengths` jobs of each list, including the job index that
+    /// is stored for each block.
     pub(super) fn bytes_from(&self, lengths: [usize; LISTS]) -> usize {
         fn of<J>(jobs: &[J], bytes: usize, blocks: impl Fn(&J) -> u32) -> usize {
             jobs.iter().map(|job| bytes + 4 * blocks(job) as usize).sum()

@@ -24,7 +24,7 @@ pub(super) struct Rounds {
     pub(super) counts_bytes: usize,
     /// Bytes of the jobs of all rounds.
     jobs_bytes: usize,
-    /// What there was before the picture that was added last.
+    /// The state before the picture that was added last.
     mark: Mark,
     /// Changes of pixels that the next step makes.
     pending: Vec<PixelChange>,
@@ -195,7 +195,7 @@ impl Rounds {
         self.count_jobs();
     }
 
-    /// Notes what there is, so that the next picture can be taken out again.
+    /// Saves the lengths of all lists, so that the next picture can be removed again.
     fn set_mark(&mut self) {
         let mark = &mut self.mark;
         mark.rounds.clear();
@@ -205,7 +205,7 @@ impl Rounds {
         (mark.counts_bytes, mark.jobs_bytes) = (self.counts_bytes, self.jobs_bytes);
     }
 
-    /// Takes out the picture that was added last.
+    /// Removes the picture that was added last.
     pub(super) fn undo(&mut self) {
         let mark = &self.mark;
         for (at, round) in self.rounds[..self.used].iter_mut().enumerate() {
@@ -220,7 +220,7 @@ impl Rounds {
         self.pending.clear();
     }
 
-    /// Counts the jobs of the picture that was added last.
+    /// Adds the bytes of the jobs of the picture that was added last to `jobs_bytes`.
     fn count_jobs(&mut self) {
         let jobs = self.rounds[..self.used].iter().enumerate().map(|(at, round)| {
             round.bytes_from(self.mark.rounds.get(at).copied().unwrap_or_default())
@@ -228,7 +228,7 @@ impl Rounds {
         self.jobs_bytes += jobs.sum::<usize>();
     }
 
-    /// Most bytes of what is uploaded, without elements.
+    /// Maximum bytes of the uploaded data, without elements.
     pub(super) fn uploaded_bytes(&self) -> usize {
         let changes = CHANGE_BYTES * self.changes.len() + ALIGNMENT;
         let erased = ERASE_BYTES * self.erased.len() + ALIGNMENT;

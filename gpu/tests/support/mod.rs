@@ -126,7 +126,8 @@ impl Setup {
         outcomes.into_iter().min_by_key(|outcome| outcome.sound).unwrap()
     }
 
-    /// The same once: for pictures without segments, which the batches treat alike.
+    /// Like `check`, in one batch only: for pictures without segments, which all batches treat
+    /// alike.
     pub(crate) fn check_once(&mut self, cases: &[Case]) -> Outcome {
         self.check_in(0, cases)
     }

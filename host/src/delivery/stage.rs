@@ -55,7 +55,7 @@ impl<S: Streams> DeliveryStage<S> {
         Self::new_unless(streams, split, limits, &|| false)
     }
 
-    /// The same; a request to stop ends its waits: then it is [`Error::Stopped`].
+    /// Like [`Self::new`], but a request to stop ends its waits with [`Error::Stopped`].
     pub fn new_unless(
         streams: S,
         split: Option<&Split>,
@@ -138,7 +138,7 @@ impl<S: Streams> DeliveryStage<S> {
         Ok(GpuBatch { memory, columns, labels, samples })
     }
 
-    /// Waits until the content of a batch is complete; notices a request to stop at once.
+    /// Waits until the content of a batch is complete. A request to stop ends the wait at once.
     pub fn wait_for(
         &mut self,
         batch: &DeviceBatch<S>,

@@ -347,7 +347,7 @@ impl JobFile {
         }
     }
 
-    /// Refuses page-locked memory for a GPU that does not fit beside the budget for batches.
+    /// Rejects page-locked memory for a GPU that does not fit together with the budget for batches.
     fn check_gpu_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
         let Some(decode) = &self.gpu_decode else { return Ok(()) };
         let is_budget_given = self.marks.of_key("memory_budget").is_some();

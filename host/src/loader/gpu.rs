@@ -32,14 +32,14 @@ pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory
     Ok(own.unwrap_or_else(|| Arc::clone(&config.preparers)))
 }
 
-/// The memory of the GPU of a loader, whose page-locked part must fit this process beside the
-/// budget for batches.
+/// The GPU memory limits of a loader. The page-locked part and the budget for batches must fit
+/// into this process's memory together.
 pub(super) fn memory(
     config: &LoaderConfig,
     decode: &GpuDecode,
     limit: &MemoryLimit,
 ) -> Result<GpuMemory, Error> {
-    // A default budget is lowered where it does not fit.
+    // The default budget is reduced if it does not fit, so it reserves nothing.
     let is_default = config.memory_budget_bytes == LoaderConfig::MEMORY_BUDGET_BYTES;
     let others = if is_default { 0 } else { config.memory_budget_bytes };
     decode.memory(limit.bytes, others).ok_or_else(|| Error::GpuMemoryTooLarge {
@@ -49,7 +49,7 @@ pub(super) fn memory(
     })
 }
 
-/// What was reported of a loader's GPU before now.
+/// What has been reported about a loader's GPU so far.
 #[derive(Debug, Default)]
 pub(super) struct GpuSoFar {
     /// Its use when the epoch began.
@@ -64,7 +64,7 @@ impl Loader {
         self.config.preparers.gpu_use()
     }
 
-    /// An epoch begins.
+    /// Call at the beginning of each epoch.
     pub(super) fn gpu_epoch_began(&mut self) {
         self.gpu.at_start = self.gpu_use().unwrap_or_default();
     }

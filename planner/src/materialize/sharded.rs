@@ -21,12 +21,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a plan of preparing says besides the listing.
+/// The data of a preparing plan besides the listing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct PrepareJob {
-    /// The dataset that is read; absolute.
+    /// Absolute path of the dataset that is read.
     dataset: PathBuf,
-    /// As the user named it.
+    /// The dataset as the user named it.
     name: PathBuf,
     /// SHA-256 of its manifest.
     manifest_sha256: String,
@@ -185,7 +185,7 @@ fn run_missing(
     Ok(())
 }
 
-/// Joins the parts of all shards to the prepared dataset.
+/// Joins the parts of all shards into the prepared dataset.
 pub fn commit_prepare(folder: PlanFolder) -> Result<PrepareSummary, Error> {
     commit(folder, Vec::new())
 }

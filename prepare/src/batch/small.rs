@@ -1,4 +1,4 @@
-//! Small samples: prepared from memory, or from a read of their whole record batch.
+//! Prepares small samples from memory, or from one read of their whole record batch.
 
 use super::{CpuPreparer, InHand, READS_MAX, read_token};
 use crate::Error;
@@ -7,33 +7,34 @@ use meetpoint_storage::{Completion, Error as StorageError, Refused, Request, Req
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Reads of whole record batches in flight: each is as long as hundreds of samples.
+/// Maximum reads of whole record batches in flight; each is as long as hundreds of samples.
 const WHOLE_READS_MAX: usize = READS_MAX / 8;
-/// A record batch that is not retained is read whole if the batch has at least one of this many of
-/// its samples: a direct read of a small sample takes as long as one of several blocks.
+/// A record batch that cannot be retained is still read whole if the batch needs at least one in
+/// `DENSE` of its samples, because a direct read of a small sample takes as long as one of several
+/// blocks.
 const DENSE: usize = 4;
 
-/// The small samples of the batch in hand.
+/// The small samples of the current batch.
 #[derive(Debug, Default)]
 pub(super) struct SmallReads {
-    /// The record batch of each position, and the same in ascending order; empty where samples are
-    /// read one by one.
+    /// The record batch of each position, in batch order and in ascending order. Both are empty if
+    /// samples are read one by one.
     record_batches: Vec<usize>,
     ascending: Vec<usize>,
     reads: Vec<WholeRead>,
-    /// Positions whose record batch could not be read whole: they are read one by one, so that an
-    /// error is that of a sample.
+    /// Positions whose record batch could not be read whole. They are read one by one, so that an
+    /// error names the sample.
     pub(super) again: Vec<usize>,
     /// Record batches that could not be read whole.
     refused: HashSet<usize>,
 }
 
-/// A read of a record batch, which some positions wait for.
+/// A read of a record batch, and the positions that wait for it.
 #[derive(Debug)]
 struct WholeRead {
     record_batch: usize,
     content: Content,
-    /// The first one is that of the request's token.
+    /// The first one is the position in the request's token.
     positions: Vec<usize>,
 }
 
@@ -43,9 +44,9 @@ impl WholeRead {
     }
 }
 
-/// What is done about the next sample.
+/// How the next sample is read.
 pub(super) enum NextSmall {
-    /// It is read alone.
+    /// By a separate read.
     Alone,
     /// A read of its record batch is in flight.
     InFlight,
@@ -54,7 +55,7 @@ pub(super) enum NextSmall {
 }
 
 impl SmallReads {
-    /// How many positions of the batch are of a record batch.
+    /// Number of positions whose samples are in a record batch.
     fn count_of(&self, record_batch: usize) -> usize {
         let first = self.ascending.partition_point(|it| *it < record_batch);
         self.ascending[first..].partition_point(|it| *it == record_batch)
@@ -62,14 +63,14 @@ impl SmallReads {
 }
 
 impl CpuPreparer {
-    /// Begins a batch, whose samples were located.
+    /// Begins a batch whose samples have been located.
     pub(super) fn begin_small(&mut self) -> Result<(), Error> {
         let small = &mut self.small;
         small.record_batches.clear();
         small.ascending.clear();
         small.reads.clear();
         small.again.clear();
-        // An application cache holds what is prepared, and needs no reads.
+        // With an application cache of prepared samples, this memory is not used.
         if !self.job.dataset.small_samples().is_granted() || self.cached.is_some() {
             return Ok(());
         }
@@ -102,8 +103,8 @@ impl CpuPreparer {
         Ok(())
     }
 
-    /// Lets the sample at a position wait for a read of its record batch, which is begun if it is
-    /// worth it.
+    /// Adds the sample at a position to the read of its record batch. Starts this read if the
+    /// record batch can be retained or the batch needs enough of its samples.
     pub(super) fn read_small(
         &mut self,
         position: usize,
@@ -154,15 +155,15 @@ impl CpuPreparer {
                     StorageError::QueueFull { .. } if self.engine.in_flight() > 0 => {
                         Ok(NextSmall::Waits)
                     }
-                    // The request for the sample alone says what is wrong.
+                    // The separate read of the sample reports the error.
                     _ => Ok(NextSmall::Alone),
                 }
             }
         }
     }
 
-    /// Prepares the samples that waited for a read, if it was one of a record batch; gives the
-    /// completion back if it was not.
+    /// Prepares the samples that waited for this read of a record batch. Returns the completion if
+    /// it belongs to another read.
     pub(super) fn decode_small(
         &mut self,
         position: usize,

@@ -17,10 +17,10 @@ use std::time::Duration;
 /// How long the GPU may take for a batch.
 const HANG_LIMIT: Duration = Duration::from_secs(20);
 
-/// Bytes behind the tensors, which are written in whole words.
+/// Extra bytes after the tensors, because kernels write whole words.
 const TENSOR_ALIGNMENT: usize = 16;
 
-/// How long the end of a batch that nobody waits for may take. What the GPU uses then is not freed.
+/// How long dropping a batch waits for its work. Memory of unfinished work is not freed.
 const END_LIMIT: Duration = Duration::from_millis(50);
 
 /// Why a GPU does not prepare a sample, or any sample of a recipe.
@@ -38,10 +38,10 @@ pub enum GpuRefused {
     /// It does not fit the batch.
     #[error(transparent)]
     Batch(JpegError),
-    /// The batch would exceed the memory that it may have.
+    /// The batch would exceed its memory limit.
     #[error("the batch would need more than {limit} bytes of GPU memory, or an eighth page-locked")]
     Memory {
-        /// Bytes on the GPU.
+        /// The limit in bytes on the GPU.
         limit: u64,
     },
     /// Its headers or the recipe's parameters are wrong, which the CPU reports.
@@ -59,7 +59,7 @@ pub enum Taken {
 }
 
 /// The pictures of one batch on a GPU, one batch after another, reusing memory: after the first few
-/// batches, none is allocated. It never has more memory than its limit.
+/// batches, none is allocated. It never exceeds its memory limit.
 pub struct GpuBatch {
     compute: Box<dyn Compute>,
     preparer: SamplePreparer,
@@ -68,12 +68,12 @@ pub struct GpuBatch {
     plan: DecodePlan,
     jpeg: JpegBatch,
     pictures: PictureBatch,
-    /// What is done to the sample at hand. It is memory for later samples.
+    /// The operations on the current sample. Its memory is reused for later samples.
     program: PictureProgram,
     converted: ConvertedProgram,
-    /// Of the samples of the batch; those of their tensors.
+    /// Positions of the samples and of their tensors in the batch.
     positions: Vec<usize>,
-    /// Tensors that the batch has room for, as far as it is used.
+    /// Number of tensors, up to the last one in use.
     tensors: usize,
     out: Buffer,
     memory: GpuMemory,
@@ -82,17 +82,17 @@ pub struct GpuBatch {
     is_started: bool,
 }
 
-/// Buffers on the GPU: those of JPEGs, those of programs, and tensors.
+/// Number of device buffers: those of JPEGs, those of programs, and tensors.
 const BUFFERS: usize = 9;
 
-/// The memory that a [`GpuBatch`] had.
+/// Memory that a [`GpuBatch`] has used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryUse {
-    /// Most bytes on the GPU at a time.
+    /// Peak bytes on the GPU.
     pub device_bytes_max: u64,
-    /// Most bytes of page-locked memory at a time.
+    /// Peak bytes of page-locked memory.
     pub pinned_bytes_max: u64,
-    /// Allocations of either.
+    /// Number of allocations of device and page-locked memory.
     pub allocations: u64,
 }
 
@@ -107,8 +107,8 @@ impl std::fmt::Debug for GpuBatch {
 }
 
 impl GpuBatch {
-    /// For the pictures of a recipe, each of which is one tensor of a fixed size, within a limit of
-    /// memory.
+    /// Creates a batch for a recipe whose pictures each become one tensor of a fixed size, with a
+    /// memory limit.
     pub fn new(
         compute: Box<dyn Compute>,
         recipe: &Recipe,
@@ -139,7 +139,7 @@ impl GpuBatch {
         Ok(batch)
     }
 
-    /// Bounds the memory of later batches.
+    /// Sets the memory limit of later batches.
     pub fn set_memory(&mut self, memory: GpuMemory) {
         self.memory = memory;
         self.jpeg.set_limits(JpegLimits {
@@ -150,24 +150,24 @@ impl GpuBatch {
         self.pictures.set_host_limit(memory.programs_bytes());
     }
 
-    /// The limit of its memory.
+    /// The memory limit.
     pub fn memory(&self) -> GpuMemory {
         self.memory
     }
 
-    /// The memory that it had so far.
+    /// The memory used so far.
     pub fn memory_use(&self) -> MemoryUse {
         let host = self.jpeg.host_allocations() + self.pictures.host_allocations();
         MemoryUse { allocations: self.most.allocations + host, ..self.most }
     }
 
-    /// Ends waits when it is raised.
+    /// Sets an interrupt that ends waits when it is raised.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
-    /// Frees all memory and empties the batch, except for its positions. Its work must be done, or
-    /// never started.
+    /// Frees all memory and empties the batch, except for its positions. No work of the batch may
+    /// be in progress.
     pub fn release(&mut self) {
         self.jpeg.release();
         self.pictures.release();
@@ -184,7 +184,7 @@ impl GpuBatch {
         self.tensor_bytes
     }
 
-    /// Bytes of the GPU's memory that it has.
+    /// Bytes of device memory that are allocated.
     pub fn device_bytes(&self) -> usize {
         self.jpeg.bytes().device
             + self.pictures.buffer_bytes().into_iter().sum::<usize>()
@@ -208,7 +208,7 @@ impl GpuBatch {
         positions
     }
 
-    /// Begins a batch; waits for what is still being done for the last one.
+    /// Begins a batch. Waits for unfinished work of the previous one.
     pub fn begin(&mut self) -> Result<(), GpuError> {
         if std::mem::take(&mut self.is_started) {
             self.wait_for_work().inspect_err(|_| self.is_started = true)?;
@@ -220,7 +220,7 @@ impl GpuBatch {
         Ok(())
     }
 
-    /// Forgets the samples of the batch after a failure.
+    /// Removes the samples of the batch after a failure.
     pub(super) fn forget(&mut self) {
         self.positions.clear();
     }
@@ -272,7 +272,7 @@ impl GpuBatch {
         Ok(())
     }
 
-    /// Whether the batch fits its limit with the picture whose program was just added.
+    /// Whether the batch, including the picture whose program was just added, fits its limit.
     fn fits(&self, tensors: usize) -> bool {
         let needs = self.needs(tensors, Some(&self.plan));
         let device: u64 = needs.iter().map(|bytes| *bytes as u64).sum();
@@ -280,7 +280,7 @@ impl GpuBatch {
             && self.pictures.host_needs() <= self.memory.programs_bytes()
     }
 
-    /// Bytes that each buffer of the device needs.
+    /// Bytes that each device buffer needs, with `more` if given.
     fn needs(&self, tensors: usize, more: Option<&DecodePlan>) -> [usize; BUFFERS] {
         let [a, b, c, d, e] = self.jpeg.needs(more);
         let [f, g, h] = self.pictures.needs();
@@ -288,14 +288,14 @@ impl GpuBatch {
         [a, b, c, d, e, f, g, h, buffer::needed(out)]
     }
 
-    /// Makes room for the batch, before anything of it is started.
+    /// Allocates the memory for the batch before any of its work is started.
     fn reserve(&mut self) -> Result<(), GpuError> {
         let needs = self.needs(self.tensors, None);
         let [a, b, c, d, e] = self.jpeg.buffer_bytes();
         let [f, g, h] = self.pictures.buffer_bytes();
         let have = [a, b, c, d, e, f, g, h, self.out.bytes()];
         let sizes = buffer::sizes(&needs, &have, self.memory.device_bytes);
-        // Pictures were only taken as long as they fit.
+        // `fits` has checked the sum of the needs for every picture.
         let sizes = sizes.unwrap_or(needs);
         let [a, b, c, d, e] = self.jpeg.buffers_mut();
         let [f, g, h] = self.pictures.buffers_mut();
@@ -312,7 +312,8 @@ impl GpuBatch {
         most.device_bytes_max = most.device_bytes_max.max(device);
     }
 
-    /// Starts the work on all samples taken. After [`GpuError::is_out_of_memory`], nothing was.
+    /// Starts the work on all samples taken. If it fails for lack of memory
+    /// ([`GpuError::is_out_of_memory`]), no work was started.
     pub fn start(&mut self) -> Result<(), GpuError> {
         self.reserve()?;
         self.note_memory();
@@ -328,7 +329,7 @@ impl GpuBatch {
         self.compute.wait_unless(HANG_LIMIT, &|| interrupt.is_raised())
     }
 
-    /// Whether the batch is done, without waiting for it where that can be asked.
+    /// Whether the batch is done, without waiting for it if the device can tell.
     pub fn is_done(&mut self) -> Result<bool, GpuError> {
         self.compute.is_done()
     }
@@ -344,7 +345,7 @@ impl GpuBatch {
         Ok(positions)
     }
 
-    /// The tensors, of which those of the positions that were taken are written.
+    /// The tensors. Only those at the positions of samples that were taken are written.
     pub fn tensors(&self) -> Option<&DeviceMemory> {
         self.out.get()
     }
@@ -366,7 +367,7 @@ impl GpuBatch {
 impl Drop for GpuBatch {
     fn drop(&mut self) {
         if self.is_started {
-            // Memory is freed after the work that uses it; that of a late GPU never is.
+            // Memory is freed only after the work that uses it, and never if that is still running.
             drop(self.compute.wait(END_LIMIT));
         }
     }

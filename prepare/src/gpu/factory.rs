@@ -35,7 +35,7 @@ pub struct GpuPreparers {
 }
 
 impl GpuPreparers {
-    /// On a GPU that is open; each thread may have this much memory.
+    /// Uses an open GPU, with this memory limit for each thread.
     pub fn new(
         cpu: CpuPreparers,
         gpu: Arc<dyn Computes>,

@@ -1,18 +1,17 @@
-//! How much memory decoding on a GPU may take.
+//! Memory limits for decoding on a GPU.
 
-/// The page-locked part of the memory that a GPU may have for decoding: files are smaller than what
-/// they are decoded to.
+/// Device memory divided by page-locked memory. Files are smaller than their decoded pictures.
 const PINNED_PART: u64 = 8;
 
-/// Parts of the page-locked memory: that of programs, and in all. The rest is for files.
+/// 1 / `PROGRAMS_PART` of the page-locked memory is for programs, the rest for files.
 const PROGRAMS_PART: u64 = 4;
 
-/// Memory for decoding on a GPU.
+/// Memory limits for decoding on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuMemory {
-    /// Most bytes on the GPU.
+    /// Maximum bytes on the GPU.
     pub device_bytes: u64,
-    /// Most bytes of page-locked memory of the host.
+    /// Maximum bytes of page-locked host memory.
     pub pinned_bytes: u64,
 }
 
@@ -23,12 +22,12 @@ impl GpuMemory {
     /// The smallest useful limit: a few photographs.
     pub const BYTES_MIN: u64 = 64 << 20;
 
-    /// With a limit on the GPU, to which that of page-locked memory is in proportion: an eighth.
+    /// This limit on the GPU, and an eighth of it for page-locked memory.
     pub fn of(device_bytes: u64) -> Self {
         Self { device_bytes, pinned_bytes: device_bytes / PINNED_PART }
     }
 
-    /// The same, or less: with no more than this much page-locked memory.
+    /// Reduces the limits, if necessary, to at most this much page-locked memory.
     #[must_use]
     pub fn within(self, pinned_bytes: u64) -> Self {
         match self.pinned_bytes <= pinned_bytes {
@@ -37,19 +36,19 @@ impl GpuMemory {
         }
     }
 
-    /// An equal part of it, for one of several threads.
+    /// The equal share of one of several threads.
     #[must_use]
     pub fn divided(self, threads: u32) -> Self {
         Self::of(self.device_bytes / u64::from(threads.max(1)))
     }
 
-    /// Half of it.
+    /// Half of these limits.
     #[must_use]
     pub(super) fn halved(self) -> Self {
         Self::of(self.device_bytes / 2)
     }
 
-    /// Page-locked memory for what is done to pictures.
+    /// Page-locked memory for the programs of pictures.
     pub(super) fn programs_bytes(self) -> usize {
         usize::try_from(self.pinned_bytes / PROGRAMS_PART).unwrap_or(usize::MAX)
     }

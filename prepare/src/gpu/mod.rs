@@ -1,7 +1,7 @@
 //! Pictures of a batch prepared on a GPU: JPEGs decoded there, and the recipe executed there.
 //!
-//! In reading order: `share` (which share of a batch goes to the GPU), [`GpuMemory`] (how much
-//! memory that may take), `program` (what a recipe does to a sample, as the GPU takes it),
+//! In reading order: `share` (which share of a batch goes to the GPU), [`GpuMemory`] (memory
+//! limits), `program` (the operations of a recipe on a sample, in the form for the GPU),
 //! [`GpuBatch`] (the pictures of one batch), `refusal` (why the CPU prepares instead), `retry`
 //! (when the GPU is tried again), [`GpuOffload`] (one preparer's use of a GPU), [`GpuUse`] (that of
 //! all preparers of a loader), [`GpuPreparers`] (makes them), `open` (opens a GPU for them).

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 /// Prepares the first samples of each batch on a GPU, while the preparer's thread prepares the
 /// others.
 ///
-/// Where the GPU has no memory for a batch, the thread prepares it, and a later one is tried with
-/// less memory. After any other failure of the GPU, or many such ones in a row, the thread prepares
-/// everything, and [`GpuOffload::failure`] has the cause.
+/// If the GPU runs out of memory for a batch, the thread prepares that batch, and a later batch is
+/// tried with less memory. After any other failure of the GPU, or too many consecutive failures for
+/// lack of memory, the thread prepares everything, and [`GpuOffload::failure`] has the cause.
 #[derive(Debug)]
 pub struct GpuOffload {
     batch: GpuBatch,
@@ -33,7 +33,8 @@ pub struct GpuOffload {
     finished: Option<Duration>,
     failure: Option<GpuError>,
     retry: Retry,
-    /// Whether this batch goes to the thread, because a batch had no memory on the GPU.
+    /// Whether the thread prepares this batch, because the GPU ran out of memory for this or an
+    /// earlier one.
     is_paused: bool,
     /// Batches that failed for lack of memory.
     out_of_memory_batches: u64,
@@ -75,12 +76,12 @@ impl GpuOffload {
         &self.refusals
     }
 
-    /// The limit of its memory now, which failures have made smaller.
+    /// The current memory limit, which failures reduce.
     pub(super) fn memory(&self) -> GpuMemory {
         self.batch.memory()
     }
 
-    /// The memory that it had so far.
+    /// The memory used so far.
     pub(super) fn memory_use(&self) -> MemoryUse {
         self.batch.memory_use()
     }
@@ -90,8 +91,8 @@ impl GpuOffload {
         self.out_of_memory_batches
     }
 
-    /// Notes a failure, after which nothing of this batch is taken any more. A request to stop is
-    /// none.
+    /// Handles a failure, after which no sample of this batch goes to the GPU. A request to stop is
+    /// returned as [`Error::Interrupted`] instead.
     fn fail(&mut self, error: GpuError) -> Result<(), Error> {
         if matches!(error, GpuError::Stopped) {
             return Err(Error::Interrupted);
@@ -99,7 +100,7 @@ impl GpuOffload {
         if error.is_out_of_memory() {
             self.is_paused = true;
             self.out_of_memory_batches += 1;
-            // Others may need it meanwhile; nothing of the batch was started.
+            // Other programs may need the memory; no work of the batch was started.
             self.batch.release();
             if let Some(memory) = self.retry.failed(self.batch.memory()) {
                 self.batch.set_memory(memory);
@@ -135,7 +136,7 @@ impl GpuOffload {
         let unsound = self.batch.wait()?;
         let waited_until = self.started.map_or(Duration::ZERO, |started| started.elapsed());
         self.batch.download(tensors)?;
-        // It ended at some time between two questions.
+        // It ended between the last two polls.
         let took = self.finished.map(|finished| (self.unfinished + finished) / 2);
         Ok((unsound, took.unwrap_or(waited_until)))
     }
@@ -199,7 +200,7 @@ impl Offload for GpuOffload {
         match self.batch.is_done() {
             Ok(true) => self.finished = Some(started.elapsed()),
             Ok(false) => self.unfinished = started.elapsed(),
-            // Its wait reports it again.
+            // The wait in `finish` reports the error again.
             Err(_) => {}
         }
     }

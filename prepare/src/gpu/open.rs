@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl GpuPreparers {
-    /// On an NVIDIA GPU. The kernels are compiled and one is tried, so that whatever is missing is
-    /// an error here and not in the first batch. The run-time compiler is also searched for in
-    /// these folders of Python packages. Each thread may have this much memory.
+    /// Opens an NVIDIA GPU. Compiles all kernels and runs a test kernel, so that a missing
+    /// requirement is an error here and not in the first batch. Also searches `package_folders`,
+    /// folders of Python packages, for the run-time compiler. `memory` is the limit of each thread.
     pub fn open(
         index: GpuIndex,
         choice: ShareChoice,

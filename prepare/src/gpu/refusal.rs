@@ -33,7 +33,7 @@ pub enum NotTaken {
     LongSegment,
     /// It has more data or blocks than a GPU should decode at a time.
     Huge,
-    /// The batch has no memory left for it.
+    /// It does not fit into the remaining memory of the batch.
     Memory,
 }
 

@@ -1,20 +1,20 @@
-//! When a GPU is tried again after it ran out of memory, and with how much less.
+//! When to retry a GPU that ran out of memory, and with how much less memory.
 
 use super::memory::GpuMemory;
 
-/// Failures in a row after which the GPU is given up.
+/// Consecutive failures after which the GPU is no longer used.
 const FAILURES_MAX: u32 = 8;
 
-/// Most batches that pass before it is tried again.
+/// Maximum batches that skip the GPU before it is tried again.
 const PAUSE_MAX: u32 = 64;
 
-/// What follows from failures for lack of memory.
+/// Exponential backoff after failures for lack of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Retry {
     failures: u32,
-    /// Batches that pass after the next failure.
+    /// Batches that skip the GPU after the next failure.
     next_pause: u32,
-    /// Batches that still pass.
+    /// Batches that still skip the GPU.
     pause: u32,
 }
 
@@ -23,21 +23,21 @@ impl Retry {
         Self { failures: 0, next_pause: 1, pause: 0 }
     }
 
-    /// A batch begins; whether the GPU is tried.
+    /// Call at the start of each batch. Returns whether to try the GPU.
     pub(super) fn begins(&mut self) -> bool {
         let tries = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
         tries
     }
 
-    /// A batch was prepared.
+    /// Call after the GPU has prepared a batch.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
         self.next_pause = (self.next_pause / 2).max(1);
     }
 
-    /// Notes that a batch ran out of memory. Returns the limit for the next attempt, or `None` if
-    /// too many in a row have failed or the limit would be too small to be useful.
+    /// Call after a batch failed for lack of memory. Returns the memory for the next attempt, or
+    /// `None` if there is no next attempt: too many consecutive failures, or no memory left.
     pub(super) fn failed(&mut self, memory: GpuMemory) -> Option<GpuMemory> {
         self.failures += 1;
         self.pause = self.next_pause;
@@ -65,7 +65,7 @@ mod tests {
             assert_eq!(less.device_bytes, memory.device_bytes / 2);
             memory = less;
             passed.push(std::iter::repeat_with(|| retry.begins()).take_while(|it| !it).count());
-            // The batch that ended the count is the next attempt.
+            // `begins` returned true for the next attempt, which the loop makes again.
             retry.pause = 0;
         }
         assert_eq!(passed, [1, 2, 4, 8, 16, 32, 64]);

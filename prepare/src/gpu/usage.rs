@@ -37,19 +37,21 @@ pub struct GpuUse {
     pub given_back: u64,
     /// Left to the CPU after a failure.
     pub after_failure: u64,
-    /// Left to the CPU because the memory of the GPU was used up, and until it was tried again.
+    /// Left to the CPU because the GPU ran out of memory, including the samples until it was tried
+    /// again.
     pub out_of_memory: u64,
-    /// Batches for which that happened.
+    /// Batches for which the GPU ran out of memory.
     pub out_of_memory_batches: u64,
-    /// Limit of the memory on the GPU of all threads, in bytes.
+    /// Limit of device memory, summed over the threads, in bytes.
     pub device_bytes_limit: u64,
-    /// The same of page-locked memory.
+    /// Limit of page-locked memory, summed over the threads, in bytes.
     pub pinned_bytes_limit: u64,
-    /// Most memory on the GPU so far, in bytes: the sum of the maxima of the threads.
+    /// Peak device memory so far in bytes: the sum of the peaks of the threads.
     pub device_bytes_max: u64,
-    /// The same of page-locked memory.
+    /// Peak page-locked memory so far in bytes: the sum of the peaks of the threads.
     pub pinned_bytes_max: u64,
-    /// Allocations of either: none after the first few batches.
+    /// Number of allocations of device and page-locked memory; constant after the first few
+    /// batches.
     pub allocations: u64,
     /// Why the job is prepared on the CPU alone; `None` if it is not.
     pub unused_because: Option<NotOffloaded>,
@@ -290,7 +292,7 @@ impl Offload for CountedOffload {
 
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error> {
         let taken = self.inner.take(position, encoded, id);
-        // A batch of which nothing is taken has no end.
+        // `finish` is not called for a batch of which no sample is taken.
         if !matches!(taken, Ok(true)) {
             self.note();
         }

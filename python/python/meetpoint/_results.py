@@ -436,19 +436,19 @@ class GpuUse:
     after_failure: int
     """Left to the CPU after a failure."""
     out_of_memory: int
-    """Left to the CPU because the memory of the GPU was used up, and until it was tried again."""
+    """Left to the CPU because the GPU ran out of memory, or was not tried again yet."""
     out_of_memory_batches: int
-    """Batches for which that happened."""
+    """Batches for which the GPU ran out of memory."""
     device_bytes_limit: int
-    """Limit of the memory on the GPU of all threads, in bytes."""
+    """Limit of device memory, summed over the threads, in bytes."""
     pinned_bytes_limit: int
-    """The same of page-locked memory."""
+    """Limit of page-locked memory, summed over the threads, in bytes."""
     device_bytes_max: int
-    """Most memory on the GPU so far, in bytes: the sum of the maxima of the threads."""
+    """Peak device memory so far in bytes: the sum of the peaks of the threads."""
     pinned_bytes_max: int
-    """The same of page-locked memory."""
+    """Peak page-locked memory so far in bytes: the sum of the peaks of the threads."""
     allocations: int
-    """Allocations of either: none after the first few batches."""
+    """Allocations of device and page-locked memory; constant after the first few batches."""
     unused_because: Optional[Dict[str, Any]]
     """Why the CPU prepares all samples: ``reason`` and its details; ``None`` if it does not."""
     failure: Optional[GpuFailure]

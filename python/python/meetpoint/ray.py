@@ -1,4 +1,4 @@
-"""Meetpoint on a Ray cluster: pack, convert, prepare and verify as tasks, datasets of Ray, loaders.
+"""Meetpoint on a Ray cluster: commands as tasks, Ray datasets, and loaders for Ray Train.
 
 ::
 
@@ -38,13 +38,13 @@ _Path = Union[str, "os.PathLike[str]"]
 _SHARDS_PER_CPU = 4
 """Shards of a plan for each CPU of the cluster, so that a slow node does not hold up the rest."""
 _RETRIES = 3
-"""Times that a shard is run again after its worker or node died."""
+"""Maximum number of times that a shard runs again after its worker or node dies."""
 _STATE = "meetpoint-loader-{rank:05}-of-{size:05}.json"
-"""Name of the state of a rank in a checkpoint."""
+"""File name of a rank's state in a checkpoint."""
 
 
 def _import(name: str) -> Any:
-    """A module of Ray."""
+    """Imports an optional module; the error says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -54,7 +54,7 @@ def _import(name: str) -> Any:
 
 
 def _run_shard(folder: str, shard: int, threads: int) -> Dict[str, int]:
-    """What a task does; what it finished is recorded in the folder."""
+    """Runs a shard as a task. The records of finished parts are in the folder."""
     ran = _shards.run(folder, shard, threads=threads)
     return {"shard": ran.shard, "parts": ran.parts, "parts_before": ran.parts_before}
 
@@ -76,15 +76,15 @@ def finish(
     resources: Optional[Dict[str, float]] = None,
     max_retries: int = _RETRIES,
 ) -> Union[Packed, Converted, Prepared, Verified]:
-    """Runs the shards of a plan that are not finished as tasks, and commits on the driver.
+    """Runs the unfinished shards of a plan as tasks, and commits on the driver.
 
-    A shard whose worker or node dies runs again, at most ``max_retries`` times, and finds the parts
-    that are finished. After an error the folder of the plan stays: correct the cause, then call
-    this again.
+    A shard whose worker or node dies runs again, at most ``max_retries`` times, and skips finished
+    parts. After an error, the folder of the plan remains: correct the cause and call this function
+    again.
 
     :param folder: folder of a plan (:func:`meetpoint.shards.plan`).
     :param num_cpus: CPUs of a task; a shard uses this number of threads, at least one.
-    :param resources: custom resources of a task, such as those that nodes near the data have.
+    :param resources: custom resources of a task, for example to select nodes near the data.
     :raises PackError: a shard failed; the message has the remedy.
     """
     ray = _import("ray")
@@ -121,7 +121,7 @@ def _has_parts(plan: _shards.ShardPlan, shard: int) -> bool:
 
 
 def _cancel(ray: Any, waiting: Iterable[Any]) -> None:
-    """Cancels what has not begun; shards that run end by themselves, and their parts stay."""
+    """Cancels tasks that have not started. Running shards finish, and their parts remain."""
     for it in waiting:
         ray.cancel(it)
 
@@ -146,7 +146,7 @@ def _all(
 
 
 def _absolute(place: Any) -> str:
-    """A path that tasks find; a URL stays as it is."""
+    """An absolute path, which tasks find; URLs are unchanged."""
     given = given_path("path", place)
     return given if "://" in given else os.path.abspath(given)
 
@@ -228,7 +228,7 @@ def verify(
 
 
 def _blocks(place: str, first: int, last: int) -> Iterable[Any]:
-    """The samples of a range as an Arrow table: key, image (as the file that it was), label."""
+    """The samples of a range as an Arrow table: key, image (the original file), label."""
     arrow = _import("pyarrow")
     with open_dataset(place) as opened:
         samples = [opened[index] for index in range(first, last)]
@@ -255,10 +255,10 @@ def _parts(opened: Dataset) -> List[Tuple[int, int, int]]:
 
 
 def read(dataset: _Path, **options: Any) -> Any:
-    """A dataset as a ``ray.data.Dataset`` with the columns key, image and label, and the others.
+    """A dataset as a ``ray.data.Dataset`` with the columns key, image, label and all others.
 
-    ``image`` has the file of each sample, also of those stored as coefficients. A read task reads
-    one part, so the order within a part is that of the dataset.
+    ``image`` contains the original file of each sample, even if it is stored as coefficients. A
+    read task reads one part, so the order within a part is that of the dataset.
 
     :param options: arguments of ``ray.data.read_datasource``, such as ``override_num_blocks``.
     """
@@ -304,10 +304,9 @@ def write(
 ) -> Copied:
     """Writes a ``ray.data.Dataset`` of images into a dataset, which appears complete or not at all.
 
-    Each write task writes a dataset of its own under a name of its attempt. The driver takes one
-    attempt of each task, in the order of the tasks, and merges them, so that a task that ran twice
-    counts once. Rows are in the order of the write tasks; sort the ``ray.data.Dataset`` for a
-    certain order. All nodes must see the destination.
+    Each attempt of a write task writes a separate dataset. The driver merges one attempt of each
+    task, in the order of the tasks, so the rows of a task that ran twice are not duplicated. Sort
+    the ``ray.data.Dataset`` for a specific order. All nodes must see the destination.
 
     :param key: column of the keys, which must be unique; ``image``: column of the files, as bytes;
         ``label``: column of the labels, or ``None``.
@@ -387,7 +386,7 @@ def _write_task(
             for row in zip(keys, images, found):
                 if isinstance(row[2], str) and labels is None:
                     raise SettingError(
-                        "labels are texts, and tasks do not know those of the others",
+                        "labels are texts, and a task does not know the labels of the other tasks",
                         remedy="set labels to the list of names",
                     )
                 writer.add(*row)
@@ -406,11 +405,11 @@ def loader(
 ) -> Loader[Any]:
     """A :class:`meetpoint.Loader` inside the training loop of Ray Train.
 
-    Rank and number of ranks are those of Ray Train. If there is a checkpoint with states that
-    :func:`save` wrote, the loader resumes there, with any number of ranks.
+    Rank and number of ranks are those of Ray Train. If the checkpoint contains states that
+    :func:`save` wrote, the loader resumes from them, with any number of ranks.
 
-    :param checkpoint: a ``ray.train.Checkpoint`` to resume from; by default the latest one of this
-        run, which Ray Train has after a failure.
+    :param checkpoint: a ``ray.train.Checkpoint`` to resume from, unless Ray Train has a later one
+        of this run, as after a failure.
     """
     train = _import("ray.train")
     context = train.get_context()
@@ -428,7 +427,7 @@ def loader(
 def save(of: Loader[Any], folder: _Path) -> None:
     """Writes the position of this rank's loader into the folder of a checkpoint.
 
-    Every rank calls it and reports a checkpoint of its own folder in the same step; Ray Train
+    Call it on every rank, then report a checkpoint with this folder in the same step. Ray Train
     stores the files of all ranks together.
     """
     context = _import("ray.train").get_context()

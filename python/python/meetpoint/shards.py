@@ -6,9 +6,9 @@
     meetpoint.shards.run(plan.folder, 3)  # on any host that sees the folder, for each shard
     meetpoint.shards.commit(plan.folder)
 
-The result has the same bytes whatever the number of shards, attempts and crashes, and the same as
-that of the command itself with the same ``part_samples`` or ``part_source_bytes``. All hosts must
-see the source, the destination and the folder of the plan under the same paths.
+The result is byte-identical for any number of shards, attempts and crashes, and to that of the
+command itself with the same ``part_samples`` or ``part_source_bytes``. All hosts must see the
+source, the destination and the folder of the plan under the same paths.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _RESULTS: Dict[str, Any] = {
     "prepare": Prepared,
     "verify": Verified,
 }
-# What means nothing before a shard runs, or is not divided.
+# Options that have no effect on a plan, or that shards do not support.
 _UNUSED: Dict[str, List[str]] = {
     "pack": ["resume", "progress"],
     "convert": ["progress"],
@@ -55,12 +55,12 @@ _UNUSED: Dict[str, List[str]] = {
 
 @dataclass(frozen=True)
 class ShardPlan:
-    """A plan in its folder."""
+    """A plan that was written to its folder."""
 
     folder: str
     """The folder, ``DESTINATION.shards``."""
     sha256: str
-    """SHA-256 of the plan, which every finished part names."""
+    """SHA-256 of the plan, which the record of every finished part contains."""
     command: str
     destination: str
     shards: int
@@ -72,16 +72,16 @@ class ShardPlan:
 
 @dataclass(frozen=True)
 class ShardRun:
-    """What a run of a shard did."""
+    """Summary of a shard's run."""
 
     shard: int
     shards: int
     parts: int
     """Parts of the shard."""
     parts_before: int
-    """Those of them that were finished before."""
+    """Parts of the shard that were finished before this run."""
     samples: int
-    """Samples of the source in the others."""
+    """Samples of the source in the other parts."""
     lines: List[Dict[str, Any]]
     """The record of each part that this run finished."""
 
@@ -91,7 +91,7 @@ def plan(command: _Command, *paths: Any, shards: int, **options: Any) -> ShardPl
 
     :param command: ``"pack"``, ``"convert"``, ``"prepare"`` or ``"verify"``.
     :param paths: positional arguments of :func:`meetpoint.pack`, :func:`meetpoint.convert`,
-        :func:`meetpoint.prepare` or :func:`meetpoint.verify`, and ``options`` their others.
+        :func:`meetpoint.prepare` or :func:`meetpoint.verify`; ``options`` are the others.
     :param shards: number of shards; with more shards than parts, some have nothing to do.
     :raises PackError: the source or the destination is unusable; the message has the remedy.
     :raises TypeError: an argument that the command does not have.
@@ -102,7 +102,7 @@ def plan(command: _Command, *paths: Any, shards: int, **options: Any) -> ShardPl
         raise SettingError(f"command is {command!r}", remedy=remedy)
     for name in _UNUSED[command]:
         if options.get(name) not in (None, False):
-            raise SettingError(f"{name} means nothing for a plan", remedy="leave it out")
+            raise SettingError(f"{name} has no effect on a plan", remedy="leave it out")
     bound = inspect.signature(function).bind(*paths, **options)
     bound.apply_defaults()
     given = dict(bound.arguments)
@@ -116,7 +116,7 @@ def plan(command: _Command, *paths: Any, shards: int, **options: Any) -> ShardPl
 
 
 def open(folder: _Path) -> ShardPlan:
-    """The plan of a folder.
+    """Opens the plan in a folder.
 
     :raises PackError: the folder holds no plan, or one of another version.
     """
@@ -126,9 +126,9 @@ def open(folder: _Path) -> ShardPlan:
 def run(
     folder: _Path, shard: int, *, threads: int = 0, progress: Union[bool, Progress, None] = None
 ) -> ShardRun:
-    """Runs a shard: the parts of it that are not finished.
+    """Runs the unfinished parts of a shard.
 
-    A shard may run several times, also at once: attempts write the same bytes.
+    A shard may run several times, even at the same time: all attempts write the same bytes.
 
     :param shard: index of the shard, from 0.
     :param threads: threads; 0 for one per core.
@@ -143,7 +143,7 @@ def run(
 
 
 def commit(folder: _Path) -> _Result:
-    """Checks the results of all shards, lets the destination appear, and removes the plan.
+    """Checks the results of all shards, creates the destination, and removes the plan.
 
     :raises PackError: shards are missing, or a part differs from its record; the message names
         them.

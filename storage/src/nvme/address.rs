@@ -1,9 +1,9 @@
-//! How a range of a drive is named: a namespace, or an extent of it, in place of a file.
+//! Names of ranges of a drive, used in place of files: a namespace, or an extent of it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A namespace's character device, and which of its bytes are meant.
+/// The character device of a namespace, with an optional range of its bytes.
 ///
 /// Written `/dev/ng0n1` for all of it, or `/dev/ng0n1@OFFSET+BYTES` for an extent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     pub fn parse(path: &Path) -> io::Result<Self> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some((device, extent)) = name.split_once('@') else {

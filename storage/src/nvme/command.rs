@@ -1,4 +1,4 @@
-//! Commands of an NVMe drive as bytes: as the drive reads them, and as Linux takes them.
+//! Encodes NVMe commands: as submission queue entries, and in the structure that Linux expects.
 //!
 //! NVM Express Base Specification 2.0, section 3.3.3.1 (submission queue entry, figures 86 and 87);
 //! the structure of Linux is `nvme_uring_cmd` of `linux/nvme_ioctl.h`.
@@ -6,7 +6,7 @@
 /// Bytes of a submission queue entry.
 pub const COMMAND_BYTES: usize = 64;
 
-/// Bytes of a command as Linux takes it.
+/// Bytes of a command in Linux's structure.
 pub(crate) const PASSTHROUGH_BYTES: usize = 72;
 
 /// A command without its data pointer and identifier, which the driver fills in.
@@ -22,7 +22,7 @@ pub struct Command {
     pub dwords_10_to_15: [u32; 6],
 }
 
-/// Memory that a command moves data from or to.
+/// Memory from or to which a command moves data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) address: u64,
@@ -40,7 +40,7 @@ impl Command {
         bytes
     }
 
-    /// The command as Linux takes it; `None` where CDW4 or CDW5 is set, for which its structure
+    /// The command in Linux's structure. `None` if CDW4 or CDW5 is set, for which the structure
     /// has no fields.
     pub(crate) fn passthrough(&self, memory: Memory) -> Option<[u8; PASSTHROUGH_BYTES]> {
         let [dword_2, dword_3, 0, 0] = self.dwords_2_to_5 else { return None };
@@ -68,7 +68,7 @@ fn put(bytes: &mut [u8], at: usize, dwords: &[u32]) {
     }
 }
 
-/// The halves of a 64-bit field that begins at a dword.
+/// The low and the high dword of a 64-bit field.
 pub(crate) fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
 }

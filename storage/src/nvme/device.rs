@@ -1,5 +1,5 @@
-//! Admin commands through the character device of a drive or namespace: the only file that calls
-//! the NVMe driver by ioctl.
+//! Sends admin commands through the character device of a drive or namespace. The only file that
+//! calls the NVMe driver by ioctl.
 #![expect(unsafe_code, reason = "ioctl has no safe wrapper, and takes pointers to memory")]
 
 use super::command::{Command, Memory, identify};
@@ -29,7 +29,7 @@ pub struct NvmeDevice {
 }
 
 impl NvmeDevice {
-    /// Opens it for reading, or for reading and writing.
+    /// Opens the device for reading, or for reading and writing.
     pub fn open(path: &Path, writable: bool) -> io::Result<Self> {
         use std::os::unix::fs::FileTypeExt;
         let file = File::options().read(true).write(writable).open(path)?;
@@ -54,8 +54,8 @@ impl NvmeDevice {
         })
     }
 
-    /// Sends an admin command that returns up to 4 KiB. A drive's refusal is an error whose inner
-    /// error is a [`Status`].
+    /// Sends an admin command that returns up to 4 KiB. If the drive rejects it, the inner error is
+    /// a [`Status`].
     pub fn admin(&self, command: &Command) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> {
         let mut page = Box::new(Page([0; IDENTIFY_BYTES]));
         let memory = Memory {
@@ -82,12 +82,12 @@ impl NvmeDevice {
         }
     }
 
-    /// What the controller says about itself.
+    /// Identifies the controller.
     pub fn controller(&self) -> io::Result<Controller> {
         Ok(Controller::parse(&*self.admin(&identify(CONTROLLER, 0, 0))?))
     }
 
-    /// What a namespace says about itself.
+    /// Identifies a namespace.
     pub fn namespace(&self, id: u32) -> io::Result<Namespace> {
         let found = Namespace::parse(&*self.admin(&identify(NAMESPACE, id, 0))?);
         found.ok_or_else(|| {
@@ -96,8 +96,8 @@ impl NvmeDevice {
         })
     }
 
-    /// The command sets of the controller; `None` where it does not list them, as before revision
-    /// 2.0 of the specification.
+    /// The command sets of the controller. `None` if it does not list them, which revision 2.0 of
+    /// the specification introduced.
     pub fn command_sets(&self) -> io::Result<Option<CommandSets>> {
         // Controller FFFFh: the one that executes the command.
         match self.admin(&identify(COMMAND_SETS, 0, 0xffff)) {
@@ -108,7 +108,7 @@ impl NvmeDevice {
     }
 }
 
-/// The status that a drive answered with, where an error holds one.
+/// The status with which a drive answered, if the error contains one.
 pub fn status_of(error: &io::Error) -> Option<Status> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<Status>()).copied()
 }

@@ -1,4 +1,4 @@
-//! The engine: reads and writes that io_uring passes to the NVMe driver as commands.
+//! The engine, which passes reads and writes to the NVMe driver as commands through io_uring.
 
 use super::address::Address;
 use super::command::{Command, Memory, nvm};
@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 /// `NVME_URING_CMD_IO` of `linux/nvme_ioctl.h`.
 const URING_COMMAND_IO: u32 = 0xc048_4e80;
 
-/// Most bytes of one command, whatever the drive takes: its pages stay below the number of segments
-/// that the driver maps.
+/// Maximum bytes of one command, even if the drive allows more, so that its pages do not exceed the
+/// number of segments that the driver maps.
 const COMMAND_BYTES_MAX: u64 = 256 << 10;
 
 /// A range of a namespace.
@@ -38,7 +38,7 @@ struct Extent {
     block_bytes: u32,
     /// First byte in the namespace; a whole number of blocks.
     begin: u64,
-    /// Length in bytes; what is read beyond is not there, as beyond the end of a file.
+    /// Length in bytes. Reads beyond it are short, as at the end of a file.
     bytes: u64,
     writable: bool,
 }
@@ -47,7 +47,7 @@ struct Extent {
 enum Next {
     /// Send a command.
     Send(Command, Piece),
-    /// It needs none: this is the answer.
+    /// No command is needed; this is the result.
     Answer(io::Result<usize>),
 }
 
@@ -88,7 +88,7 @@ impl Extent {
         })
     }
 
-    /// What the next piece of a request needs.
+    /// What to do for the next piece of a request.
     fn next(&self, kind: RequestKind, piece: Piece) -> Next {
         let refused = |code| Next::Answer(Err(io::Error::from_raw_os_error(code)));
         let left = self.bytes.saturating_sub(piece.offset).min(piece.bytes as u64);
@@ -108,7 +108,7 @@ impl Extent {
         Next::Send(command, Piece { bytes: blocks as usize * self.block_bytes as usize, ..piece })
     }
 
-    /// Bytes of a piece that a successful command has moved: those beyond the end do not count.
+    /// Bytes of a piece that a successful command has moved, without those beyond the end.
     fn moved(&self, kind: RequestKind, piece: Piece) -> usize {
         match kind {
             RequestKind::Sync => 0,
@@ -123,8 +123,8 @@ impl Extent {
 /// form of their names.
 ///
 /// Requests are split at the largest transfer of the drive. Nothing is cached, neither by Linux
-/// nor here; a sync sends Flush. An extent does not grow. Dropped with requests in flight, it waits
-/// up to [`DROP_WAIT`] for the drive and leaks buffers that it has not returned by then.
+/// nor here; a sync sends Flush. An extent does not grow. If dropped with requests in flight, the
+/// engine waits up to [`DROP_WAIT`] for them and leaks the buffers of those that do not complete.
 pub struct NvmeEngine {
     ring: Ring<squeue::Entry128, cqueue::Entry32>,
     depth: usize,
@@ -151,7 +151,7 @@ impl NvmeEngine {
         })
     }
 
-    /// Sends commands for a request until the drive has one or the request has ended.
+    /// Processes a request until a command is in flight or the request has ended.
     fn advance(&mut self, slot: u64) {
         loop {
             let work = self.slots.get(slot);
@@ -171,7 +171,7 @@ impl NvmeEngine {
         }
     }
 
-    /// Takes in an answer; `None` if there is more to move.
+    /// Records the result of a piece. `None` if more pieces remain.
     fn step(&mut self, slot: u64, answer: io::Result<usize>) -> Option<Completion> {
         match self.slots.get_mut(slot).step(answer) {
             Step::More => None,
@@ -179,11 +179,11 @@ impl NvmeEngine {
         }
     }
 
-    /// Takes what the drive has finished.
+    /// Collects the commands that the drive has completed.
     fn reap(&mut self, out: &mut Vec<Completion>) {
         while let Some((slot, answer)) = self.ring.pop() {
             let work = self.slots.get(slot);
-            // An answer of 0 is success, any other number the drive's status.
+            // A result of 0 is success; any other number is the drive's status.
             let answer = answer.and_then(|field| match Status::new(field as u16) {
                 None => Ok(work.file.body.moved(work.kind(), work.transfer.next())),
                 Some(status) => Err(io::Error::other(status)),
@@ -229,7 +229,7 @@ impl Engine for NvmeEngine {
         Ok(self.files.add(opened.map_err(failed)?))
     }
 
-    /// Refused: an extent has a name, which an open file does not tell.
+    /// Always fails: an extent is identified by its name, which an open file does not have.
     fn adopt(&mut self, _file: File, name: &str) -> Result<FileId, Error> {
         let problem = "the engine nvme opens namespaces by name, /dev/ngXnY";
         let source = io::Error::new(io::ErrorKind::Unsupported, problem);
@@ -258,14 +258,14 @@ impl Engine for NvmeEngine {
         let is_too_long = work.kind() == RequestKind::Write && end > work.file.body.bytes;
         let slot = self.slots.insert(work);
         if is_too_long {
-            // As a whole: none of its pieces is written.
+            // A write beyond the end fails as a whole, before any of its pieces is written.
             let full = io::Error::from_raw_os_error(libc::ENOSPC);
             let ended = self.step(slot, Err(full)).expect("a full drive is no passing failure");
             self.ended.push_back(ended);
             return Ok(());
         }
         self.advance(slot);
-        // What is not taken now goes with the next wait, which reports what is wrong.
+        // Entries that are not submitted now are submitted by the next wait, which reports errors.
         let _ = self.ring.flush();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a drive says about itself: the structures that the Identify command returns.
+//! Parses the structures that the Identify command returns.
 //!
 //! NVM Express Base Specification 2.0, section 5.17 (figure 275: controller; CNS 1Ch: I/O command
 //! sets); NVM Command Set Specification 1.0, figures 97 and 98 (namespace and block formats).
@@ -11,8 +11,8 @@ pub(crate) const NAMESPACE: u8 = 0x00;
 pub(crate) const CONTROLLER: u8 = 0x01;
 pub(crate) const COMMAND_SETS: u8 = 0x1c;
 
-/// The smallest memory page of a controller (CAP.MPSMIN is at least 0), in bytes. The unit of the
-/// largest transfer is this or more.
+/// Smallest possible memory page of a controller (CAP.MPSMIN 0), in bytes. The unit of the
+/// maximum transfer size is this or more.
 const PAGE_BYTES_MIN: u64 = 4096;
 
 /// A controller.
@@ -22,14 +22,14 @@ pub struct Controller {
     pub serial: String,
     /// Model.
     pub model: String,
-    /// Most bytes that one command moves, for the smallest page size; `None` for no limit.
+    /// Maximum bytes of one command, for the smallest page size; `None` for no limit.
     pub transfer_bytes_max: Option<u64>,
     /// Whether a volatile write cache is present, which Flush empties.
     pub has_volatile_cache: bool,
 }
 
 impl Controller {
-    /// Reads the structure.
+    /// Parses the structure.
     pub fn parse(bytes: &[u8; IDENTIFY_BYTES]) -> Self {
         let text = |from: usize, to: usize| {
             String::from_utf8_lossy(&bytes[from..to]).trim_matches([' ', '\0']).to_owned()
@@ -60,11 +60,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Reads the structure; `None` if its format is not defined.
+    /// Parses the structure; `None` if its format is not defined.
     pub fn parse(bytes: &[u8; IDENTIFY_BYTES]) -> Option<Self> {
         let blocks = u64::from_le_bytes(bytes[0..8].try_into().expect("eight bytes"));
-        // FLBAS: the low four bits of the format's index, and two more at bits 6:5, which count
-        // only where there are more than 16 formats.
+        // FLBAS: the low four bits of the format's index, and at bits 6:5 two more bits, which are
+        // valid only if there are more than 16 formats.
         let (formats, selected) = (usize::from(bytes[25]) + 1, bytes[26]);
         let mut format = usize::from(selected & 0x0f);
         if formats > 16 {
@@ -108,10 +108,10 @@ impl CommandSets {
     const LOCAL_MEMORY: u32 = 3;
     const PROGRAMS: u32 = 4;
 
-    /// Only the NVM command set, as drives have that do not list them.
+    /// Only the NVM command set: the default for drives that do not list their command sets.
     pub const NVM_ONLY: Self = Self { bits: 1 };
 
-    /// Reads the structure: 512 combinations, of which a controller uses one.
+    /// Parses the structure: 512 combinations, of which a controller uses one.
     pub fn parse(bytes: &[u8; IDENTIFY_BYTES]) -> Self {
         let combinations = bytes.chunks_exact(8);
         let bits = combinations
@@ -134,7 +134,7 @@ impl CommandSets {
         self.has(Self::LOCAL_MEMORY)
     }
 
-    /// The names of those that are known.
+    /// The names of the known command sets.
     pub fn names(self) -> Vec<&'static str> {
         let named = Self::NAMES.iter().filter(|&&(identifier, _)| self.has(identifier));
         named.map(|&(_, name)| name).collect()

@@ -3,7 +3,7 @@
 //!
 //! NVM Express Subsystem Local Memory Command Set Specification 1.0, chapter 3. Operation codes and
 //! fields were taken from a public implementation of a target and not compared with the document
-//! itself. No drive or emulator that executes them was at hand: what is tested are the bytes.
+//! itself. No drive or emulator that executes them was available; the tests check only the bytes.
 //! Offsets and lengths are multiples of 4 bytes.
 
 use super::command::{Command, halves};

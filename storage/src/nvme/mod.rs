@@ -1,8 +1,8 @@
-//! NVMe drives without a file system or a block device between: commands that io_uring passes to
-//! the driver (`IORING_OP_URING_CMD` on `/dev/ngXnY`).
+//! Accesses NVMe drives without a file system or block device: io_uring passes commands to the
+//! driver (`IORING_OP_URING_CMD` on `/dev/ngXnY`).
 //!
-//! In reading order: [`Address`] (how a range of a drive is named), [`Command`] (bytes), [`Status`]
-//! (answers), `identify` (what a drive says about itself), [`NvmeDevice`] (admin commands),
+//! In reading order: [`Address`] (names a range of a drive), [`Command`] (encodes commands),
+//! [`Status`] (of answers), `identify` (properties of a drive), [`NvmeDevice`] (admin commands),
 //! [`NvmeEngine`] (reads and writes), and the commands of drives that compute: [`programs`] and
 //! [`local_memory`].
 

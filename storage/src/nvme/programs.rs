@@ -3,15 +3,15 @@
 //!
 //! NVM Express Computational Programs Command Set Specification 1.1; each function names the
 //! figures. The layouts were taken from a public transcription of those figures and not compared
-//! with the document itself. No drive or emulator that executes them was at hand: what is tested
-//! are the bytes.
+//! with the document itself. No drive or emulator that executes them was available; the tests check
+//! only the bytes.
 
 use super::command::{Command, halves};
 
 /// Command set identifier (CSI).
 pub const COMMAND_SET: u8 = 4;
 
-/// How a program is named (PIT, bits 27:25 of CDW10 of Load Program).
+/// The name of a program and its type (PIT, bits 27:25 of CDW10 of Load Program).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramName {
     /// Type of the name, 0 to 7.
@@ -25,7 +25,7 @@ pub struct ProgramName {
 pub struct LoadProgram {
     /// Compute namespace.
     pub namespace: u32,
-    /// Index that the program gets (PIND).
+    /// Index under which the program is loaded (PIND).
     pub program: u16,
     /// Type of the program (PTYPE).
     pub program_type: u8,
@@ -35,7 +35,7 @@ pub struct LoadProgram {
     pub program_bytes: u32,
     /// Bytes of this piece (NUMB).
     pub bytes: u32,
-    /// Where the piece begins in the program (LOFF).
+    /// Offset of the piece in the program (LOFF).
     pub offset: u32,
 }
 
@@ -130,7 +130,7 @@ pub struct ExecuteProgram {
     pub namespace: u32,
     /// Index of the program (PIND).
     pub program: u16,
-    /// Set of memory ranges (RSID); 0 where the ranges are in the data of the command.
+    /// Set of memory ranges (RSID); 0 if the ranges are in the data of the command.
     pub range_set: u16,
     /// Ranges in the data of the command (NUMR).
     pub ranges: u32,

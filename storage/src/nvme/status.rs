@@ -1,4 +1,4 @@
-//! What a drive answers to a command: NVM Express Base Specification 2.0, section 3.3.3.2.1.
+//! The status of a completed command: NVM Express Base Specification 2.0, section 3.3.3.2.1.
 
 /// The status of a completed command that did not succeed.
 ///
@@ -11,7 +11,7 @@ pub struct Status {
     field: u16,
 }
 
-/// What a status code is about (SCT).
+/// The type of a status code (SCT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusType {
     /// Any command.
@@ -29,7 +29,7 @@ pub enum StatusType {
 }
 
 impl Status {
-    /// Takes the status field, without the phase bit; `None` for success.
+    /// Parses the status field without the phase bit; `None` for success.
     pub fn new(field: u16) -> Option<Self> {
         (field & 0x07ff != 0).then_some(Self { field: field & 0x7fff })
     }
@@ -39,7 +39,7 @@ impl Status {
         self.field
     }
 
-    /// What the code is about.
+    /// The type of the code.
     pub fn status_type(self) -> StatusType {
         match (self.field >> 8) as u8 & 7 {
             0 => StatusType::Generic,

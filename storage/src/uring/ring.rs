@@ -17,8 +17,8 @@ pub(crate) const CANCEL: u64 = u64::MAX;
 /// How long to wait before a retry if the kernel has no room for a request.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
-/// A ring with room for a given number of requests, one entry each, and one cancellation. The types
-/// of its entries differ where requests are commands of a driver.
+/// A ring with room for a given number of requests, one entry each, and one cancellation. Commands
+/// of a driver need larger entries, so the entry types are parameters.
 pub(crate) struct Ring<
     S: squeue::EntryMarker = squeue::Entry,
     C: cqueue::EntryMarker = cqueue::Entry,
@@ -96,7 +96,7 @@ where
         Some((entry.user_data(), answer))
     }
 
-    /// The features that the kernel reports and that reports show.
+    /// The kernel's features that are shown in reports.
     pub(super) fn features(&self) -> Vec<&'static str> {
         let params = self.ring.params();
         let all = [
@@ -122,8 +122,8 @@ where
 impl Ring {
     /// Queues the next piece of a request; its completion has this `id`.
     ///
-    /// `registered` says whether its buffer is. The engine keeps `work`, and with it the buffer,
-    /// until the completion arrives.
+    /// `registered` is whether its buffer is registered. The engine keeps `work`, and with it the
+    /// buffer, until the completion arrives.
     pub(super) fn push(&mut self, work: &Work<File>, registered: bool, id: u64) {
         let piece = work.transfer.next();
         let fd = types::Fd(work.file.body.as_raw_fd());
