@@ -1,4 +1,4 @@
-//! Causes and remedies of what can go wrong with one sample.
+//! Causes and remedies of errors of one sample.
 
 use crate::{DoesNotFit, Error, FileMisfit, Misfit};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
@@ -73,7 +73,7 @@ impl Diagnose for Error {
                     .or("correct the column and pack again"),
             ),
             Self::NoBoxes => Some("name a target of boxes in the recipe".into()),
-            // No decoder fills in what a coefficient form lacks.
+            // No decoder can fill in missing data of a coefficient form.
             Self::Jpeg(JpegError::Form(_)) => {
                 Some(Remedy::advice("restore the part from its source").or("pack again"))
             }

@@ -1,5 +1,5 @@
-//! A whole picture in memory whose elements have 16 bits or are floats, for operations on its
-//! colours: the numbers of a channel at a time, or of a row of each.
+//! A whole picture in memory with 16-bit or float elements, for operations on its colours, which
+//! process one channel, or one row of every channel, at a time.
 
 use crate::wide::{Channel, Layers};
 use crate::{Error, Interrupt};
@@ -8,7 +8,7 @@ use meetpoint_format::recipe::{DecodeMode, Dtype};
 /// Rows between two polls of the interrupt and two pauses.
 const ROWS: usize = 16;
 
-/// A picture of elements, to be changed.
+/// A picture of elements that can be changed.
 pub(crate) struct Elements<'a> {
     pub(crate) layers: &'a mut Layers,
     pub(crate) mode: DecodeMode,
@@ -30,12 +30,12 @@ impl Elements<'_> {
         self.mode.channels() as usize
     }
 
-    /// A number that was computed, as an element: integers are truncated.
+    /// Converts a computed number to an element; integers are truncated.
     pub(crate) fn stored(&self, number: f32) -> f32 {
         if self.is_float() { number } else { number.trunc() }
     }
 
-    /// A number within the bounds, as an element.
+    /// Clamps a number to the bounds and converts it to an element.
     pub(crate) fn clamped(&self, number: f32) -> f32 {
         self.stored(number.clamp(0.0, self.bound()))
     }
@@ -48,7 +48,7 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Changes the numbers of each row, all channels of it.
+    /// Changes the numbers of each row, with all its channels.
     pub(crate) fn each_row(
         &mut self,
         mut change: impl FnMut(&Self, &mut [Vec<f32>]),
@@ -68,7 +68,7 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Changes each number by itself.
+    /// Changes each number separately.
     pub(crate) fn each(&mut self, change: impl Fn(&Self, f32) -> f32) -> Result<(), Error> {
         self.each_row(|picture, rows| {
             for number in rows.iter_mut().flatten() {

@@ -1,5 +1,5 @@
-//! Errors of one sample. A damaged picture is data and never causes a panic; a recipe that does not
-//! fit a picture is not damage of it.
+//! Errors of one sample. A damaged picture never causes a panic. A recipe that does not fit a
+//! picture is reported separately from damage.
 
 /// A sample that cannot be prepared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -8,7 +8,7 @@ pub enum Error {
     /// The caller requested a stop. The picture may be intact.
     #[error("interrupted")]
     Interrupted,
-    /// The first bytes are of no known format.
+    /// The first bytes match no known format.
     #[error("not a picture in a known format (JPEG, PNG, WebP, BMP, GIF, TIFF)")]
     UnknownFormat,
     /// The picture cannot be decoded.
@@ -16,10 +16,10 @@ pub enum Error {
     Decode {
         /// Format found.
         format: &'static str,
-        /// Cause, with the byte offset where the decoder tells it.
+        /// Cause, with the byte offset if the decoder reports it.
         reason: String,
     },
-    /// The first bytes are of no known format of sound.
+    /// The first bytes match no known audio format.
     #[error("not a recording in a known format (WAV, FLAC, MP3)")]
     UnknownAudio,
     /// Sound or a signal that cannot be decoded.
@@ -30,53 +30,53 @@ pub enum Error {
         /// Cause.
         reason: String,
     },
-    /// Sound or a signal without any values.
+    /// Sound or a signal without values.
     #[error("it has no samples")]
     EmptySeries,
-    /// More values over time than allowed.
+    /// More values than allowed.
     #[error("more than {limit} values")]
     LongSeries {
-        /// Most values.
+        /// The maximum.
         limit: u64,
     },
-    /// Fewer steps in time than an operation needs.
+    /// Fewer time steps than an operation needs.
     #[error("{length} samples, {operation} needs {needed}")]
     ShortSeries {
         /// The operation.
         operation: &'static str,
-        /// Steps in time.
+        /// Number of time steps.
         length: usize,
-        /// Least number of them.
+        /// The minimum.
         needed: usize,
     },
-    /// Bytes that are not characters.
+    /// Bytes that are invalid in the encoding.
     #[error("its text is not {encoding} from byte {offset}")]
     Characters {
         /// The encoding of the recipe.
         encoding: &'static str,
-        /// Where the first of them is, without a byte order mark.
+        /// Offset of the first invalid byte, after a byte order mark.
         offset: usize,
     },
-    /// A longer text than an operation takes.
+    /// A text that is longer than an operation allows.
     #[error("a text of {bytes} bytes, more than the limit of {limit}")]
     LongText {
-        /// Its bytes.
+        /// Its length in bytes.
         bytes: usize,
-        /// Most bytes.
+        /// The maximum in bytes.
         limit: u64,
     },
     /// A text that the tokenizer refuses.
     #[error("its text has no tokens: {reason}")]
     NoTokens {
-        /// What the tokenizer says.
+        /// The error of the tokenizer.
         reason: String,
     },
-    /// A token that the table of vectors has no row for.
+    /// A token without a row in the table of vectors.
     #[error("its token {token} is not one of the {rows} rows of the table of `embed`")]
     NoVector {
         /// The token.
         token: i32,
-        /// Rows of the table.
+        /// Number of rows of the table.
         rows: u64,
     },
     /// A file that an operation needs was not given with the recipe.
@@ -87,17 +87,17 @@ pub enum Error {
         /// Path of its file.
         path: String,
     },
-    /// A file that an operation needs is not what it should be.
+    /// A file that an operation needs is invalid.
     #[error("{path}, which `{operation}` needs: {problem}")]
     File {
         /// The operation.
         operation: &'static str,
         /// Path of its file.
         path: Box<str>,
-        /// What is wrong.
+        /// The problem.
         problem: Box<str>,
     },
-    /// A recording with another number of channels than the recipe requires.
+    /// A recording whose number of channels differs from that in the recipe.
     #[error("it has {found} channels, the recipe asks for {wanted}")]
     Channels {
         /// Channels of the file.
@@ -105,12 +105,12 @@ pub enum Error {
         /// `num_channels` of the recipe.
         wanted: usize,
     },
-    /// A sound file whose pixels the mode of the recipe's `decode` does not take.
+    /// An intact file whose pixels do not match the mode of the recipe's `decode`.
     #[error("{format} of {holds} cannot be decoded in mode \"{mode}\"")]
     Mode {
         /// Format found.
         format: &'static str,
-        /// The kind of its pixels.
+        /// The type of its pixels.
         holds: String,
         /// The mode.
         mode: &'static str,
@@ -125,7 +125,7 @@ pub enum Error {
         /// Most pixels allowed.
         limit: u64,
     },
-    /// The recipe does not fit the picture, which may be sound.
+    /// The recipe does not fit the picture, which may be intact.
     #[error(transparent)]
     DoesNotFit(Box<DoesNotFit>),
     /// A target that does not fit its picture.
@@ -136,7 +136,7 @@ pub enum Error {
         /// The mismatch.
         problem: Box<crate::TargetProblem>,
     },
-    /// An operation that depends on boxes, of a sample without any given.
+    /// An operation that depends on boxes, for a sample without boxes.
     #[error(
         "random_iou_crop needs the boxes of the sample, which only batches with its target have"
     )]
@@ -151,15 +151,15 @@ pub enum Error {
         /// Rows.
         height: u32,
     },
-    /// The output buffer has another size than the result.
+    /// The size of the output buffer differs from that of the result.
     #[error("output of {got} bytes, the recipe gives {expected}")]
     OutputSize {
-        /// Given.
+        /// The size of the buffer.
         got: usize,
-        /// Needed.
+        /// The size of the result.
         expected: usize,
     },
-    /// A JPEG, or its entry points, coefficient form or skeleton, for another reason.
+    /// Another error of a JPEG, its entry points, coefficient form or skeleton.
     #[error(transparent)]
     Jpeg(meetpoint_jpeg::Error),
 }
@@ -173,9 +173,9 @@ pub enum Error {
 pub struct DoesNotFit {
     /// Its name.
     pub operation: &'static str,
-    /// Its key that does not fit.
+    /// The key that does not fit.
     pub key: &'static str,
-    /// Height and width of the picture that the operations before it make.
+    /// Height and width of the picture after the preceding operations.
     pub picture: (u32, u32),
     /// The cause.
     pub misfit: Misfit,
@@ -195,7 +195,7 @@ pub enum Misfit {
         /// The padded picture.
         padded: (u32, u32),
     },
-    /// A result without pixels: the picture is too narrow for what it is resized to.
+    /// A result without pixels: the picture is too narrow for the requested size.
     #[error("the result is {height} x {width}, which has no pixels")]
     NoPixels {
         /// Rows.

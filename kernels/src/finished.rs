@@ -7,7 +7,7 @@ use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 use std::ops::Range;
 
-/// Rows between two pauses.
+/// Rows processed between two calls of `pause`.
 const ROWS: usize = 16;
 
 /// A tensor that operations change in place.
@@ -17,7 +17,7 @@ pub(crate) struct FinishedTensor<'a> {
     cpu: Cpu,
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
-    /// Where changes are recorded: then there are no bytes.
+    /// The recording, if changes are recorded; there are no bytes then.
     recording: Option<Recording<'a>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Rectangle {
 }
 
 impl Rectangle {
-    /// It as erased.
+    /// The erasure of this rectangle.
     pub(crate) fn erased(self, values: ErasedValues) -> Erasure {
         let Self { top, left, height, width } = self;
         let [top, left, height, width] = [top, left, height, width].map(|side| side as u32);
@@ -52,7 +52,7 @@ impl<'a> FinishedTensor<'a> {
         Self { spec, bytes, cpu, interrupt, pause, recording: None }
     }
 
-    /// A tensor that is not there: what operations do is recorded.
+    /// A tensor without data, on which operations are recorded.
     pub(crate) fn recorded(
         spec: TensorSpec,
         recording: Recording<'a>,
@@ -63,7 +63,7 @@ impl<'a> FinishedTensor<'a> {
         Self { spec, bytes: &mut [], cpu, interrupt, pause, recording: Some(recording) }
     }
 
-    /// The recording, where changes are recorded.
+    /// The recording, if changes are recorded.
     pub(crate) fn recording(&mut self) -> Option<&mut Recording<'a>> {
         self.recording.as_mut()
     }
@@ -71,7 +71,7 @@ impl<'a> FinishedTensor<'a> {
     /// The bits of the nearest value of the element type.
     fn bits(&self, value: f32) -> u32 {
         match self.spec.dtype {
-            // The casts are exact for the whole numbers that a recipe may hold.
+            // The casts are exact for the integers that a recipe can contain.
             Dtype::Uint8 => u32::from(value as u8),
             Dtype::Uint16 => u32::from(value as u16),
             Dtype::Int32 => (value as i32).cast_unsigned(),
@@ -80,7 +80,7 @@ impl<'a> FinishedTensor<'a> {
         }
     }
 
-    /// Sets the elements of a rectangle to a value for each channel.
+    /// Fills a rectangle with one value per channel.
     pub(crate) fn fill(&mut self, rectangle: Rectangle, values: &[f32]) -> Result<(), Error> {
         let bits = [0, 1, 2]
             .map(|channel: usize| values.get(channel).map_or(0, |value| self.bits(*value)));
@@ -107,8 +107,8 @@ impl<'a> FinishedTensor<'a> {
         self.spec
     }
 
-    /// Sets the elements of some columns of a row of a channel, each to the nearest value of the
-    /// element type; `value` gets the column's position among them. Fails when the sample is
+    /// Sets the elements in a range of columns of a row of a channel, each to the nearest value of
+    /// the element type; `value` receives the index within the range. Fails if the sample is
     /// interrupted.
     pub(crate) fn set(
         &mut self,
@@ -134,7 +134,7 @@ impl<'a> FinishedTensor<'a> {
         for (index, x) in columns.enumerate() {
             let element = first + x * step;
             match dtype {
-                // The cast is exact for the whole numbers that a recipe may hold.
+                // The cast is exact for the integers that a recipe can contain.
                 Dtype::Uint8 => self.bytes[element] = value(index) as u8,
                 Dtype::Uint16 => {
                     let bytes = (value(index) as u16).to_le_bytes();

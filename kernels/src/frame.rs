@@ -1,4 +1,5 @@
-//! Pixels around a picture: which pixel of the picture each is, or none.
+//! Padding around a picture: maps each padding pixel to a pixel of the picture, or to the fill
+//! colour.
 
 use crate::Error;
 use crate::picture_program::{OUTSIDE, PictureChange};
@@ -12,15 +13,16 @@ pub(crate) struct Frame {
     pub(crate) mode: PaddingMode,
     /// Red, green, blue and alpha, for [`PaddingMode::Constant`].
     pub(crate) fill: [u8; 4],
-    /// Pixels around the picture.
+    /// Number of pixels around the picture.
     pub(crate) padding: Padding,
-    /// Column and row of the padded picture where the part begins.
+    /// Column and row of the padded picture at which the part begins.
     pub(crate) at: (u32, u32),
     /// Columns and rows of the part, not 0.
     pub(crate) size: (u32, u32),
 }
 
-/// The position of the picture, 0 to `length` - 1, for one that may lie outside.
+/// Maps a position that may be outside to a position of the picture, 0 to `length` - 1; `None` for
+/// the fill colour.
 pub(crate) fn source(mode: PaddingMode, position: i64, length: u32) -> Option<usize> {
     let length = i64::from(length);
     let found = match mode {
@@ -42,7 +44,7 @@ pub(crate) fn source(mode: PaddingMode, position: i64, length: u32) -> Option<us
 }
 
 impl Frame {
-    /// Replaces a picture by the part of it with its frame. Fails when the sample is interrupted.
+    /// Replaces a picture by the part of the padded picture. Fails if the sample is interrupted.
     pub(crate) fn apply(&self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let (width, height) = pixels.size();
         let axis = |at: u32, before: u32, count: u32, length: u32| -> Vec<Option<usize>> {
@@ -77,7 +79,7 @@ impl Frame {
 }
 
 impl Frame {
-    /// Moves points as the pixels of the picture. Pixels that the frame repeats have none.
+    /// Moves points like the pixels of the picture. Repeated pixels of the padding get no points.
     pub(crate) fn move_points(&self, points: &mut Points) {
         let shift = |before: u32, at: u32| f64::from(before) - f64::from(at);
         let across = shift(self.padding.left, self.at.0);

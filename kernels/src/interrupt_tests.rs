@@ -1,4 +1,4 @@
-//! Interrupts reach every format and every stage of a recipe, and soon.
+//! Interrupts stop every format and every stage of a recipe promptly.
 
 use crate::decode::Decoder;
 use crate::{
@@ -12,7 +12,7 @@ use meetpoint_jpeg::DecodeOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Pixels of a side: six rows of MCUs of 16 pixels.
+/// Pixels per side: six rows of MCUs of 16 pixels.
 const SIDE: u32 = 96;
 
 fn jpeg(is_progressive: bool) -> Vec<u8> {
@@ -82,7 +82,7 @@ fn a_resize_to_many_rows_is_interrupted_between_its_rows() {
         assert!(polls >= ROWS as usize, "{interpolation:?}: {polls}");
         let (interrupt, polled) = after(polls / 2);
         assert_eq!(prepared(&file, &resize, interrupt), Err(Error::Interrupted));
-        // A row of MCUs is fed in chunks, and each looks once.
+        // A row of MCUs is fed in chunks, and each chunk polls once.
         assert!(polled.load(Ordering::Relaxed) <= polls / 2 + 4);
     }
 }

@@ -1,17 +1,17 @@
-//! Turns encoded samples into tensors, the same bytes on every machine.
+//! Converts encoded samples to tensors, with the same bytes on every machine.
 //!
-//! It never sees files or threads. In reading order: [`Stripe`] (the form in which pixels go from
-//! stage to stage), [`decode`] (the seam of all decoders), [`resize`], [`crop`], [`tensor`] (type,
-//! normalisation, layout), `stage` (one pass of rows) with `canvas` (its target), `pixels` (a whole
-//! picture between two stages), `wide` (pictures with alpha, of 16 bits, of floats),
-//! `elements` (their numbers), `frame` (pixels around a picture), `warp` (positions of any kind),
-//! `points` (what moves with pixels), `targets` (masks, boxes and keypoints), `colour` (changes of
-//! its colours), `random` (random parameters and noise), `finished` (a whole tensor), `vector` (one
-//! source for all instruction sets), `series` (values over time) with `audio` and `signal`, `text`
-//! (characters, tokens and their vectors) with `packing`, `operations` (the execution of each
-//! operation), [`SamplePreparer`] (a recipe applied to a sample), [`PictureProgram`] (the same as
-//! data) with `recording`, `mixing` with `blend`
-//! (samples of a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
+//! It uses neither files nor threads. In reading order: [`Stripe`] (the form in which pixels pass
+//! from stage to stage), [`decode`] (the common interface of all decoders), [`resize`], [`crop`],
+//! [`tensor`] (type, normalisation, layout), `stage` (one pass of rows) with `canvas` (its target),
+//! `pixels` (a whole picture between two stages), `wide` (pictures with alpha, of 16 bits, of
+//! floats), `elements` (their numbers), `frame` (pixels around a picture), `warp` (arbitrary maps
+//! of positions), `points` (points that move with pixels), `targets` (masks, boxes and keypoints),
+//! `colour` (changes of colours), `random` (random parameters and noise), `finished` (a whole
+//! tensor), `vector` (one source for all instruction sets), `series` (values over time) with
+//! `audio` and `signal`, `text` (characters, tokens and their vectors) with `packing`, `operations`
+//! (the execution of each operation), [`SamplePreparer`] (a recipe applied to a sample),
+//! [`PictureProgram`] (the same, exported as data) with `recording`, `mixing` with `blend` (samples
+//! of a batch mixed with one another), [`BatchMixer`] (a recipe applied to a batch).
 
 mod audio;
 mod batch;
@@ -28,7 +28,7 @@ mod elements;
 mod error;
 mod finished;
 mod frame;
-/// The tests of both crates compare with lines of one format.
+/// The tests of both crates use golden files of one format.
 #[cfg(test)]
 #[path = "../../jpeg/src/golden.rs"]
 mod golden;

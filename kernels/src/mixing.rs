@@ -8,7 +8,7 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{CutBox, Layout, MixMode, MixPartner, TensorSpec};
 
-/// Lambda as it is used: float32 unless all samples have the same.
+/// Lambda as used: rounded to float32 unless all samples share it.
 pub(crate) fn rounded(lambda: f64, mode: MixMode) -> f64 {
     match mode {
         MixMode::Batch => lambda,
@@ -22,30 +22,30 @@ fn weights(lambda: f64, mode: MixMode) -> Weights {
     Weights { own: lambda as f32, partner: (1.0 - lambda) as f32 }
 }
 
-/// What a sample becomes.
+/// How a sample is mixed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Mix {
-    /// Itself.
+    /// It does not change.
     Keep,
     /// The weighted sum with its partner.
     Blend(Weights),
-    /// Itself with a rectangle of its partner; its label becomes the weighted sum.
+    /// It gets a rectangle of its partner; its label becomes the weighted sum.
     Paste(Rectangle, Weights),
 }
 
 impl Mix {
-    /// A blend.
+    /// A blend with lambda.
     pub(crate) fn blend(lambda: f64, mode: MixMode) -> Self {
         Self::Blend(weights(lambda, mode))
     }
 
-    /// A rectangle, and lambda of labels.
+    /// A pasted rectangle, and lambda for the labels.
     pub(crate) fn paste(rectangle: Rectangle, lambda: f64, mode: MixMode) -> Self {
         Self::Paste(rectangle, weights(lambda, mode))
     }
 }
 
-/// A rectangle of a picture: from a row and column on, to before others.
+/// A rectangle of a picture: half-open ranges of rows and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rectangle {
     pub(crate) top: u32,
@@ -55,8 +55,7 @@ pub(crate) struct Rectangle {
 }
 
 impl Rectangle {
-    /// The rectangle for lambda around a centre whose column and row are drawn, in a picture of
-    /// these rows and columns.
+    /// The rectangle for lambda around a random centre, in a picture of this height and width.
     pub(crate) fn drawn(
         (height, width): (u32, u32),
         lambda: f64,
@@ -70,15 +69,15 @@ impl Rectangle {
         Self { top, bottom, left, right }
     }
 
-    /// The share of the picture that is outside of it.
+    /// The share of the picture outside the rectangle.
     pub(crate) fn lambda(self, (height, width): (u32, u32)) -> f64 {
         let area = u64::from(self.bottom - self.top) * u64::from(self.right - self.left);
         1.0 - area as f64 / (f64::from(height) * f64::from(width))
     }
 }
 
-/// Where a rectangle begins and ends along one side of a picture. Where samples differ in lambda,
-/// timm computes in float32.
+/// Start and end of a rectangle along one side of a picture. If samples differ in lambda, timm
+/// computes in float32.
 pub(crate) fn ends(
     side: u32,
     centre: u32,
@@ -96,20 +95,20 @@ pub(crate) fn ends(
     (centre.saturating_sub(length / 2), (centre + after).min(side))
 }
 
-/// The tensors and rows of labels of a batch, either of which it may lack.
+/// The tensors and rows of labels of a batch, either of which may be absent.
 pub(crate) struct MixedBatch<'a> {
     pub(crate) cpu: Cpu,
     pub(crate) spec: TensorSpec,
     pub(crate) samples: usize,
-    /// `samples` tensors of `spec`; or nothing.
+    /// `samples` tensors of `spec`, or empty.
     pub(crate) images: &'a mut [u8],
-    /// As many rows of float32; or nothing.
+    /// `samples` rows of float32, or empty.
     pub(crate) labels: &'a mut [u8],
-    /// Memory for one sample.
+    /// Scratch memory for one sample.
     pub(crate) scratch: &'a mut Vec<u8>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) pause: &'a mut dyn FnMut(),
-    /// Where mixes of images are recorded: then there are none.
+    /// Programs to record mixes of images, if there are no images.
     pub(crate) recording: Option<&'a mut Vec<BatchProgram>>,
 }
 
@@ -131,8 +130,8 @@ impl MixedBatch<'_> {
         (self.spec.height, self.spec.width)
     }
 
-    /// What each sample becomes, from what each unit of a mode does. In pairs, the sample in the
-    /// middle of an odd number is kept.
+    /// The mix of each sample, from the mix of each unit of a mode. In pairs, the middle sample of
+    /// an odd number is not changed.
     pub(crate) fn units(&self, mode: MixMode, mut unit: impl FnMut() -> Mix) -> Vec<Mix> {
         let samples = self.samples;
         match mode {
@@ -174,7 +173,7 @@ impl MixedBatch<'_> {
     }
 }
 
-/// Changes each of `count` rows, given what its partner was before.
+/// Changes each of `count` rows, given the original row of its partner.
 fn in_place(
     rows: &mut [u8],
     partner: MixPartner,
@@ -218,7 +217,7 @@ fn paste(spec: &TensorSpec, own: &mut [u8], partner: &[u8], rectangle: Rectangle
     let [top, bottom, left, right] = [top, bottom, left, right].map(|end| end as usize);
     let [height, width, channels] =
         [spec.height, spec.width, spec.channels].map(|side| side as usize);
-    // A pixel of a plane, and the planes.
+    // Bytes of a pixel in a plane, and number of planes.
     let (pixel_bytes, planes) = match spec.layout {
         Layout::Nhwc | Layout::Nt | Layout::Ntc => (channels * spec.dtype.bytes(), 1),
         Layout::Nchw | Layout::Nct => (spec.dtype.bytes(), channels),

@@ -9,8 +9,8 @@ use meetpoint_format::recipe::Packing;
 /// Planes of a row.
 const PLANES: usize = 3;
 
-/// Packs the documents of `rows` of `length` tokens, in their order. Holds the tokens of the batch
-/// a second time.
+/// Packs the documents in `rows` of `length` tokens, in order. Uses memory for a second copy of the
+/// batch's tokens.
 pub(crate) fn pack(
     method: Packing,
     length: usize,
@@ -22,7 +22,7 @@ pub(crate) fn pack(
     }
     let row_bytes = 4 * PLANES * length;
     let mut documents: Vec<Vec<i32>> = Vec::new();
-    // Where there is no padding, every row stays full.
+    // Without padding, every row remains full.
     let mut pad_token = 0;
     for row in rows.chunks_exact(row_bytes) {
         pause()?;
@@ -47,7 +47,8 @@ pub(crate) fn pack(
     Ok(())
 }
 
-/// Each document in the first row with room for it. There are no more rows than documents.
+/// Puts each document into the first row with enough space. There are at most as many rows as
+/// documents.
 fn first_fit<'a>(documents: &'a [Vec<i32>], length: usize, packed: &mut Vec<Vec<&'a [i32]>>) {
     let mut room: Vec<usize> = Vec::new();
     for document in documents {
@@ -61,7 +62,7 @@ fn first_fit<'a>(documents: &'a [Vec<i32>], length: usize, packed: &mut Vec<Vec<
     }
 }
 
-/// One document after another, cut where a row ends. No document is longer than a row.
+/// Concatenates the documents, split at the end of a row. No document is longer than a row.
 fn concatenate<'a>(documents: &'a [Vec<i32>], length: usize, packed: &mut Vec<Vec<&'a [i32]>>) {
     let mut room = 0;
     for document in documents {
@@ -107,7 +108,7 @@ mod tests {
     use super::{Packing, numbers, pack};
     use proptest::prelude::*;
 
-    /// Documents as the rows that `pad_sequence` makes of them.
+    /// Documents as rows in the format of `pad_sequence`.
     fn rows(documents: &[Vec<i32>], length: usize) -> Vec<u8> {
         let plane = |document: &[i32], pad: i32, value: &dyn Fn(usize, i32) -> i32| {
             let real = document.iter().enumerate().map(|(at, token)| value(at, *token));

@@ -1,45 +1,45 @@
-//! What a recipe does to the picture of one sample, as plain data without pixels, for executors
-//! that are not in this crate.
+//! The execution of a recipe on the picture of one sample, as plain data without pixels, for
+//! executors outside this crate.
 //!
-//! A [`PictureProgram`] is exported from the plan that [`crate::SamplePreparer`] itself executes;
-//! nothing here decides anything. Executing it on the decoded region gives the bytes that the
-//! preparer gives.
+//! A [`PictureProgram`] is exported from the plan that [`crate::SamplePreparer`] itself executes,
+//! without further decisions. Executing it on the decoded region gives the same bytes as the
+//! preparer.
 
 use crate::Region;
 use meetpoint_format::recipe::{Dtype, Layout, MixPartner};
 use meetpoint_jpeg::OutputColour;
 use std::ops::Range;
 
-/// A position of an axis that takes no pixel: the result is [`StageProgram::outside`] there.
+/// A position of an axis without a pixel: the result is [`StageProgram::outside`] there.
 pub const OUTSIDE: i32 = -1;
 
 /// Fraction bits of a weight.
 pub const WEIGHT_BITS: u32 = crate::resize::PRECISION_BITS;
 
-/// What is done to the picture of one sample. Its memory is reused from one sample to the next.
+/// The program for the picture of one sample. Its memory is reused from sample to sample.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PictureProgram {
     /// Columns and rows of the picture in the file.
     pub picture: (u32, u32),
     /// How the picture is decoded.
     pub colour: OutputColour,
-    /// What is done, in order. The first stage takes its region of the file, which is to be
-    /// decoded; the last one writes the tensor.
+    /// The stages, in order. The region of the first stage must be decoded from the file; the last
+    /// stage writes the tensor.
     pub stages: Vec<StageProgram>,
-    /// Changes that stages name by their ranges.
+    /// Changes, to which stages refer by ranges.
     pub changes: Vec<PictureChange>,
-    /// Positions and weights that axes name.
+    /// Positions and weights, to which axes refer by index.
     pub words: Vec<i32>,
-    /// Tables of bytes that changes name.
+    /// Tables of bytes, to which changes refer by index.
     pub tables: Vec<[u8; 256]>,
     /// Height and width of the tensor.
     pub tensor: (u32, u32),
-    /// Rectangles of the tensor that are replaced, in order.
+    /// Rectangles of the tensor to replace, in order.
     pub erasures: Vec<Erasure>,
 }
 
 impl PictureProgram {
-    /// Forgets the last sample.
+    /// Clears the program of the last sample.
     pub(crate) fn clear(&mut self) {
         self.stages.clear();
         self.changes.clear();
@@ -51,23 +51,23 @@ impl PictureProgram {
 
 /// One pass of a picture through a resizer onto a canvas, and changes of the result.
 ///
-/// The columns and rows of `region` go through both axes, each result rounded to a byte; the window
-/// that they give is put on the canvas, whose rest has the colour `fill`. The canvas is mirrored
-/// and flipped, `row_changes` change the colours of its pixels, and it becomes the tensor or a
-/// picture. That is then changed by `whole`.
+/// Both axes process the columns and rows of `region`, each result rounded to a byte; the resulting
+/// window is placed on the canvas, whose other pixels have the colour `fill`. The canvas is
+/// mirrored and flipped, `row_changes` change the colours of its pixels, and it is written to the
+/// tensor or to a picture, which `whole` then changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageProgram {
-    /// The part of the source that it takes, as it lies there.
+    /// The part of the source that it reads, before mirroring.
     pub region: Region,
     /// Whether this part is mirrored left to right before anything else.
     pub region_mirrored: bool,
-    /// What is done along the rows.
+    /// The pass along the rows.
     pub across: AxisProgram,
-    /// What is done along the columns.
+    /// The pass along the columns.
     pub down: AxisProgram,
     /// Whether the pass along the columns comes first.
     pub down_first: bool,
-    /// Columns and rows of the window: as many as the axes give.
+    /// Columns and rows of the window, the result of the axes.
     pub window: (u32, u32),
     /// Columns and rows of the canvas.
     pub canvas: (u32, u32),
@@ -81,33 +81,33 @@ pub struct StageProgram {
     pub mirrored: bool,
     /// Whether the canvas is written mirrored top to bottom.
     pub flipped: bool,
-    /// Changes of each pixel by itself, in order, before the canvas is written.
+    /// Changes of single pixels, in order, before the canvas is written.
     pub row_changes: Range<usize>,
-    /// Changes of the picture that was written, in order.
+    /// Changes of the written picture, in order.
     pub whole: Range<usize>,
-    /// Whether the tensor is written.
+    /// Whether it writes the tensor.
     pub is_last: bool,
 }
 
-/// One axis of a stage. Positions count from the first of the region.
+/// One axis of a stage. Positions are relative to the first of the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisProgram {
-    /// Each position of the result is that of the region.
+    /// Each position of the result is the same position of the region.
     Shift,
-    /// Each position of the result takes one of the region, or [`OUTSIDE`]: as many words as the
-    /// result has positions, from this index on.
+    /// Each position of the result is copied from one of the region, or is [`OUTSIDE`]: one word
+    /// per position of the result, starting at this index.
     Pick {
         /// Index of the first word.
         words: usize,
     },
-    /// Each position of the result is a weighted sum: for `n` positions, `n` first positions of the
-    /// region and `n` counts of weights; then `n` weights that come first, `n` that come second,
-    /// and so on, [`WEIGHT_BITS`] behind the point and 0 behind the count. The sum begins with a
-    /// half and is cut off.
+    /// Each position of the result is a weighted sum. The words, for `n` positions: `n` first
+    /// positions in the region, `n` counts of weights, then the `n` first weights, the `n` second
+    /// weights, and so on. Weights have [`WEIGHT_BITS`] fraction bits and are 0 beyond the count.
+    /// The sum starts at one half and is truncated.
     Weigh {
         /// Index of the first word.
         words: usize,
-        /// Most weights of a position.
+        /// Maximum number of weights of a position.
         taps: u32,
     },
 }
@@ -115,66 +115,67 @@ pub enum AxisProgram {
 /// A change of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PictureChange {
-    /// Every value becomes that of a table.
+    /// Replaces every value by its entry in a table.
     Table {
         /// Index of the table.
         table: usize,
     },
-    /// The values of each channel become those of a table of its own.
+    /// Replaces the values of each channel by the entries of a separate table.
     Tables {
         /// Index of the first of three tables.
         first: usize,
     },
-    /// Each pixel is blended with its luma, at a factor of 0.
+    /// Blends each pixel with its luma, which is the result at a factor of 0.
     Saturation(f32),
-    /// A number is added to the hue of Pillow's mode HSV.
+    /// Adds a number to the hue of Pillow's mode HSV.
     Hue(u8),
-    /// Every channel becomes the luma.
+    /// Replaces every channel by the luma.
     Grey,
-    /// Channel c becomes the channel at c of the list.
+    /// Replaces channel c by the channel at index c of the list.
     Channels([u8; 3]),
-    /// Every value is blended with the mean luma, at a factor of 0.
+    /// Blends every value with the mean luma, which is the result at a factor of 0.
     Contrast(f32),
-    /// Each channel is stretched to the full range.
+    /// Stretches each channel to the full range.
     Autocontrast,
-    /// Each channel gets a flat histogram.
+    /// Equalizes the histogram of each channel.
     Equalize,
-    /// Every value is blended with that of the smoothed picture, at a factor of 0.
+    /// Blends every value with that of the smoothed picture, which is the result at a factor of 0.
     Sharpness(f32),
-    /// The picture becomes columns and rows of itself, or a colour.
+    /// Selects columns and rows of the picture, or a colour.
     Frame {
         /// Columns and rows of the result.
         size: (u32, u32),
-        /// Index of as many words as the result has columns: a column each, or [`OUTSIDE`].
+        /// Index of the first of the words with a source column per column of the result, or
+        /// [`OUTSIDE`].
         columns: usize,
-        /// Index of as many words as the result has rows.
+        /// Index of the first of the words with a source row per row of the result, or [`OUTSIDE`].
         rows: usize,
         /// The colour.
         fill: [u8; 3],
     },
-    /// Each pixel of the result comes from a position of the picture.
+    /// Computes each pixel of the result from a position of the picture.
     Warp {
         /// Columns and rows of the result.
         size: (u32, u32),
-        /// The positions and how a pixel is computed.
+        /// The positions, and the interpolation.
         form: WarpForm,
-        /// The result is the mean of as many by as many pixels of one that is larger by as much:
-        /// their sum and half their count, times 2^24 / count, divided by 2^24, all rounded down.
-        /// `form` is that of the larger one.
+        /// Supersampling: each pixel is the mean of `samples` by `samples` pixels of a result that
+        /// is larger by this factor, for which `form` is given. The mean is the sum plus half the
+        /// count, times 2^24 / count, divided by 2^24, with each quotient rounded down.
         samples: u32,
-        /// The colour of pixels whose position lies outside.
+        /// The colour of pixels whose position is outside.
         fill: [u8; 3],
     },
-    /// Pillow's Gaussian blur: three blurs by a box along the rows, then three along the columns.
+    /// Pillow's Gaussian blur: three box blurs along the rows, then three along the columns.
     BoxBlur {
-        /// Values on each side that count in full.
+        /// Number of values on each side with full weight.
         radius: u32,
-        /// Their weight, and that of the two outer values, in 1 / 2^24.
+        /// Full weight, and the weight of the two outermost values, in units of 1 / 2^24.
         weights: [u32; 2],
     },
-    /// To each value, `mean` and `sigma` times a standard normal number are added, in float64,
-    /// without the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before
-    /// they are rounded, by the positions in the picture.
+    /// Adds to each value the sum of `mean` and `sigma` times a standard normal number, computed in
+    /// float64 and truncated. The numbers are those of [`ErasedValues::Noise`] before rounding, for
+    /// the positions in the picture.
     Noise {
         /// Of Philox.
         key: [u32; 2],
@@ -182,31 +183,31 @@ pub enum PictureChange {
         mean: f64,
         /// The deviation.
         sigma: f64,
-        /// Whether results are clipped; otherwise they are taken modulo 256.
+        /// Whether results are clipped; otherwise they wrap modulo 256.
         is_clipped: bool,
-        /// Whether all channels get the numbers of the first.
+        /// Whether all channels use the numbers of the first.
         is_grey: bool,
     },
-    /// torchvision's Gaussian blur: a kernel along the rows, one along the columns, in float32
-    /// without fused operations, the borders mirrored.
+    /// torchvision's Gaussian blur: separate kernels along the rows and the columns, in float32
+    /// without fused operations, with mirrored borders.
     KernelBlur {
-        /// Index of the bits of the weights along the rows, and how many.
+        /// Index of the first weight along the rows, stored as bits, and the number of weights.
         across: (usize, u32),
-        /// The same along the columns.
+        /// The same for the columns.
         down: (usize, u32),
     },
 }
 
-/// The positions of a warp, and how a pixel is computed from those around its position.
+/// The positions of a warp, and the interpolation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WarpForm {
-    /// The nearest pixel, by sums in 16.16 fixed point that wrap.
+    /// The nearest pixel, with positions as wrapping sums in 16.16 fixed point.
     Fixed {
         /// Column and row of the first pixel.
         begin: [i32; 2],
-        /// What is added for a step along a row.
+        /// Increment for a step along a row.
         across: [i32; 2],
-        /// What is added for a step along a column.
+        /// Increment for a step along a column.
         down: [i32; 2],
     },
     /// The nearest pixel, in float64.
@@ -217,8 +218,8 @@ pub enum WarpForm {
     Bicubic(PositionMap),
 }
 
-/// Where the centre of a pixel of a result lies in the source: Pillow's `PERSPECTIVE`, or its
-/// `AFFINE`, which is not divided.
+/// Maps the centre of a pixel of the result to the source: Pillow's `PERSPECTIVE`, or its `AFFINE`,
+/// which has no division.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PositionMap {
     /// The coefficients in Pillow's order; the last two are those of the divisor.
@@ -227,7 +228,7 @@ pub struct PositionMap {
     pub is_perspective: bool,
 }
 
-/// A rectangle of a tensor whose elements are replaced.
+/// A rectangle of a tensor whose elements are to be replaced.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Erasure {
     /// First row.
@@ -238,54 +239,54 @@ pub struct Erasure {
     pub height: u32,
     /// Columns.
     pub width: u32,
-    /// What is put there.
+    /// The replacement.
     pub values: ErasedValues,
 }
 
-/// What replaces elements.
+/// Replacements of elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ErasedValues {
-    /// The bits of the element of each channel.
+    /// The bits of one element per channel.
     Channels([u32; 3]),
-    /// A standard normal number for each element: of the word of Philox 4x32-10 with the counter
-    /// [column / 4, row, channel, 0] in the rectangle, at column % 4, as
-    /// `docs/formats.md` defines it, rounded to float32 and then to the element type.
+    /// A standard normal number for each element, rounded to float32 and then to the element type.
+    /// `docs/formats.md` defines it for the word at index column % 4 of Philox 4x32-10 with the
+    /// counter [column / 4, row, channel, 0], relative to the rectangle.
     Noise {
         /// Of Philox.
         key: [u32; 2],
     },
 }
 
-/// What an operation on batches does to the tensors.
+/// The effect of an operation on batches on the tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchProgram {
-    /// With which sample each is mixed, as it was before.
+    /// The partner of each sample; its original value is used.
     pub partner: MixPartner,
-    /// What each sample becomes.
+    /// The mix of each sample.
     pub mixes: Vec<SampleMix>,
 }
 
-/// What a sample of a batch becomes.
+/// How a sample of a batch is mixed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SampleMix {
-    /// Itself.
+    /// It does not change.
     Keep,
-    /// The sum of itself and its partner, weighted.
+    /// The weighted sum of itself and its partner.
     Blend {
         /// Its own weight.
         own: f32,
-        /// That of its partner.
+        /// The weight of its partner.
         partner: f32,
     },
-    /// Itself with a rectangle of its partner.
+    /// It gets a rectangle of its partner.
     Paste {
         /// First row.
         top: u32,
-        /// Row behind the last.
+        /// Row after the last.
         bottom: u32,
         /// First column.
         left: u32,
-        /// Column behind the last.
+        /// Column after the last.
         right: u32,
     },
 }
@@ -297,9 +298,9 @@ pub struct TensorProgram {
     pub dtype: Dtype,
     /// Order of the axes.
     pub layout: Layout,
-    /// 3, or 1: that of red.
+    /// Number of channels: 3, or 1, which is red.
     pub channels: u32,
-    /// The elements of the 256 values of each channel, little-endian, channel by channel.
+    /// The elements for the 256 values of a byte, little-endian, channel by channel.
     pub elements: Vec<u8>,
 }
 
@@ -309,22 +310,22 @@ pub enum NotExported {
     /// Samples are not pictures.
     #[error("samples are not pictures")]
     NotPictures,
-    /// A sample becomes several pictures.
+    /// The recipe creates several pictures of a sample.
     #[error("a sample becomes several pictures")]
     Views,
     /// The pixels of the mode are not red, green and blue bytes or one grey byte.
     #[error("pictures are decoded as {0}")]
     Mode(&'static str),
-    /// Targets move with the pictures.
+    /// The recipe has targets, which move with the pictures.
     #[error("targets move with the pictures")]
     Targets,
-    /// The file says that the picture is turned.
+    /// The picture has an orientation other than upright.
     #[error("the picture is turned")]
     Turned,
     /// The picture is decoded at a lower resolution.
     #[error("the picture is decoded at a lower resolution")]
     Scaled,
-    /// An operation has no form as data.
+    /// An operation cannot be expressed as data.
     #[error("the operation {0} is not executed outside of the CPU")]
     Operation(&'static str),
 }

@@ -10,47 +10,47 @@ use meetpoint_format::recipe::{DecodeMode, Dtype};
 /// Rows between two polls of the interrupt and two pauses.
 const ROWS: usize = 16;
 
-/// A picture that operations on pixels change in place, and that others replace by another.
+/// A picture that some operations change in place and others replace.
 ///
-/// A grey picture has three equal channels. Only the first goes into a tensor of one channel.
+/// A grey picture has three equal channels. A tensor of one channel contains only the first.
 pub(crate) struct Pixels<'a> {
     picture: &'a mut Planes,
-    /// Memory for the picture that replaces it.
+    /// Memory for a replacement.
     next: &'a mut Planes,
     cpu: Cpu,
     interrupt: &'a Interrupt,
     pause: &'a mut dyn FnMut(),
     is_grey: bool,
     style: Style,
-    /// The layers and the mode of a picture of elements, which is in no planes.
+    /// The layers and the mode of a picture of elements, which is not in `planes`.
     elements: Option<(&'a mut Layers, DecodeMode)>,
-    /// Where changes are recorded: then there are no pixels.
+    /// The recording, if changes are recorded; there are no pixels then.
     recording: Option<Recording<'a>>,
 }
 
-/// What the pixels of a picture are, which decides how they move.
+/// The meaning of pixels, which determines how they move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Style {
     /// Colours.
     #[default]
     Picture,
-    /// Alpha, which is interpolated as colours.
+    /// Alpha, which is interpolated like colours.
     Alpha,
     /// Bytes of the elements of a picture's layer, which are never mixed.
     Elements {
-        /// What the elements are.
+        /// The mode of the picture.
         mode: DecodeMode,
         /// Index of the layer.
         layer: usize,
     },
-    /// Bytes of the elements of a mask, which are never mixed; these bytes fill what is outside.
+    /// Bytes of the elements of a mask, which are never mixed; these bytes fill the outside.
     Mask([u8; 3]),
-    /// Weights, which are interpolated as colours; these fill what is outside.
+    /// Weights, which are interpolated like colours; these fill the outside.
     Saliency([u8; 3]),
 }
 
 impl Style {
-    /// Whether they are of a target, which operations on colours leave.
+    /// Whether they belong to a target, which operations on colours skip.
     pub(crate) fn is_target(self) -> bool {
         match self {
             Self::Picture | Self::Alpha | Self::Elements { .. } => false,
@@ -70,7 +70,7 @@ impl Style {
     }
 }
 
-/// The bytes of a layer where a picture is filled with a colour: numbers of the element type.
+/// The fill bytes of a layer for a colour, as numbers of the element type.
 fn element_fill(mode: DecodeMode, layer: usize, colour: [u8; 4]) -> [u8; 3] {
     let element_bytes = mode.dtype().bytes();
     std::array::from_fn(|plane| {
@@ -102,17 +102,17 @@ impl<'a> Pixels<'a> {
         Self { picture, next, cpu, interrupt, pause, is_grey, style, elements, recording }
     }
 
-    /// Records what operations do; the planes are not used.
+    /// Records operations instead of executing them; the planes are not used.
     pub(crate) fn recorded(self, recording: Recording<'a>) -> Self {
         Self { recording: Some(recording), ..self }
     }
 
-    /// The recording, where changes are recorded.
+    /// The recording, if changes are recorded.
     pub(crate) fn recording(&mut self) -> Option<&mut Recording<'a>> {
         self.recording.as_mut()
     }
 
-    /// A picture of elements, which only changes of the colours take; the planes are not used.
+    /// A picture of elements, which only changes of colours support; the planes are not used.
     pub(crate) fn of_elements(
         Elements { layers, mode, interrupt, pause }: Elements<'a>,
         picture: &'a mut Planes,
@@ -123,14 +123,14 @@ impl<'a> Pixels<'a> {
         Self { elements, ..Self::new(picture, next, cpu, interrupt, pause) }
     }
 
-    /// The picture of elements, where it is one.
+    /// The picture of elements, if it is one.
     pub(crate) fn elements(&mut self) -> Option<Elements<'_>> {
         let (layers, mode) = self.elements.as_mut()?;
         let (interrupt, pause) = (self.interrupt, &mut *self.pause);
         Some(Elements { layers, mode: *mode, interrupt, pause })
     }
 
-    /// Whether they are alpha.
+    /// Whether the pixels are alpha.
     pub(crate) fn is_alpha(&self) -> bool {
         self.style == Style::Alpha
     }
@@ -140,7 +140,7 @@ impl<'a> Pixels<'a> {
         self.cpu
     }
 
-    /// Says what the pixels are.
+    /// Sets the meaning of the pixels.
     pub(crate) fn set_style(&mut self, style: Style) {
         self.style = style;
     }
@@ -150,12 +150,12 @@ impl<'a> Pixels<'a> {
         self.style.fill(colour)
     }
 
-    /// Whether they are those of a target, which operations on colours leave.
+    /// Whether the pixels belong to a target, which operations on colours skip.
     pub(crate) fn is_target(&self) -> bool {
         self.style.is_target()
     }
 
-    /// Whether pixels must not be mixed, so that each comes from the nearest.
+    /// Whether pixels must not be interpolated but taken from the nearest pixel.
     pub(crate) fn is_nearest(&self) -> bool {
         matches!(self.style, Style::Mask(_) | Style::Elements { .. })
     }
@@ -165,7 +165,7 @@ impl<'a> Pixels<'a> {
         self.is_grey = is_grey;
     }
 
-    /// Whether the picture has one channel, which all three planes hold.
+    /// Whether the picture has one channel, which all three planes contain.
     pub(crate) fn is_grey(&self) -> bool {
         self.is_grey
     }
@@ -188,8 +188,8 @@ impl<'a> Pixels<'a> {
         width as u64 * height as u64
     }
 
-    /// Passes each row to a function, from top to bottom: red, green and blue, equally long. Fails
-    /// when the sample is interrupted.
+    /// Passes each row to a function, from top to bottom: red, green and blue, of equal length.
+    /// Fails if the sample is interrupted.
     pub(crate) fn each_row(&mut self, mut change: impl FnMut([&mut [u8]; 3])) -> Result<(), Error> {
         if let Some(recording) = &mut self.recording {
             recording.refuse();
@@ -206,9 +206,9 @@ impl<'a> Pixels<'a> {
         Ok(())
     }
 
-    /// Replaces the picture by one of another size, in columns and rows. Each of its rows, from top
-    /// to bottom, is passed to a function with the picture, its index and its planes to fill. Fails
-    /// when the sample is interrupted.
+    /// Replaces the picture by one of another size, in columns and rows. For each new row, from top
+    /// to bottom, the function receives the old picture, the index of the row and its planes to
+    /// fill. Fails if the sample is interrupted.
     pub(crate) fn replace(
         &mut self,
         (width, height): (u32, u32),

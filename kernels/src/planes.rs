@@ -1,9 +1,9 @@
-//! Rows and whole pictures in planes: what goes between the stages after a decoder.
+//! Rows and whole pictures in planes, which pass between the stages after a decoder.
 
 pub use meetpoint_jpeg::{ROW_SLACK, Stripe};
 
 /// One row of pixels in planes, each slice with at least `width` bytes rounded up to a multiple of
-/// 32; what lies behind the width is open.
+/// 32; bytes beyond the width are unspecified.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// Red, green and blue.
@@ -12,7 +12,7 @@ pub struct Row<'a> {
     pub width: usize,
 }
 
-/// A picture in planes that owns its memory and keeps it from one size to the next.
+/// A picture in planes that owns its memory and reuses it when the size changes.
 #[derive(Debug, Default)]
 pub(crate) struct Planes {
     bytes: Vec<u8>,
@@ -23,10 +23,10 @@ pub(crate) struct Planes {
 }
 
 impl Planes {
-    /// Takes a size. What the pixels are is left open.
+    /// Sets the size. The pixels are unspecified.
     pub(crate) fn set_size(&mut self, width: usize, rows: usize) {
         self.stride = (width + ROW_SLACK).next_multiple_of(ROW_SLACK);
-        // A rectangle that begins inside a row ends, with its stride, behind the last row.
+        // A rectangle that starts inside a row extends, with its stride, beyond the last row.
         self.plane_bytes = (rows + 1) * self.stride;
         self.width = width;
         self.rows = rows;
@@ -57,7 +57,7 @@ impl Planes {
         self.stride
     }
 
-    /// Red, green and blue: `stride` bytes a row.
+    /// Red, green and blue: `stride` bytes per row.
     pub(crate) fn planes(&self) -> [&[u8]; 3] {
         [0, 1, 2].map(|plane| &self.bytes[plane * self.plane_bytes..][..self.rows * self.stride])
     }

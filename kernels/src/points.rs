@@ -8,11 +8,11 @@ use std::ops::Range;
 /// Column and row.
 pub(crate) type Point = (f64, f64);
 
-/// Points of the targets of a sample, where they lie before the next operation.
+/// Points of a sample's targets, at their positions before the next operation.
 #[derive(Debug, Default)]
 pub(crate) struct Points {
     at: Vec<Point>,
-    /// The corners of the boxes that operations may depend on, four for each.
+    /// The corners of the boxes that operations may depend on, four per box.
     boxes: Boxes,
     /// Whether each of these boxes was dropped.
     dropped: Vec<bool>,
@@ -20,15 +20,15 @@ pub(crate) struct Points {
     is_mirrored: bool,
 }
 
-/// What is known of boxes.
+/// The knowledge about boxes.
 #[derive(Debug, Default, Clone)]
 enum Boxes {
     /// There are none.
     #[default]
     None,
-    /// They are not known: only the largest size of the picture is wanted.
+    /// They are unknown: only the maximum size of the picture is computed.
     Unknown,
-    /// Where their corners are among all points.
+    /// The range of their corners among all points.
     Known(Range<usize>),
 }
 
@@ -36,33 +36,33 @@ enum Boxes {
 pub(crate) enum BoxesAt {
     /// None were given.
     None,
-    /// They are not known, so that nothing may be cut off.
+    /// They are unknown, so nothing must be cropped.
     Unknown,
-    /// Left, top, right and bottom of each; `None` for one that was dropped.
+    /// Left, top, right and bottom of each; `None` for a dropped box.
     Known(Vec<Option<[f64; 4]>>),
 }
 
 impl Points {
-    /// Points of a sample whose boxes are not known.
+    /// Points of a sample whose boxes are unknown.
     pub(crate) fn unknown() -> Self {
         Self { boxes: Boxes::Unknown, ..Self::default() }
     }
 
-    /// Forgets all points.
+    /// Removes all points.
     pub(crate) fn clear(&mut self) {
         self.at.clear();
         self.dropped.clear();
         (self.boxes, self.is_mirrored) = (Boxes::None, false);
     }
 
-    /// Adds points; returns where they are.
+    /// Adds points; returns their range.
     pub(crate) fn add(&mut self, points: impl Iterator<Item = Point>) -> Range<usize> {
         let start = self.at.len();
         self.at.extend(points);
         start..self.at.len()
     }
 
-    /// Adds the corners of the boxes that operations may depend on, four for each.
+    /// Adds the corners of the boxes that operations may depend on, four per box.
     pub(crate) fn add_boxes(&mut self, corners: impl Iterator<Item = Point>) -> Range<usize> {
         let range = self.add(corners);
         if matches!(self.boxes, Boxes::None) {
@@ -72,7 +72,7 @@ impl Points {
         range
     }
 
-    /// Whether there are none to move.
+    /// Whether there are no points to move.
     pub(crate) fn is_empty(&self) -> bool {
         self.at.is_empty()
     }
@@ -92,7 +92,7 @@ impl Points {
         self.at.iter_mut().for_each(|point| *point = to(*point));
     }
 
-    /// The picture was mirrored, if it was.
+    /// Records whether the picture was mirrored.
     pub(crate) fn mirror(&mut self, is_mirrored: bool) {
         self.is_mirrored ^= is_mirrored;
     }
@@ -102,7 +102,8 @@ impl Points {
         self.is_mirrored
     }
 
-    /// The boxes that an operation may depend on, each around its corners as `place` moves them.
+    /// The boxes that an operation may depend on, each the bounding box of its corners moved by
+    /// `place`.
     pub(crate) fn boxes(&self, place: impl Fn(Point) -> Point) -> BoxesAt {
         let range = match &self.boxes {
             Boxes::None => return BoxesAt::None,
@@ -123,7 +124,7 @@ impl Points {
         }
     }
 
-    /// Whether a box of the points in a range was dropped, by its index.
+    /// Whether the box at an index of the points in a range was dropped.
     pub(crate) fn is_dropped(&self, range: &Range<usize>, index: usize) -> bool {
         match &self.boxes {
             Boxes::Known(boxes) if boxes == range => self.dropped[index],
@@ -132,7 +133,7 @@ impl Points {
     }
 }
 
-/// Left, top, right and bottom of the box around points.
+/// Left, top, right and bottom of the bounding box of points.
 pub(crate) fn around(points: impl Iterator<Item = Point>) -> [f64; 4] {
     let none = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
     points.fold(none, |[left, top, right, bottom], (x, y)| {

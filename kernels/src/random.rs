@@ -1,11 +1,10 @@
-//! Random parameters and noise of several operations, drawn from their streams.
+//! Random parameters and noise shared by several operations, drawn from their streams.
 
 use crate::Cpu;
 use crate::vector::{BLOCK, Kernel, run};
 use meetpoint_format::random::{Draws, philox4x32_10};
 
-/// Puts elements in a random order: the element at i changes places with that at `up_to(i)`, for i
-/// from the last to 1.
+/// Shuffles elements: swaps the element at i with that at `up_to(i)`, for i from the last to 1.
 pub(crate) fn shuffle<T>(elements: &mut [T], draws: &mut Draws) {
     for last in (1..elements.len()).rev() {
         let high = u32::try_from(last).expect("few elements are shuffled");
@@ -13,7 +12,7 @@ pub(crate) fn shuffle<T>(elements: &mut [T], draws: &mut Draws) {
     }
 }
 
-/// Random words for the elements of a picture or tensor, each by its position alone.
+/// Random words for the elements of a picture or tensor, determined by their positions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     /// Key of Philox.
@@ -21,7 +20,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The field whose key is the next two words.
+    /// Draws a field, whose key is the next two words.
     pub(crate) fn drawn(draws: &mut Draws) -> Self {
         Self { key: [draws.next_u32(), draws.next_u32()] }
     }
@@ -46,11 +45,11 @@ impl Field {
     }
 }
 
-/// Blocks that are made side by side, and their words.
+/// Number of blocks computed at once.
 const LANES: usize = 16;
 const GROUP: usize = 4 * LANES;
 
-/// The words of whole groups of blocks.
+/// Computes the words of whole groups of blocks.
 struct Words<'a> {
     key: [u32; 2],
     y: u32,
@@ -127,10 +126,10 @@ struct Normals<'a> {
     numbers: &'a mut [f64],
 }
 
-/// Quantiles further out than this from the middle have another polynomial.
+/// Quantiles further than this from the median use another polynomial.
 const CENTRE_MAX: f64 = 0.425;
 
-/// Numbers further out that are computed side by side.
+/// Number of tail values computed at once.
 const TAILS: usize = 8;
 
 impl Kernel for Normals<'_> {
@@ -147,7 +146,7 @@ impl Kernel for Normals<'_> {
                 shares[index] = share(block[index]);
                 found[index] = centre(shares[index] - 0.5);
             }
-            // Of the others, the logarithm one by one and the rest side by side.
+            // For tail values, the logarithm is computed one by one and the rest at once.
             let (mut tails, mut roots) = ([0; BLOCK], [0.0; BLOCK]);
             let mut count = 0;
             for (index, share) in shares.iter().enumerate() {
@@ -172,26 +171,26 @@ impl Kernel for Normals<'_> {
     }
 }
 
-/// The share of the distribution that a word stands for.
+/// The probability for a word.
 #[inline(always)]
 fn share(word: u32) -> f64 {
     (f64::from(word) + 0.5) / 4_294_967_296.0
 }
 
-/// The quantile at a distance from the middle of at most [`CENTRE_MAX`].
+/// The quantile at a distance of at most [`CENTRE_MAX`] from the median.
 #[inline(always)]
 fn centre(q: f64) -> f64 {
     let r = 0.180_625 - q * q;
     polynomial(&CENTRE[0], r) * q / polynomial(&CENTRE[1], r)
 }
 
-/// The quantile further out.
+/// The quantile in the tails.
 #[inline(always)]
 fn outer(r: f64) -> f64 {
     polynomial(&TAIL[0], r) / polynomial(&TAIL[1], r)
 }
 
-/// A gamma number of a shape, with a scale of 1.
+/// A gamma variate with a given shape and a scale of 1.
 ///
 /// G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM Transactions on
 /// Mathematical Software 26 (2000). With d = shape - 1/3 and c = 1 / sqrt(9 d), a normal number x
@@ -216,8 +215,8 @@ pub(crate) fn gamma(shape: f64, draws: &mut Draws) -> f64 {
     }
 }
 
-/// Numbers whose sum is 1, by a Dirichlet distribution. They are equal where all gamma numbers are
-/// 0, as those of a small shape may be.
+/// Numbers with the sum 1 from a Dirichlet distribution. They are equal if all gamma variates are
+/// 0, which can happen for a small shape.
 pub(crate) fn dirichlet(alpha: f64, count: u32, draws: &mut Draws) -> Vec<f64> {
     let numbers: Vec<f64> = (0..count).map(|_| gamma(alpha, draws)).collect();
     let sum: f64 = numbers.iter().sum();
@@ -227,8 +226,8 @@ pub(crate) fn dirichlet(alpha: f64, count: u32, draws: &mut Draws) -> Vec<f64> {
     numbers.into_iter().map(|number| number / sum).collect()
 }
 
-/// A number from 0 to 1 by a beta distribution of two equal shapes: the first of a Dirichlet
-/// distribution of two numbers.
+/// A number from 0 to 1 from a beta distribution with two equal shapes: the first of two numbers
+/// from a Dirichlet distribution.
 pub(crate) fn beta(alpha: f64, draws: &mut Draws) -> f64 {
     dirichlet(alpha, 2, draws)[0]
 }
@@ -268,7 +267,7 @@ const CENTRE: [[f64; 8]; 2] = [
     ],
 ];
 
-/// Numerator and denominator for quantiles further out.
+/// Numerator and denominator for quantiles in the tails.
 const TAIL: [[f64; 8]; 2] = [
     [
         0.000_774_545_014_278_341_4,
@@ -302,9 +301,9 @@ mod tests {
         Draws::new(DrawKey { seed: 5, epoch: 0, sample, operation: 1 })
     }
 
-    /// The largest distance between the share of values below a value and its distribution
-    /// function: Kolmogorov's and Smirnov's. Of 100,000 fair values, 0.0062 is exceeded by one set
-    /// in a thousand.
+    /// The Kolmogorov-Smirnov statistic: the largest distance between the empirical and the
+    /// theoretical distribution function. For 100,000 fair values, one set in a thousand exceeds
+    /// 0.0062.
     fn distance(mut values: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
         values.sort_by(f64::total_cmp);
         let count = values.len() as f64;
@@ -330,7 +329,7 @@ mod tests {
         assert!(distance < 0.0062, "{distance}");
     }
 
-    /// The distribution functions of the shapes 1 and 2.
+    /// The distribution functions for the shapes 1 and 2.
     #[test]
     fn gamma_numbers_have_their_distribution() {
         for (shape, distribution) in [
@@ -345,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Quantiles that Python's `statistics.NormalDist().inv_cdf` gives.
+    /// Quantiles from Python's `statistics.NormalDist().inv_cdf`.
     #[test]
     fn quantiles_are_those_of_another_implementation() {
         for (word, quantile) in [
@@ -375,7 +374,7 @@ mod tests {
                 let alone = |block| philox4x32_10([block, 7, 2, 0], field.key);
                 let expected: Vec<u32> = (0..).flat_map(alone).take(length).collect();
                 assert_eq!(words, expected, "{} {length}", cpu.name());
-                // The ends of the distribution, and of the middle part.
+                // The ends of the distribution, and of its central part.
                 for (word, end) in words.iter_mut().zip([0, u32::MAX, 322_122_547, 1 << 31]) {
                     *word = end;
                 }
@@ -403,7 +402,7 @@ mod tests {
         assert_ne!(words(Field::drawn(&mut draws(4)), 1, 2, 11), row);
     }
 
-    /// Chi-square with 23 degrees of freedom: 49.73 is passed by 999 of 1000 fair generators.
+    /// Chi-square with 23 degrees of freedom: the 0.999 quantile is 49.73.
     #[test]
     fn every_order_of_four_is_as_frequent_as_any_other() {
         let mut counts = std::collections::BTreeMap::new();

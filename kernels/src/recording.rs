@@ -1,8 +1,8 @@
-//! Operations on whole pictures recorded as changes, in place of being executed.
+//! Records operations on whole pictures as changes, instead of executing them.
 
 use crate::picture_program::{Erasure, PictureChange, PictureProgram};
 
-/// Takes the changes that operations make of a picture that is not there.
+/// Records the changes of a picture without pixels.
 #[derive(Debug)]
 pub(crate) struct Recording<'a> {
     program: &'a mut PictureProgram,
@@ -11,7 +11,7 @@ pub(crate) struct Recording<'a> {
 }
 
 impl<'a> Recording<'a> {
-    /// Of a picture of columns and rows.
+    /// A recording for a picture of this size (columns, rows).
     pub(crate) fn new(program: &'a mut PictureProgram, size: (u32, u32)) -> Self {
         Self { program, size, is_complete: true }
     }
@@ -26,17 +26,17 @@ impl<'a> Recording<'a> {
         self.is_complete
     }
 
-    /// Says that a change has no form as data.
+    /// Marks the recording as incomplete: a change cannot be expressed as data.
     pub(crate) fn refuse(&mut self) {
         self.is_complete = false;
     }
 
-    /// Records a change that leaves the size.
+    /// Records a change that does not affect the size.
     pub(crate) fn push(&mut self, change: PictureChange) {
         self.program.changes.push(change);
     }
 
-    /// Records a change that gives a picture of another size.
+    /// Records a change that results in a picture of another size.
     pub(crate) fn push_resized(&mut self, change: PictureChange, size: (u32, u32)) {
         self.size = size;
         self.push(change);
@@ -61,7 +61,7 @@ impl<'a> Recording<'a> {
         self.push(PictureChange::Tables { first });
     }
 
-    /// Adds words that a change names; returns the index of the first.
+    /// Adds words to which a change refers; returns the index of the first.
     pub(crate) fn add_words(&mut self, words: impl IntoIterator<Item = i32>) -> usize {
         let first = self.program.words.len();
         self.program.words.extend(words);

@@ -1,8 +1,8 @@
-//! Pictures whose pixels are not three bytes: with alpha, of 16 bits, of floats.
+//! Decodes pictures whose pixels are not three bytes: with alpha, 16 bits or floats.
 //!
-//! Alpha is that of Pillow's `convert("RGBA")`. Of 16 bits and floats the numbers are those of the
-//! file. A file with another element type than that of the mode is an error: values are neither
-//! widened nor truncated.
+//! Alpha is that of Pillow's `convert("RGBA")`. 16-bit and float numbers are those of the file. A
+//! file whose element type differs from that of the mode is an error: values are neither widened
+//! nor truncated.
 
 use super::{Decoder, Encoded, ImageFormat, check_bytes, check_size, other, pnm, probe};
 use crate::Error;
@@ -11,7 +11,7 @@ use meetpoint_jpeg::{DecodeOptions, OutputColour};
 use std::fmt::Display;
 
 impl ImageFormat {
-    /// A file that a mode does not take.
+    /// The error of a file that a mode does not support.
     pub(super) fn not_of_mode(self, holds: &dyn Display, mode: DecodeMode) -> Error {
         Error::Mode { format: self.name(), holds: holds.to_string(), mode: mode.name() }
     }
@@ -41,7 +41,7 @@ impl Decoder {
             ImageFormat::Pnm => pnm::decode_wide(encoded.bytes, mode, out),
             format => other::decode_wide(format, file, mode, &mut self.scratch, out),
         };
-        // What the decoder made of the failed read is not the picture's fault.
+        // The decoder's error comes from the interrupted read, not from the picture.
         self.interrupt.check()?;
         decoded?;
         let pixels = u64::from(info.width) * u64::from(info.height);

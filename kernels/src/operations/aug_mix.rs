@@ -9,7 +9,7 @@ use crate::warp::packed_bytes;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::AugMix;
 
-/// Magnitudes that there are.
+/// Number of magnitudes.
 const BINS: u32 = 10;
 
 /// The operations in the order of their numbers; the last four are those of `all_ops`.
@@ -40,7 +40,7 @@ impl PixelOperation for AugMix {
         true
     }
 
-    /// The picture as it was, one that replaces it, and the sum in float32.
+    /// The original picture, its replacement, and the sum in float32.
     fn copies(&self) -> u64 {
         1 + 1 + 4
     }
@@ -87,7 +87,7 @@ fn chain(mix: &AugMix, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(),
     Ok(())
 }
 
-/// Passes each value to a function, row by row, the channels of a row one after another.
+/// Passes each value to a function, row by row and channel by channel.
 fn each_value(pixels: &mut Pixels<'_>, mut each: impl FnMut(&mut u8)) -> Result<(), Error> {
     pixels.each_row(|planes| planes.into_iter().flatten().for_each(&mut each))
 }
@@ -99,7 +99,7 @@ fn copied(pixels: &mut Pixels<'_>) -> Result<Vec<u8>, Error> {
     Ok(values)
 }
 
-/// Gives a picture the values that it had.
+/// Restores the original values of a picture.
 fn restore(original: &[u8], pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let mut values = original.iter();
     each_value(pixels, |value| *value = *values.next().expect("there is each value"))

@@ -12,7 +12,7 @@ use crate::warp::packed_bytes;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{AugmentPolicy, AutoAugment};
 
-/// Magnitudes that there are.
+/// Number of magnitudes.
 const BINS: u32 = 10;
 
 /// Two operations, each with its probability and the index of its magnitude, 0 if it has none.
@@ -49,7 +49,7 @@ impl PixelOperation for AutoAugment {
     }
 }
 
-/// For ImageNet.
+/// The policy for ImageNet.
 #[rustfmt::skip]
 const IMAGENET: [Pair; 25] = [
     [(Posterize, 0.4, 8), (Rotate, 0.6, 9)],
@@ -79,7 +79,7 @@ const IMAGENET: [Pair; 25] = [
     [(Equalize, 0.8, 0), (Equalize, 0.6, 0)],
 ];
 
-/// For CIFAR-10.
+/// The policy for CIFAR-10.
 #[rustfmt::skip]
 const CIFAR10: [Pair; 25] = [
     [(Invert, 0.1, 0), (Contrast, 0.2, 6)],
@@ -109,7 +109,7 @@ const CIFAR10: [Pair; 25] = [
     [(TranslateY, 0.7, 9), (AutoContrast, 0.9, 0)],
 ];
 
-/// For Street View House Numbers.
+/// The policy for Street View House Numbers.
 #[rustfmt::skip]
 const SVHN: [Pair; 25] = [
     [(ShearX, 0.9, 4), (Invert, 0.2, 0)],

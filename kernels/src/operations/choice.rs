@@ -1,5 +1,5 @@
-//! Executes `random_apply`, `random_choice` and `random_order`: which of the operations that they
-//! contain are executed for a sample, and in which order.
+//! Executes `random_apply`, `random_choice` and `random_order`, which choose the contained
+//! operations to execute for a sample, and their order.
 
 use crate::random::shuffle;
 use meetpoint_format::random::Draws;
@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 /// An operation that contains others.
 pub(crate) trait Choice: Debug + Send + Sync {
-    /// The numbers of those that are executed, in order, of the numbers of all that it contains.
+    /// Selects, from the numbers of the contained operations, those to execute, in order.
     fn choose<'a>(&self, draws: &mut Draws, content: &'a mut [u8]) -> &'a [u8];
 }
 
@@ -58,7 +58,7 @@ mod tests {
         vec![RandomInvert { p: 0.5 }.into(); count]
     }
 
-    /// How often each list of numbers is chosen of the numbers 5, 6, ….
+    /// Counts how often each list is chosen from the numbers 5, 6, ….
     fn counts(choice: &dyn Choice, count: u8) -> BTreeMap<Vec<u8>, u64> {
         let mut counts = BTreeMap::new();
         for sample in 0..SAMPLES {
@@ -70,7 +70,7 @@ mod tests {
         counts
     }
 
-    /// Chi-square of counts against shares.
+    /// Chi-square statistic of counts against expected shares.
     fn chi_square(counts: &BTreeMap<Vec<u8>, u64>, shares: &[(Vec<u8>, f64)]) -> f64 {
         assert_eq!(counts.len(), shares.len(), "{counts:?}");
         let of = |(chosen, share): &(Vec<u8>, f64)| {
@@ -80,8 +80,8 @@ mod tests {
         shares.iter().map(of).sum()
     }
 
-    /// 999 of 1000 fair generators stay below 10.83 with 1, 13.82 with 2 and 20.52 with 5 degrees
-    /// of freedom.
+    /// The 0.999 quantile of the chi-square distribution is 10.83 for 1, 13.82 for 2 and 20.52 for
+    /// 5 degrees of freedom.
     #[test]
     fn what_is_chosen_has_the_shares_that_the_keys_say() {
         let apply = RandomApply { operations: operations(2), p: 0.3 };

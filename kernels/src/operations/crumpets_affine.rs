@@ -9,7 +9,7 @@ use crate::warp::{Map, Warp};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{CrumpetsAffine, RandomAffine, ScaleMode, WarpInterpolation};
 
-/// The warp of a picture, and the samples along each side of its pixels.
+/// The warp of a picture, and the number of samples along each side of a pixel.
 fn drawn(affine: &CrumpetsAffine, (width, height): (u32, u32), draws: &mut Draws) -> (Warp, u32) {
     let angle = affine.rotation_sigma * normal(draws.next_u32());
     let scale = draws.uniform_in(affine.scale.0, affine.scale.1);
@@ -31,7 +31,7 @@ fn drawn(affine: &CrumpetsAffine, (width, height): (u32, u32), draws: &mut Draws
     let turn = angle * (std::f64::consts::PI / 180.0);
     let (cos, sin) = (libm::cos(turn), libm::sin(turn));
     let (across, down) = (r * aspect, r / aspect);
-    // Sheared and scaled: columns and rows of the result for each column and row.
+    // The linear part of the map: shear and scale, per column and row.
     let [a, b, c, d] = [across, across * shear.1, down * shear.0, down];
     let [a0, a1] = [cos * a - sin * c, cos * b - sin * d];
     let [a3, a4] = [sin * a + cos * c, sin * b + cos * d];
@@ -43,7 +43,7 @@ fn drawn(affine: &CrumpetsAffine, (width, height): (u32, u32), draws: &mut Draws
         interpolation: affine.interpolation,
         fill: affine.fill.rgba(),
     };
-    // The cast stops at the ends of the range of u32.
+    // The cast saturates.
     let samples = affine
         .supersampling
         .unwrap_or_else(|| (r.ceil() as u32).clamp(1, RandomAffine::SUPERSAMPLING_MAX));

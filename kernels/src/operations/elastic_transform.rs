@@ -1,4 +1,4 @@
-//! Executes `elastic_transform`: positions moved by smooth random fields, as torchvision does on
+//! Executes `elastic_transform`: moves positions by smooth random fields, like torchvision on
 //! tensors.
 
 use super::PictureOperation;
@@ -12,23 +12,23 @@ use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{ElasticTransform, PaddingMode, WarpInterpolation};
 
-/// A random field, smoothed row by row. All of it is float32, and sums go from left to right and
-/// from top to bottom.
+/// A random field, smoothed row by row. The arithmetic is float32, and sums run from left to right
+/// and from top to bottom.
 struct Smoothed {
     cpu: Cpu,
     field: Field,
     channel: usize,
     width: usize,
     height: usize,
-    /// Weights along rows and along columns, equally many; one of 1 where nothing is smoothed.
+    /// Weights along rows and along columns, of equal number; a single 1 for no smoothing.
     across: Vec<f32>,
     down: Vec<f32>,
-    /// The last rows, each smoothed along itself; a row lies at its index modulo their number.
+    /// The last rows, smoothed horizontally; a row is at its index modulo their number.
     rows: Vec<Vec<f32>>,
-    /// Rows that have been smoothed along themselves.
+    /// Number of rows smoothed horizontally so far.
     made: usize,
     words: Vec<u32>,
-    /// A row with its reflections on both sides.
+    /// A row extended by reflection on both sides.
     line: Vec<f32>,
     result: Vec<f32>,
 }
@@ -42,7 +42,7 @@ fn gaussian(sigma: f64, radius: usize) -> Vec<f32> {
     exact.iter().map(|weight| (weight / sum) as f32).collect()
 }
 
-/// Sums of rows, weighted, all at least as long as the result.
+/// Computes the weighted sum of rows, all at least as long as the result.
 struct Sum<'a, R> {
     weights: &'a [f32],
     rows: R,
@@ -65,7 +65,7 @@ impl<'a, R: Fn(usize) -> &'a [f32]> Kernel for Sum<'a, R> {
 }
 
 impl Smoothed {
-    /// The field of a channel; `sigma` sets the number of weights, `sigmas` the weights.
+    /// The field of a channel; `sigma` determines the number of weights, `sigmas` their values.
     fn new(
         cpu: Cpu,
         (field, channel): (Field, usize),
@@ -74,7 +74,7 @@ impl Smoothed {
         (width, height): (usize, usize),
     ) -> Self {
         let (across, down) = if sigma > 0.0 {
-            // torchvision: int(8 * sigma + 1) taps, or one more where that is even.
+            // torchvision: int(8 * sigma + 1) taps, plus one if that is even.
             let radius = (8.0 * sigma + 1.0) as usize / 2;
             (gaussian(sigmas.0, radius), gaussian(sigmas.1, radius))
         } else {
@@ -97,19 +97,19 @@ impl Smoothed {
         }
     }
 
-    /// The position inside `length` of one that may lie outside.
+    /// Reflects a position that may be outside into `length`.
     fn reflected(position: usize, radius: usize, length: usize) -> usize {
         let position = position as i64 - radius as i64;
         source(PaddingMode::Reflect, position, length as u32).expect("every position has a mirror")
     }
 
-    /// Draws the next row and smooths it along itself.
+    /// Draws the next row and smooths it horizontally.
     fn make(&mut self) {
         self.field.row(self.cpu, self.channel, self.made, &mut self.words);
         let radius = self.across.len() / 2;
         for (at, value) in self.line.iter_mut().enumerate() {
             let word = self.words[Self::reflected(at, radius, self.width)];
-            // 24 bits, so that nothing is rounded.
+            // 24 bits, which float32 represents exactly.
             *value = (word >> 8) as f32 * (2.0 / 16_777_216.0) - 1.0;
         }
         let slot = self.made % self.rows.len();
@@ -120,7 +120,7 @@ impl Smoothed {
         self.made += 1;
     }
 
-    /// Makes what a row of the field needs, the rows before it having been made.
+    /// Computes the rows that a row of the field needs, beyond those already computed.
     fn advance(&mut self, y: usize) {
         let radius = self.down.len() / 2;
         while self.made < self.height.min(y + radius + 1) {
@@ -128,7 +128,7 @@ impl Smoothed {
         }
     }
 
-    /// A row of the field. Rows are asked for from top to bottom.
+    /// A row of the field. Must be called for rows from top to bottom.
     fn row(&mut self, y: usize) -> &[f32] {
         let radius = self.down.len() / 2;
         self.advance(y);
@@ -142,8 +142,8 @@ impl Smoothed {
     }
 }
 
-/// Red, green and blue at a position, as PyTorch's `grid_sample` with zeros outside, filled up as
-/// torchvision does: the pixels outside count as 0 both in the sum and in the share of the fill.
+/// Red, green and blue at a position, as PyTorch's `grid_sample` with zeros outside, filled like in
+/// torchvision: a mask sampled the same way determines the share of the fill.
 fn bilinear(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
     let (width, height) = from.size();
     let is_near = column > -1.0 && column < width as f64 && row > -1.0 && row < height as f64;
@@ -174,13 +174,13 @@ fn bilinear(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] 
     let mut result = fill;
     for (result, sum) in result.iter_mut().zip(sums) {
         let fill = f64::from(*result);
-        // The cast stops at 0 and 255.
+        // The cast saturates at 0 and 255.
         *result = ((sum - fill) * share + fill).round_ties_even() as u8;
     }
     result
 }
 
-/// Red, green and blue of the nearest pixel, halves to the even one.
+/// Red, green and blue of the nearest pixel; halves round to even.
 fn nearest(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
     let (width, height) = from.size();
     let (column, row) = (column.round_ties_even(), row.round_ties_even());
@@ -192,11 +192,11 @@ fn nearest(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
     from.planes().map(|plane| plane[at])
 }
 
-/// How far each pixel of a result lies from its position in the source.
+/// The displacement of each pixel of the result from its position in the source.
 struct Moves {
     across: Smoothed,
     down: Smoothed,
-    /// Twice the pixels that a value of 1 moves by, along rows and along columns.
+    /// Twice the displacement in pixels for a value of 1, along rows and along columns.
     alpha: (f64, f64),
 }
 
@@ -217,7 +217,8 @@ impl Moves {
         }
     }
 
-    /// Columns and rows of the moves of a row. Rows are asked for from top to bottom, all of them.
+    /// The displacements of a row, in columns and rows. Must be called for every row from top to
+    /// bottom.
     fn row(&mut self, y: usize) -> impl Iterator<Item = (f64, f64)> {
         let alpha = self.alpha;
         let fields = self.across.row(y).iter().zip(self.down.row(y));
@@ -227,7 +228,7 @@ impl Moves {
         })
     }
 
-    /// Passes a row over.
+    /// Skips a row.
     fn skip(&mut self, y: usize) {
         self.across.advance(y);
         self.down.advance(y);
@@ -262,7 +263,8 @@ impl PictureOperation for ElasticTransform {
         })
     }
 
-    /// Moves each point against the move of the pixel that contains it, or of the nearest one.
+    /// Moves each point by the opposite of the displacement of the pixel that contains it, or of
+    /// the nearest pixel.
     fn move_points(
         &self,
         size: (u32, u32),

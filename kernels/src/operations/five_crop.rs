@@ -1,4 +1,4 @@
-//! Executes `five_crop` and `ten_crop`: one of the pictures that they make.
+//! Executes `five_crop` and `ten_crop`: computes one of their pictures.
 
 use super::{Geometry, Refused};
 use crate::crop::center_span;
@@ -8,12 +8,12 @@ use crate::{Misfit, Region};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{FiveCrop, Padding, TenCrop};
 
-/// Pictures of `five_crop`.
+/// Number of pictures of `five_crop`.
 const CROPS: u32 = 5;
 
 const NO_PADDING: Padding = Padding { left: 0, top: 0, right: 0, bottom: 0 };
 
-/// Where a crop lies.
+/// The position of a crop.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     TopLeft,
@@ -31,7 +31,7 @@ enum Mirror {
     TopToBottom,
 }
 
-/// One of the pictures.
+/// One of the resulting pictures.
 #[derive(Debug)]
 pub(super) struct OneCrop {
     height: u32,

@@ -1,11 +1,11 @@
-//! `fix_length` and `random_time_crop`: a part of a length in time.
+//! `fix_length` and `random_time_crop`: select a part of fixed length in time.
 
 use crate::series::{Pause, Series, SeriesChange, SeriesOperation, SeriesShape};
 use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{FixLength, RandomTimeCrop};
 
-/// A part of a length in time, from the beginning or from a random step on.
+/// A part of fixed length in time, from the beginning or from a random time step on.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     length: usize,

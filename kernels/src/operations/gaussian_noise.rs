@@ -40,7 +40,7 @@ impl PixelOperation for GaussianNoise {
     }
 }
 
-/// Adds numbers to a row, after they became noise of a mean and deviation without a fraction.
+/// Scales standard normal numbers to a mean and deviation, truncates them, and adds them to a row.
 struct Add<'a> {
     row: &'a mut [u8],
     numbers: &'a [f64],
@@ -58,7 +58,7 @@ impl Kernel for Add<'_> {
         for (value, number) in row.iter_mut().zip(numbers) {
             // The cast truncates.
             let sum = i32::from(*value) + (mean + number * sigma) as i32;
-            // The lower eight bits are the remainder of 256.
+            // The lower eight bits are the value modulo 256.
             *value = if clip { sum.clamp(0, 255) as u8 } else { sum as u8 };
         }
     }

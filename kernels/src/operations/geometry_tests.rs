@@ -17,7 +17,7 @@ fn png(kind: &str, seed: u32, width: u32, height: u32) -> Vec<u8> {
     encoded
 }
 
-/// A recipe that decodes and does these operations: the insides of their tables.
+/// A recipe that decodes and runs these operations, given as contents of their tables.
 fn recipe(operations: &[&str]) -> Recipe {
     let tables = ["name = 'decode'"].iter().chain(operations);
     let text: String = tables.map(|inside| format!("[[operation]]\n{inside}\n")).collect();
@@ -43,7 +43,8 @@ fn optional(key: &str, words: &[&str; 2]) -> String {
     }
 }
 
-/// The table of an operation, the pattern of its pictures and its sample, for the words of a line.
+/// Parses the words of a line: the table of an operation, the pattern of its pictures, and its
+/// sample.
 fn operation(words: &[&str]) -> (String, &'static str, u64) {
     match words {
         ["rotate", _, _, _, angle, expand, x, y, interpolation] => {

@@ -1,4 +1,4 @@
-//! Operations on colours, and those that choose among others, against Pillow.
+//! Operations on colours, and those that contain others, against Pillow.
 
 use crate::{Cpu, Picture, SampleId, SamplePreparer, golden};
 use image::ImageEncoder;
@@ -24,8 +24,8 @@ fn recipe(tables: &[String]) -> Recipe {
     Recipe::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// An operation of the script, always executed, by its name and keys. `gain` alone stands for the
-/// operations that come before it.
+/// An operation of the script, always executed, by its name and keys. `gain` on its own separates
+/// it from the preceding operations.
 fn single(words: &[&str]) -> Recipe {
     let (name, keys) = words.split_first().unwrap();
     let always = if name.starts_with("random_") { "\np = 1" } else { "" };
@@ -148,7 +148,7 @@ fn named(name: &str) -> Recipe {
     recipe(&[table.to_owned()])
 }
 
-/// Compares every line of a golden file; returns how many there are.
+/// Compares every line of a golden file; returns their number.
 fn compare(lines: &str) -> usize {
     let cpus = golden::instruction_sets();
     let mut compared = 0;
@@ -161,7 +161,7 @@ fn compare(lines: &str) -> usize {
             words => (single(words), 0),
         };
         let id = SampleId { seed: 7, epoch: 2, sample };
-        // What differs between instruction sets is around the operations.
+        // Code that differs between instruction sets surrounds the operations.
         let cpus = if compared % 16 == 0 { cpus.clone() } else { vec![Cpu::detect()] };
         for cpu in cpus {
             let mut preparer = SamplePreparer::new(&recipe, cpu);

@@ -1,7 +1,7 @@
-//! The execution of each operation: one file each, or one for operations of one form, and one line
-//! in the registry.
+//! The execution of each operation: one file each, or one for several similar operations, and one
+//! line in the registry.
 //!
-//! An operation is executed in the `Phase` that its declaration in `meetpoint-format` names:
+//! An operation is executed in the `Phase` in its declaration in `meetpoint-format`:
 //!
 //! ```text
 //! encoded bytes
@@ -104,7 +104,7 @@ use std::fmt::Debug;
 pub(crate) use choice::Choice;
 use five_crop::OneCrop;
 
-/// Why an operation does not join a stage.
+/// Why an operation cannot join a stage.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// It does not fit the picture of the stage.
@@ -127,9 +127,9 @@ impl From<Error> for Refused {
 
 /// An operation that changes size, region or orientation.
 pub(crate) trait Geometry: Debug + Send + Sync {
-    /// Adds itself to a stage, unless it needs the next one; a new stage takes every operation.
-    /// `draws` is at its beginning, in each stage that is tried. `points` lie where the stage
-    /// begins.
+    /// Adds itself to a stage, unless it needs the next one; a new stage accepts every operation.
+    /// For each attempted stage, `draws` starts at its beginning. `points` are positions in the
+    /// source of the stage.
     fn join(
         &self,
         stage: &mut Stage,
@@ -137,24 +137,25 @@ pub(crate) trait Geometry: Debug + Send + Sync {
         points: &mut Points,
     ) -> Result<Fit, Refused>;
 
-    /// The key that the size of the result follows from, where that may not fit a picture.
+    /// The key that determines the size of the result, for errors if the size does not fit a
+    /// picture.
     fn size_key(&self) -> &'static str {
         "size"
     }
 
-    /// How it is executed on a whole picture, for one that answers [`Fit::Whole`].
+    /// The execution on a whole picture, for an operation that returns [`Fit::Whole`].
     fn whole(&self) -> Option<&dyn PictureOperation> {
         None
     }
 }
 
-/// An operation that makes another picture of a whole one.
+/// An operation that replaces a whole picture by another one.
 pub(crate) trait PictureOperation: Debug + Send + Sync {
-    /// Columns and rows of the result for those of a picture; `None`: it does not change this
+    /// Columns and rows of the result for those of a picture; `None` if it does not change this
     /// sample.
     fn size(&self, size: (u32, u32), draws: &mut Draws) -> Option<(u32, u32)>;
 
-    /// As [`Geometry::size_key`].
+    /// Like [`Geometry::size_key`].
     fn size_key(&self) -> &'static str {
         "size"
     }
@@ -168,13 +169,14 @@ pub(crate) trait PictureOperation: Debug + Send + Sync {
         0
     }
 
-    /// Whether it mixes pixels of a picture of a size, in Pillow with their alpha.
+    /// Whether it interpolates pixels of a picture of this size, for which Pillow premultiplies
+    /// alpha.
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
         false
     }
 
-    /// Moves points of a picture of a size as [`Self::apply`] moves its pixels. `draws` is at its
-    /// beginning again.
+    /// Moves points of a picture of this size like [`Self::apply`] moves its pixels. `draws` is at
+    /// its beginning again.
     fn move_points(
         &self,
         size: (u32, u32),
@@ -183,9 +185,9 @@ pub(crate) trait PictureOperation: Debug + Send + Sync {
     ) -> Result<(), Error>;
 }
 
-/// An operation on a whole picture. The size stays.
+/// An operation on a whole picture that does not change its size.
 pub(crate) trait PixelOperation: Debug + Send + Sync {
-    /// Whether it changes this sample. If not, the picture need not be in memory.
+    /// Whether it changes this sample. If not, the whole picture is not needed in memory.
     fn is_applied(&self, draws: &mut Draws) -> bool;
 
     /// Whether it may hold a second picture of the same size.
@@ -193,7 +195,7 @@ pub(crate) trait PixelOperation: Debug + Send + Sync {
         false
     }
 
-    /// How many pictures of the same size it may hold besides the first.
+    /// Maximum number of pictures of the same size that it holds besides the first.
     fn copies(&self) -> u64 {
         u64::from(self.needs_copy())
     }
@@ -209,24 +211,24 @@ pub(crate) trait PixelOperation: Debug + Send + Sync {
         self.copies() * bytes + self.buffer_bytes(size)
     }
 
-    /// Adds the operation as changes of rows, each by itself, one after another; `false`: it needs
-    /// the whole picture. `draws` is at its beginning again.
+    /// Adds the operation as consecutive changes of single rows; `false` if it needs the whole
+    /// picture. `draws` is at its beginning again.
     fn add_row_changes(&self, _draws: &mut Draws, _changes: &mut RowChanges) -> bool {
         false
     }
 
-    /// Changes the picture. `draws` is at its beginning again: it gives the numbers that
-    /// [`Self::is_applied`] got.
+    /// Changes the picture. `draws` is at its beginning again, so it yields the same numbers as for
+    /// [`Self::is_applied`].
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error>;
 }
 
-/// An operation on the values of the tensor, each by itself.
+/// An operation on single values of the tensor.
 pub(crate) trait ElementOperation: Debug + Send + Sync {
-    /// Changes the elements that the 256 values of a byte become, or how they are stored.
+    /// Changes the elements for the 256 values of a byte, or their storage.
     fn fold(&self, table: &mut ElementTable);
 }
 
-/// An operation on a whole tensor, in which all other operations have been executed.
+/// An operation on a whole tensor, after all other operations on samples.
 pub(crate) trait TensorOperation: Debug + Send + Sync {
     /// Changes the tensor. `draws` is at its beginning.
     fn apply(&self, draws: &mut Draws, tensor: &mut FinishedTensor<'_>) -> Result<(), Error>;
@@ -234,11 +236,11 @@ pub(crate) trait TensorOperation: Debug + Send + Sync {
 
 /// An operation on a whole batch.
 pub(crate) trait BatchOperation: Debug + Send + Sync {
-    /// Mixes samples and labels, which are rows of float32 already. `draws` is at its beginning.
+    /// Mixes samples and labels, which are rows of float32. `draws` is at its beginning.
     fn apply(&self, draws: &mut Draws, batch: &mut MixedBatch<'_>) -> Result<(), Error>;
 }
 
-/// An operation that can be executed, in its place.
+/// An executable operation at its position in a recipe.
 #[derive(Debug)]
 pub(crate) enum Step {
     Decode(Decode),
@@ -254,15 +256,15 @@ pub(crate) enum Step {
     Batch(Box<dyn BatchOperation>),
     Choice {
         choice: Box<dyn Choice>,
-        /// Numbers of the operations that it contains.
+        /// Numbers of the contained operations.
         content: Vec<u8>,
-        /// Number of the operation after those that it contains.
+        /// Number of the operation after the contained ones.
         end: usize,
     },
 }
 
 impl Step {
-    /// The phase that an operation with this step declares.
+    /// The declared phase of an operation with this step.
     fn phase(&self) -> Phase {
         match self {
             Self::Decode(_) | Self::DecodeSeries(_) | Self::DecodeText(_) => Phase::Decode,
@@ -288,8 +290,8 @@ pub(crate) fn names(operations: &[Operation]) -> Vec<&'static str> {
     operations.iter().flat_map(with_content).collect()
 }
 
-/// Adds operations as they are executed: each, at its number, before those that it contains. An
-/// operation that makes several pictures of one makes the one with the index `picture`.
+/// Adds executable operations: each at its number, before those that it contains. An operation with
+/// several resulting pictures computes the one with the index `picture`.
 pub(crate) fn add_steps(operations: &[Operation], picture: u32, steps: &mut Vec<Step>) {
     for operation in operations {
         let number = steps.len();
@@ -308,8 +310,8 @@ pub(crate) fn add_steps(operations: &[Operation], picture: u32, steps: &mut Vec<
     }
 }
 
-/// For each operation by its number, whether it gets a picture of one channel (for what decodes,
-/// whether it gives one); then whether the last one gives such a picture.
+/// For each operation by its number, whether its input is a picture of one channel (for a decoder,
+/// its output); followed by whether the output of the last one is.
 pub(crate) fn grey_before(operations: &[Operation]) -> Vec<bool> {
     let (mut grey, mut is_grey) = (Vec::new(), false);
     for operation in operations {
@@ -325,12 +327,12 @@ pub(crate) fn grey_before(operations: &[Operation]) -> Vec<bool> {
     grey
 }
 
-/// How many numbers these operations take: one each, and those that they contain.
+/// Count of the numbers of these operations, including the contained ones.
 pub fn numbers_of(operations: &[Operation]) -> usize {
     operations.iter().map(|operation| 1 + numbers_of(operation.content())).sum()
 }
 
-/// An operation that contains others, whose numbers are not known yet.
+/// An operation that contains others, whose numbers are set later.
 fn choice(choice: impl Choice + 'static) -> Step {
     Step::Choice { choice: Box::new(choice), content: Vec::new(), end: 0 }
 }

@@ -1,4 +1,4 @@
-//! Executes `one_hot`: nothing is left to do, as labels are rows before the first operation.
+//! Executes `one_hot`: does nothing, since labels are already rows before the first operation.
 
 use super::BatchOperation;
 use crate::Error;

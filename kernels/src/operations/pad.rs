@@ -51,7 +51,7 @@ impl PictureOperation for Pad {
     }
 }
 
-/// The frame around a picture of columns and rows.
+/// The frame around a picture of this size (columns, rows).
 fn frame(pad: &Pad, (width, height): (u32, u32)) -> Frame {
     let &Pad { padding, fill, padding_mode: mode } = pad;
     let (height, width) = padding.around((height, width));

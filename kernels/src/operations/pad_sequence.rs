@@ -10,7 +10,7 @@ impl TextOperation for PadSequence {
         pause()?;
         let length = self.length as usize;
         let tokens = &mut document.tokens;
-        // Keys hold no token above that of int32.
+        // Recipes allow no token above the range of int32.
         if let Some(end) = self.end_token.map(u32::cast_signed) {
             tokens.truncate(length - 1);
             tokens.push(end);
@@ -33,7 +33,7 @@ impl TextOperation for PadSequence {
     }
 }
 
-/// Appends a plane of 1 for each token, 0 for padding.
+/// Appends a plane with 1 for tokens and 0 for padding.
 fn push_ones(tokens: &mut Vec<i32>, real: usize, length: usize) {
     let end = tokens.len() + length;
     tokens.resize(tokens.len() + real, 1);

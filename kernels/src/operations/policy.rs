@@ -1,4 +1,4 @@
-//! The operations of which torchvision's policies choose, and executes `rand_augment` and
+//! The operations of torchvision's policies, and the execution of `rand_augment` and
 //! `trivial_augment_wide`.
 
 use super::{PixelOperation, random_rotation};
@@ -52,22 +52,22 @@ const STEPS: [Step; 14] = [
 /// The ranges of magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
-    /// Of AutoAugment and RandAugment.
+    /// The ranges of AutoAugment and RandAugment.
     Standard,
-    /// Of TrivialAugment.
+    /// The ranges of TrivialAugment.
     Wide,
-    /// Of AugMix.
+    /// The ranges of AugMix.
     Mix,
 }
 
-/// How warps compute their pixels.
+/// How warps compute pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     pub(super) interpolation: WarpInterpolation,
     pub(super) fill: Fill,
 }
 
-/// Whether a magnitude that is drawn is negative.
+/// Draws whether a magnitude is negative.
 pub(super) fn is_negative(draws: &mut Draws) -> bool {
     draws.chance(0.5)
 }
@@ -103,7 +103,7 @@ impl Step {
         }
     }
 
-    /// Whether its magnitudes have a sign.
+    /// Whether its magnitudes are signed.
     pub(super) fn is_signed(self) -> bool {
         match self {
             Self::ShearX
@@ -170,7 +170,7 @@ impl Step {
             Self::Identity => return Ok(()),
             Self::ShearX => return warp([1.0, shear(), 0.0, 0.0, 1.0, 0.0], style, pixels),
             Self::ShearY => {
-                // As torchvision computes it from an angle.
+                // Like in torchvision, computed from an angle.
                 let angle = libm::atan(magnitude).to_degrees().to_radians();
                 let slope = libm::sin(angle) / libm::cos(angle);
                 return warp([1.0, 0.0, 0.0, slope, 1.0, 0.0], style, pixels);

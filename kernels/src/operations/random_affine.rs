@@ -8,7 +8,7 @@ use crate::warp::{Map, Warp, packed_bytes};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomAffine, WarpInterpolation};
 
-/// A warp, and the samples along each side of its pixels.
+/// A warp, and the number of samples along each side of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Drawn {
     warp: Warp,
@@ -19,7 +19,7 @@ struct Drawn {
 struct Parameters {
     /// Degrees, clockwise.
     angle: f64,
-    /// Pixels, right and down.
+    /// Pixels to the right and down.
     shift: (f64, f64),
     scale: f64,
     /// Degrees, along the rows and along the columns.
@@ -27,7 +27,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// The parameters of a map whose result has `columns` and `rows`.
+    /// Draws the parameters for a result of `columns` and `rows`.
     fn drawn(affine: &RandomAffine, (columns, rows): (u32, u32), draws: &mut Draws) -> Self {
         let angle = draws.uniform_in(affine.degrees.0, affine.degrees.1);
         let mut shift = (0.0, 0.0);
@@ -44,9 +44,10 @@ impl Parameters {
         Self { angle, shift, scale, shear }
     }
 
-    /// The map from the result to the source that maps a point of the result, moved by the shift,
-    /// to one of the source, `grow` pixels of the result being one of the source at a scale of 1.
-    /// torchvision's `_get_inverse_affine_matrix`, with the operations in its order.
+    /// The map from the result to the source that maps the point `to` of the result, moved by the
+    /// shift, to the point `from` of the source; at a scale of 1, `grow` pixels of the result are
+    /// one pixel of the source. torchvision's `_get_inverse_affine_matrix`, with the operations in
+    /// its order.
     fn map(&self, from: (f64, f64), to: (f64, f64), grow: f64) -> [f64; 6] {
         let radians = |degrees: f64| degrees * (std::f64::consts::PI / 180.0);
         let turn = radians(self.angle);
@@ -82,7 +83,7 @@ fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> Drawn {
     };
     let most = RandomAffine::SUPERSAMPLING_MAX;
     let samples = affine.supersampling.unwrap_or_else(|| {
-        // The cast stops at the ends of the range of u32.
+        // The cast saturates.
         ((1.0 / (parameters.scale * grow)).ceil() as u32).clamp(1, most)
     });
     Drawn { warp, samples }

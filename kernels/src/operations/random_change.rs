@@ -1,4 +1,4 @@
-//! Executes the operations that change the colours in one way, always or with a probability.
+//! Executes the operations that make a single change of the colours, always or with a probability.
 
 use super::PixelOperation;
 use crate::Error;
@@ -11,12 +11,12 @@ use meetpoint_format::recipe::{
 };
 use std::fmt::Debug;
 
-/// An operation that is a change of the colours.
+/// An operation that is a single change of the colours.
 trait ChangeOperation: Debug + Send + Sync {
     /// The change.
     fn change(&self) -> Change;
 
-    /// Its probability; `None`: it is always executed, and nothing is drawn.
+    /// Its probability; `None` if it is always executed without a draw.
     fn probability(&self) -> Option<f64>;
 }
 

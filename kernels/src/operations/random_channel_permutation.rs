@@ -22,7 +22,7 @@ impl PixelOperation for RandomChannelPermutation {
     }
 }
 
-/// The change with a random order.
+/// Draws a random order.
 fn drawn(draws: &mut Draws) -> Change {
     let mut order = [0, 1, 2];
     shuffle(&mut order, draws);

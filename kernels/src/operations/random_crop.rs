@@ -9,7 +9,7 @@ use crate::{Error, Misfit, Region};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Padding, PaddingMode, RandomCrop};
 
-/// The padding of a picture of this height and width, and the part of the padded picture.
+/// Draws the padding of a picture of this height and width, and the part of the padded picture.
 fn drawn(
     crop: &RandomCrop,
     size: (u32, u32),
@@ -70,7 +70,8 @@ impl PictureOperation for RandomCrop {
     }
 }
 
-/// The part of a padded picture of columns and rows, which fitted when it was joined.
+/// The part of a padded picture of this size, which was checked when the operation joined its
+/// stage.
 fn frame(crop: &RandomCrop, size: (u32, u32), draws: &mut Draws) -> Frame {
     let (width, height) = size;
     let fitted = drawn(crop, (height, width), draws);

@@ -8,10 +8,10 @@ use crate::random::{Field, normal, normals};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{ErasingMode, RandomErasing};
 
-/// Tries to find a rectangle that fits.
+/// Attempts to find a rectangle that fits.
 const TRIES: usize = 10;
 
-/// Draws a rectangle of a tensor of this height and width; `None` if no try fits.
+/// Draws a rectangle of a tensor of this height and width; `None` if no attempt fits.
 fn rectangle(
     erasing: &RandomErasing,
     count: u32,

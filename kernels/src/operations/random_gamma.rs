@@ -7,7 +7,7 @@ use crate::pixels::Pixels;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomGamma, RandomSigmoidContrast};
 
-/// The random parameters: `None` for what is not applied.
+/// The random parameters; `None` if not applied.
 struct Drawn {
     brightness: Option<f64>,
     color: Option<[f64; 3]>,

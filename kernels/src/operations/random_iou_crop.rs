@@ -10,7 +10,7 @@ use meetpoint_format::recipe::{Padding, RandomIouCrop};
 /// Left, top, right and bottom.
 type Corners = [f64; 4];
 
-/// Whether the centre of a box lies inside a part, its borders excluded.
+/// Whether the centre of a box is strictly inside a part.
 fn is_centred_in(region: Region, [left, top, right, bottom]: Corners) -> bool {
     let (x, y) = (0.5 * (left + right), 0.5 * (top + bottom));
     let [from_x, from_y, to_x, to_y] = corners(region);
@@ -32,7 +32,7 @@ fn overlap(one: Corners, other: Corners) -> f64 {
     if union > 0.0 { common / union } else { 0.0 }
 }
 
-/// The part of a picture of (height, width) that is kept; `None`: all of it.
+/// Draws the part of a picture of (height, width) to retain; `None` for all of it.
 fn drawn(
     crop: &RandomIouCrop,
     (height, width): (u32, u32),

@@ -11,9 +11,9 @@ use meetpoint_format::recipe::{RandomPerspective, WarpInterpolation};
 /// Column and row.
 type Point = (u32, u32);
 
-/// Where the corners of a picture move, clockwise from the upper left.
+/// Draws the new positions of a picture's corners, clockwise from the upper left.
 fn corners(scale: f64, (width, height): (u32, u32), draws: &mut Draws) -> [Point; 4] {
-    // At most half a side, so that the casts cut nothing but the fraction.
+    // At most half a side, so that the casts only truncate.
     let bound = |side: u32| (scale * f64::from(side / 2)) as u32;
     let (bound_x, bound_y) = (bound(width), bound(height));
     let (right, bottom) = (width - 1 - bound_x, height - 1 - bound_y);
@@ -24,9 +24,9 @@ fn corners(scale: f64, (width, height): (u32, u32), draws: &mut Draws) -> [Point
 }
 
 /// The coefficients of the perspective that maps the moved corners to those of the picture, rounded
-/// to float32; `None`: they determine none.
+/// to float32; `None` if the corners do not determine one.
 ///
-/// Gauss's elimination with the largest pivot of a column, of equal ones the first.
+/// Gaussian elimination with partial pivoting; ties go to the first row.
 pub(super) fn coefficients(moved: [Point; 4], (width, height): (u32, u32)) -> Option<[f64; 8]> {
     let (right, bottom) = (width - 1, height - 1);
     let corners = [(0, 0), (right, 0), (right, bottom), (0, bottom)];
@@ -63,7 +63,7 @@ pub(super) fn coefficients(moved: [Point; 4], (width, height): (u32, u32)) -> Op
     rounded.iter().all(|value| value.is_finite()).then_some(rounded)
 }
 
-/// The map of a sample; `None`: it does not change.
+/// The map of a sample; `None` if it does not change.
 fn map(perspective: &RandomPerspective, size: (u32, u32), draws: &mut Draws) -> Option<[f64; 8]> {
     if !draws.chance(perspective.p) {
         return None;

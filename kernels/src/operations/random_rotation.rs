@@ -9,16 +9,16 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomRotation, WarpInterpolation};
 use std::io::Write;
 
-/// Decimals that Pillow rounds cosine and sine to.
+/// Decimals to which Pillow rounds cosine and sine.
 const DECIMALS: usize = 15;
 
-/// The angle that is drawn, in 0..=360 degrees: Python's `angle % 360.0`.
+/// Draws the angle, in 0..=360 degrees: Python's `angle % 360.0`.
 fn angle(rotation: &RandomRotation, draws: &mut Draws) -> f64 {
     let angle = draws.uniform_in(rotation.degrees.0, rotation.degrees.1) % 360.0;
     if angle < 0.0 { angle + 360.0 } else { angle }
 }
 
-/// A number rounded to [`DECIMALS`] decimals, as Python's `round` does.
+/// Rounds a number to [`DECIMALS`] decimals, like Python's `round`.
 fn rounded(number: f64) -> f64 {
     let mut text = [0; 32];
     let mut rest = &mut text[..];
@@ -28,13 +28,13 @@ fn rounded(number: f64) -> f64 {
     std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).expect("these are digits")
 }
 
-/// The warp of a picture of a size by an angle; `None`: it does not change.
+/// The warp of a picture of this size by an angle; `None` if it does not change.
 pub(super) fn warp(rotation: &RandomRotation, angle: f64, size: (u32, u32)) -> Option<Warp> {
     let &RandomRotation { interpolation, expand, center, fill, .. } = rotation;
     let fill = fill.rgba();
     let (columns, rows) = (f64::from(size.0), f64::from(size.1));
     let is_whole_turn = |degrees: f64| center.is_none() && angle == degrees;
-    // Quarter turns move whole pixels, which nearest does exactly.
+    // Quarter turns move whole pixels, for which nearest is exact.
     let moved = |size, map| {
         let interpolation = WarpInterpolation::Nearest;
         Some(Warp { size, map: Map::Affine(map), interpolation, fill })
@@ -75,7 +75,7 @@ pub(super) fn warp(rotation: &RandomRotation, angle: f64, size: (u32, u32)) -> O
         };
         let (wide, high) = (length(|it| it.0), length(|it| it.1));
         (map[2], map[5]) = to_source(&map, -(wide - columns) / 2.0, -(high - rows) / 2.0);
-        // The cast stops at the ends of the range of u32.
+        // The cast saturates.
         result = (wide as u32, high as u32);
     }
     Some(Warp { size: result, map: Map::Affine(map), interpolation, fill })

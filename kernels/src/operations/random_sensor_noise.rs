@@ -7,28 +7,28 @@ use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomSensorNoise;
 
-/// Whole numbers for some rows and columns, resized to those of a picture.
+/// A coarse grid of random integers, resized to the size of a picture.
 struct Noise {
     cpu: Cpu,
     field: Field,
     channel: usize,
-    /// Least number, and how many there are.
+    /// The smallest number, and the count of possible numbers.
     low: i64,
     count: u64,
-    /// Rows and columns that have numbers, and those of the picture.
+    /// Size of the grid, and that of the picture.
     coarse: (usize, usize),
     size: (usize, usize),
     words: Vec<u32>,
-    /// The numbers of two rows, and which rows they are.
+    /// The numbers of two rows of the grid, and their indices.
     rows: [Vec<f64>; 2],
     held: [usize; 2],
-    /// For each column of the picture, the coarser one before it and how far behind.
+    /// For each column of the picture, the grid column before it and the distance to it.
     columns: Vec<(usize, f64)>,
     /// The noise of a row of the picture.
     row: Vec<i32>,
 }
 
-/// Where a position of a picture lies among coarser ones: the one before it and how far behind.
+/// The grid position before a position of the picture, and the distance to it.
 fn position(at: usize, length: usize, coarse: usize) -> (usize, f64) {
     let position = (at as f64 + 0.5) * (coarse as f64 / length as f64) - 0.5;
     let position = position.clamp(0.0, (coarse - 1) as f64);
@@ -54,7 +54,7 @@ impl Noise {
         Self { cpu, field, channel, low, count, coarse, size, words, rows, held, columns, row }
     }
 
-    /// Takes the numbers of two rows, unless they are there.
+    /// Draws the numbers of two rows, unless they are the current ones.
     fn take(&mut self, wanted: [usize; 2]) {
         if self.held[1] == wanted[0] {
             self.rows.swap(0, 1);
@@ -75,7 +75,7 @@ impl Noise {
     /// The noise of a row of the picture.
     fn row(&mut self, y: usize) -> &[i32] {
         if self.coarse == self.size {
-            // Every position has a number of its own, which is whole.
+            // The grid is as fine as the picture, so no interpolation is needed.
             self.take([y, self.held[1]]);
             for (out, number) in self.row.iter_mut().zip(&self.rows[0]) {
                 *out = *number as i32;
@@ -114,7 +114,7 @@ impl PixelOperation for RandomSensorNoise {
                 1 => (strength * 0.5, size),
                 _ => (strength, half),
             };
-            // A grey picture has the words of its first channel.
+            // A grey picture uses the random words of the first channel.
             Noise::new(cpu, field, if is_grey { 0 } else { channel }, strength, coarse, size)
         });
         let mut y = 0;

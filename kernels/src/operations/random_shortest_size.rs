@@ -18,7 +18,7 @@ impl Geometry for RandomShortestSize {
         if let Some(most) = max_size {
             ratio = ratio.min(f64::from(most) / f64::from(long));
         }
-        // The cast truncates, and stops at the ends of the range of u32.
+        // The cast truncates and saturates.
         let scaled = |length: u32| (f64::from(length) * ratio) as u32;
         Ok(stage.resize((scaled(height), scaled(width)), Filter { interpolation, antialias })?)
     }

@@ -13,7 +13,7 @@ impl Geometry for RandomZoomOut {
         }
         let (height, width) = stage.size();
         let ratio = draws.uniform_in(self.side_range.0, self.side_range.1);
-        // The cast truncates, and stops at the ends of the range of u32.
+        // The cast truncates and saturates.
         let side = |length: u32| (f64::from(length) * ratio) as u32;
         let (canvas_height, canvas_width) = (side(height), side(width));
         check_pixels(canvas_width, canvas_height)?;

@@ -15,7 +15,7 @@ impl Geometry for ScaleJitter {
         let down = f64::from(target_size.1) / f64::from(height);
         let across = f64::from(target_size.0) / f64::from(width);
         let ratio = down.min(across) * scale;
-        // The cast truncates, and stops at the ends of the range of u32.
+        // The cast truncates and saturates.
         let scaled = |length: u32| (f64::from(length) * ratio) as u32;
         Ok(stage.resize((scaled(height), scaled(width)), Filter { interpolation, antialias })?)
     }

@@ -11,7 +11,7 @@ impl SeriesOperation for SelectChannels {
     }
 }
 
-/// Indices of the channels that are kept.
+/// Indices of the retained channels.
 #[derive(Debug)]
 struct Selection(Vec<usize>);
 

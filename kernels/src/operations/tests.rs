@@ -1,4 +1,4 @@
-//! Operations on pixels, and recipes that hold them, against Pillow.
+//! Operations on pixels, and recipes that contain them, against Pillow.
 
 use crate::{Cpu, Picture, SampleId, SamplePreparer, golden};
 use image::ImageEncoder;

@@ -7,7 +7,7 @@ use crate::random::beta;
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::TimmMixup;
 
-/// What a unit of samples becomes, in a picture of `size` (rows, columns).
+/// Draws the mix of a unit of samples, for pictures of `size` (rows, columns).
 fn unit(mixup: &TimmMixup, size: (u32, u32), draws: &mut Draws) -> Mix {
     let mode = mixup.mode;
     if !draws.chance(mixup.prob) {
@@ -39,7 +39,7 @@ fn unit(mixup: &TimmMixup, size: (u32, u32), draws: &mut Draws) -> Mix {
     }
 }
 
-/// A rectangle somewhere in the picture, with sides between shares of the picture's.
+/// Draws a rectangle in the picture, whose sides are between two shares of the picture's sides.
 fn between((height, width): (u32, u32), shares: (f64, f64), draws: &mut Draws) -> Rectangle {
     let mut length = |side| {
         let (least, most) = TimmMixup::bounds(side, shares);

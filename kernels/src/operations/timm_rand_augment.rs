@@ -52,7 +52,7 @@ const STEPS: [Step; 15] = [
 /// A magnitude of full effect.
 const FULL: f64 = 10.0;
 
-/// Deviations of the magnitude above this stand for a uniform one.
+/// Deviations of the magnitude above this select a uniform distribution.
 const UNIFORM_ABOVE: f64 = 100.0;
 
 /// The share of a side by which a full translation moves.
@@ -82,7 +82,7 @@ impl PixelOperation for TimmRandAugment {
     }
 }
 
-/// The magnitude of an operation that is applied.
+/// Draws the magnitude of an applied operation.
 fn magnitude(augment: &TimmRandAugment, draws: &mut Draws) -> f64 {
     let TimmRandAugment { magnitude, magnitude_std, magnitude_max, .. } = *augment;
     let drawn = if magnitude_std > UNIFORM_ABOVE {
@@ -158,7 +158,7 @@ fn apply(
     change.apply(pixels)
 }
 
-/// How a warp computes its pixels.
+/// The interpolation of a warp.
 fn filter(augment: &TimmRandAugment, draws: &mut Draws) -> WarpInterpolation {
     match augment.interpolation {
         TimmInterpolation::Random if draws.up_to(1) == 0 => WarpInterpolation::Bilinear,

@@ -1,7 +1,7 @@
-//! The resize with AVX2: sums of eight output values at once, two taps to a multiplication.
+//! The resize with AVX2: sums of eight output values at once, two taps per multiplication.
 //!
-//! Weights of 24 bits are too wide for the 16-bit multiplication, their two parts are not: each
-//! goes into sums of its own, and `high * 2^11 + low` modulo 2^32 is what [`super::portable`] gets.
+//! Weights of 24 bits are too wide for the 16-bit multiplication, so they are split into two parts
+//! with separate sums; `high * 2^11 + low` modulo 2^32 equals the sum of [`super::portable`].
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 mod down;
@@ -18,16 +18,16 @@ use std::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_slli_epi32, _mm256_srai_epi32,
 };
 
-/// Low bits of a weight that are multiplied on their own.
+/// Number of low bits of a weight that are multiplied separately.
 const LOW_BITS: u32 = 11;
 
-/// Output values to a vector of sums.
+/// Number of output values in a vector of sums.
 const GROUP: usize = 8;
 
-/// Weights of the pass along the rows, in the order that suits their runs.
+/// Weights of the pass along the rows, in an order that depends on their runs.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
-    /// Whether neighbouring runs lie close enough together for `gather`.
+    /// Whether neighbouring runs are close enough for `gather`.
     is_close: bool,
     gather: Gather,
     runs: Runs,
@@ -52,7 +52,7 @@ impl Packed {
     }
 }
 
-/// Two weights as the low parts of both and the high parts of both.
+/// Splits two weights into both low parts and both high parts.
 #[inline]
 fn parts(first: i32, second: i32) -> (i32, i32) {
     const LOW: i32 = (1 << LOW_BITS) - 1;
@@ -62,7 +62,8 @@ fn parts(first: i32, second: i32) -> (i32, i32) {
     (low, high)
 }
 
-/// The sums of both parts, rounded and cut off, still 32 bits each. `low` holds the half already.
+/// Combines the sums of both parts and shifts out the fraction, leaving 32 bits each. `low` already
+/// includes the rounding constant.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn finish(low: __m256i, high: __m256i) -> __m256i {

@@ -1,5 +1,5 @@
-//! Which input pixels make an output pixel, and by how much: Pillow's `precompute_coeffs`, and the
-//! positions that its `ImagingScaleAffine` picks for the nearest pixel.
+//! The input pixels and weights of each output pixel: Pillow's `precompute_coeffs`, and for the
+//! nearest pixel the positions of its `ImagingScaleAffine`.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "a call behind a CPU check"))]
 
 use crate::Cpu;
@@ -9,16 +9,16 @@ use std::ops::Range;
 /// Fraction bits of a weight: 32 less 8 for the value and 2 for overshoot, as in Pillow.
 pub(crate) const PRECISION_BITS: u32 = 32 - 8 - 2;
 
-/// A filter: its shape, and whether it widens when shrinking.
+/// A filter: its shape, and whether shrinking widens it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
     /// Shape.
     pub interpolation: Interpolation,
-    /// True: it widens with the scale, as Pillow's always does. False: it keeps its width, so that
-    /// each output pixel is interpolated from its 2 (bilinear) or 4 (bicubic) nearest input pixels
-    /// a side. For bilinear these are the weights of `torch.nn.functional.interpolate`; PyTorch's
-    /// bicubic has another shape (a = -0.75) and is not offered. Means nothing for the nearest
-    /// pixel.
+    /// If true, the filter widens with the scale, like in Pillow. If false, its width is fixed, so
+    /// that each output pixel is interpolated from its 2 (bilinear) or 4 (bicubic) nearest input
+    /// pixels per axis. For bilinear these are the weights of `torch.nn.functional.interpolate`;
+    /// PyTorch's bicubic has another shape (a = -0.75) and is not offered. Has no effect for the
+    /// nearest pixel.
     pub antialias: bool,
 }
 
@@ -43,7 +43,7 @@ const CUBIC: f64 = -0.5;
 #[inline(always)]
 fn triangle(distance: f64) -> f64 {
     let x = distance.abs();
-    // Without a branch: 1 - x is positive exactly when x is less than 1.
+    // Branchless: 1 - x is positive if and only if x is less than 1.
     (1.0 - x).max(0.0)
 }
 
@@ -60,7 +60,7 @@ fn cubic(distance: f64) -> f64 {
     }
 }
 
-/// The weight of the box at a distance: 1 up to half a pixel, of both ends the upper.
+/// The weight of the box at a distance: 1 up to half a pixel, including only the upper end.
 #[inline(always)]
 fn flat(distance: f64) -> f64 {
     if distance > -0.5 && distance <= 0.5 { 1.0 } else { 0.0 }
@@ -93,41 +93,43 @@ fn lanczos(distance: f64) -> f64 {
     if (-3.0..3.0).contains(&distance) { sinc(distance) * sinc(distance / 3.0) } else { 0.0 }
 }
 
-/// Most taps of a short run, and output positions whose short runs are computed at once.
+/// Maximum number of taps of a short run.
 const SHORT: usize = 8;
 const LANES: usize = 8;
 
-/// Where output positions lie in the input: positions of the input are whole numbers, the centre of
-/// output position i is `from + (i + 1/2) * scale`.
+/// Maps output positions to the input: input positions are integers, and the centre of output
+/// position i is `from + (i + 1/2) * scale`.
 struct Scales {
     from: f64,
     scale: f64,
-    /// How far the filter reaches.
+    /// Half the width of the filter.
     support: f64,
-    /// One divided by how much the filter is widened.
+    /// The reciprocal of the widening factor.
     inverse: f64,
 }
 
-/// Weights in fixed point for some output positions of one axis: a run of input positions each.
+/// Weights in fixed point for some output positions of one axis, each with a run of input
+/// positions.
 ///
-/// Weights of 0 at the ends of a run are left out: they change no sum.
+/// Weights of 0 at the ends of a run are left out, since they do not change the sum.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coefficients {
-    /// First input position and number of weights of each output position. Positions count from
-    /// the first one that any of them uses.
+    /// First input position and number of weights of each output position. Positions are relative
+    /// to the first used one.
     pub(super) runs: Vec<(u32, u32)>,
     /// Weights times 2^22, `places` for each output position.
     weights: Vec<i32>,
     places: usize,
-    /// Most weights of an output position.
+    /// Maximum number of weights of an output position.
     pub(super) taps_max: usize,
     /// Weights of one output position before rounding.
     exact: Vec<f64>,
 }
 
 impl Coefficients {
-    /// Computes those of the output positions in `window`, of `length` that the interval `from..to`
-    /// of `whole` input positions becomes. Returns the input positions that they use.
+    /// Computes the weights for the output positions in `window`, when the interval `from..to` of
+    /// `whole` input positions is mapped to `length` output positions. Returns the used input
+    /// positions.
     pub(super) fn compute(
         &mut self,
         cpu: Cpu,
@@ -140,7 +142,7 @@ impl Coefficients {
         let scale = f64::from(to - from) / f64::from(length);
         let filter_scale = if filter.antialias { scale.max(1.0) } else { 1.0 };
         let support = filter.support() * filter_scale;
-        // No run is longer than the picture.
+        // A run is at most as long as the picture.
         self.places = (support.ceil() as usize * 2 + 1).min(whole as usize);
         self.taps_max = 1;
         self.runs.clear();
@@ -160,7 +162,7 @@ impl Coefficients {
         self.rebase()
     }
 
-    /// The same operations, in wider vectors: none is fused with another.
+    /// The same operations in wider vectors, without fusing.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn fill_avx2(
@@ -194,7 +196,7 @@ impl Coefficients {
         }
     }
 
-    /// As `fill_any`, with runs of any length.
+    /// Like `fill_any`, for runs of any length.
     #[inline(always)]
     fn fill(
         &mut self,
@@ -214,9 +216,9 @@ impl Coefficients {
                 *exact = filter((f64::from(tap) - center + 0.5) * inverse);
                 sum += *exact;
             }
-            // A weight divided by one is itself.
+            // The division has no effect if the sum is 1.
             let sum = if sum == 0.0 { 1.0 } else { sum };
-            // The first weight that is not 0 comes first, the last that is not 0 ends the run.
+            // The run begins with the first weight that is not 0, and ends with the last one.
             let mut skipped = 0;
             let mut count = 0;
             for (tap, exact) in exact.iter().enumerate() {
@@ -233,7 +235,7 @@ impl Coefficients {
         }
     }
 
-    /// As `fill` for short runs, several output positions at once so that no branch is in the way.
+    /// Like `fill` for short runs, computing several output positions at once without branches.
     #[inline(always)]
     fn fill_short(
         &mut self,
@@ -289,7 +291,7 @@ impl Coefficients {
         }
     }
 
-    /// Counts input positions from the first that is used.
+    /// Makes input positions relative to the first used one.
     fn rebase(&mut self) -> Range<u32> {
         let used = || self.runs.iter().filter(|run| run.1 > 0);
         let first = used().map(|run| run.0).min().unwrap_or(0);
@@ -309,7 +311,7 @@ impl Coefficients {
     }
 }
 
-/// The first input position and the weights, not rounded, of each output position in `window`.
+/// The first input position and the unrounded weights of each output position in `window`.
 pub(super) fn exact(
     filter: Filter,
     whole: u32,
@@ -344,7 +346,8 @@ pub(super) fn exact(
     window.map(run).collect()
 }
 
-/// Bound of a weight in fixed point, which no filter comes near: vectors have room for it.
+/// Limit of a weight in fixed point, far above that of any filter, which still fits into the
+/// vectors.
 pub(super) const WEIGHT_MAX: i32 = (1 << 26) - 1;
 
 /// A weight in fixed point, rounded to nearest, halves away from zero.
@@ -355,13 +358,13 @@ fn fixed(weight: f64) -> i32 {
     rounded.clamp(-WEIGHT_MAX, WEIGHT_MAX)
 }
 
-/// A position that lies outside the picture and stays black.
+/// Marks a position outside the picture, which remains black.
 pub(super) const OUTSIDE: u32 = u32::MAX;
 
-/// The input positions that the nearest pixel is taken from; [`OUTSIDE`] for none.
+/// The input position of the nearest pixel for each output position; [`OUTSIDE`] if there is none.
 ///
-/// Positions are summed up step by step in float64 as Pillow does, so that the roundings agree.
-/// They count from the first that is used; returns those that are used.
+/// Positions are accumulated step by step in float64 like in Pillow, so that the roundings agree.
+/// They are relative to the first used one. Returns the used positions.
 pub(super) fn pick(
     picks: &mut Vec<u32>,
     whole: u32,

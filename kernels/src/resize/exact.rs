@@ -1,18 +1,18 @@
-//! Resizing numbers that a byte does not hold: as Pillow's `Image.resize` in modes `I;16` and `F`,
-//! bit for bit, a whole channel at a time.
+//! Resizes 16-bit and float numbers like Pillow's `Image.resize` in modes `I;16` and `F`, bit for
+//! bit, a whole channel at a time.
 //!
-//! Weights and sums are float64, each sum from the first tap to the last; after each of the two
-//! passes it is rounded to the type. Source: the 16-bit and 32-bit passes of Pillow's `Resample.c`.
+//! Weights and sums are float64, each sum from the first tap to the last; each of the two passes
+//! rounds its results to the type. Source: the 16-bit and 32-bit passes of Pillow's `Resample.c`.
 
 use super::coefficients::exact;
 use super::{Resize, vertical_first};
 
-/// What a sum becomes.
+/// The rounding of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// The nearest of 0 to 65535, halves away from zero.
+    /// To the nearest integer in 0 to 65535, halves away from zero.
     Word,
-    /// The nearest float32.
+    /// To the nearest float32.
     Float,
 }
 
@@ -28,10 +28,10 @@ impl Rounding {
     }
 }
 
-/// For each wanted position of an axis, the first position that it sums up, and the weights.
+/// For each requested position of an axis, the first position of its run, and the weights.
 type Runs = Vec<(usize, Vec<f64>)>;
 
-/// The wanted window of a resized channel, from all of its numbers, row by row.
+/// The requested window of a resized channel, from all of its numbers, row by row.
 ///
 /// `row` is called before each row of work and may fail.
 pub(crate) fn resize_numbers<E>(
@@ -43,7 +43,7 @@ pub(crate) fn resize_numbers<E>(
     let [across, down] = resize.spans();
     let runs = |span: &super::axis::Span| -> Runs {
         if span.length == span.whole {
-            // Every position stays.
+            // The axis does not change.
             return span.window.clone().map(|at| (at as usize, vec![])).collect();
         }
         exact(resize.filter, span.whole, span.source, span.length, span.window.clone())

@@ -1,4 +1,4 @@
-//! The passes of a resize as data.
+//! Exports the passes of a resize as data.
 
 use super::axis::{Axis, Kind};
 use super::coefficients::OUTSIDE as NO_POSITION;
@@ -9,7 +9,7 @@ use crate::picture_program::{AxisProgram, OUTSIDE};
 /// The passes of a resize.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passes {
-    /// The region of the picture that they need.
+    /// The needed region of the picture.
     pub(crate) needed: Region,
     pub(crate) across: AxisProgram,
     pub(crate) down: AxisProgram,

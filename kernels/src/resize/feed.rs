@@ -8,11 +8,11 @@ use super::{BATCH, CHUNK, Resizer, RowSink};
 use crate::planes::{Row, Stripe};
 use std::ops::Range;
 
-/// Lines of a chunk, at most.
+/// Maximum number of lines in a chunk.
 const LINES_MAX: usize = 3 * CHUNK;
 
 impl Resizer {
-    /// Takes the memory that a resize needs, where there is not enough.
+    /// Allocates the memory that a resize needs, if there is not enough.
     pub(super) fn take_memory(&mut self) {
         let between = if self.down_first { self.needed.width as usize } else { self.across.wanted };
         let grow = |bytes: &mut Vec<u8>, to: usize| {
@@ -32,13 +32,14 @@ impl Resizer {
         grow(&mut self.results, CHUNK * self.planes * plane_bytes(self.across.wanted, false));
     }
 
-    /// Looks at the interrupt, before each row that is given.
+    /// Polls the interrupt before each output row.
     fn look(&mut self) -> bool {
         self.is_interrupted |= self.interrupt.is_raised();
         self.is_interrupted
     }
 
-    /// For a resize with a pass along the columns: rows wait in the ring until there are enough.
+    /// For a resize with a pass along the columns: rows are buffered in the ring until there are
+    /// enough.
     pub(super) fn feed_ring(
         &mut self,
         stripe: Stripe<'_>,
@@ -47,7 +48,7 @@ impl Resizer {
         sink: &mut RowSink<'_>,
     ) {
         let kept = self.down.kept_from.get(self.given + self.batched);
-        // Rows that nothing uses any more, or yet, are passed over.
+        // Rows that are no longer, or not yet, needed are skipped.
         let unused = kept.map_or(rows.len(), |kept| (*kept as usize).saturating_sub(self.fed));
         let used = rows.start + unused.min(rows.len())..rows.end;
         let first = self.fed + unused.min(rows.len());
@@ -81,7 +82,7 @@ impl Resizer {
         self.give_from_ring(pause, sink);
     }
 
-    /// Gives all rows that the ring has enough for.
+    /// Outputs all rows for which the ring has enough input.
     fn give_from_ring(&mut self, pause: &mut dyn FnMut(), sink: &mut RowSink<'_>) {
         while self.given + self.batched < self.down.wanted
             && !self.look()
@@ -110,7 +111,7 @@ impl Resizer {
         }
     }
 
-    /// Sends the batch through the pass along the rows when it is full or nothing more will come.
+    /// Runs the pass along the rows on the batch if it is full or there is no more input.
     fn give_batch(&mut self, pause: &mut dyn FnMut(), sink: &mut RowSink<'_>) {
         let rows = self.batched;
         if rows < BATCH && self.given + rows < self.down.wanted {
@@ -132,7 +133,7 @@ impl Resizer {
         self.give_results(rows, sink);
     }
 
-    /// For a resize with a pass along the rows only.
+    /// For a resize with only a pass along the rows.
     pub(super) fn feed_across(
         &mut self,
         stripe: Stripe<'_>,
@@ -159,7 +160,7 @@ impl Resizer {
         self.give_results(count, sink);
     }
 
-    /// Gives the first rows of the results.
+    /// Outputs the first rows of the results.
     fn give_results(&mut self, rows: usize, sink: &mut RowSink<'_>) {
         let to_bytes = plane_bytes(self.across.wanted, false);
         for row in self.results.chunks_exact(self.planes * to_bytes).take(rows) {
@@ -168,7 +169,7 @@ impl Resizer {
         }
     }
 
-    /// For axes that move pixels or pick them.
+    /// For axes that only move or pick pixels.
     pub(super) fn feed_picks(
         &mut self,
         stripe: Stripe<'_>,
@@ -211,7 +212,8 @@ impl Resizer {
     }
 }
 
-/// The row that begins in `bytes`, its planes one behind the other; one plane stands for all three.
+/// The row at the start of `bytes`, with its planes concatenated; a single plane is used for all
+/// three.
 fn row_of(bytes: &[u8], planes: usize, (plane_bytes, width): (usize, usize)) -> Row<'_> {
     let planes =
         [0, 1, 2].map(|plane: usize| &bytes[plane.min(planes - 1) * plane_bytes..][..plane_bytes]);

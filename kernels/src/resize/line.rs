@@ -1,9 +1,9 @@
-//! A row on its way through the pass along the rows.
+//! A row to be processed by the pass along the rows.
 
-/// A row of one plane to go through the pass along the rows, and where in the output it is put.
+/// A row of one plane for the pass along the rows, and its position in the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
-    /// From the first needed column, with 32 bytes that may be read behind the last.
+    /// The bytes from the first needed column on, with 32 readable bytes after the last.
     pub(super) from: &'a [u8],
     pub(super) to: usize,
 }

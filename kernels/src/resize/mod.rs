@@ -10,12 +10,12 @@
 //! In reading order: [`Resize`] (the request), `coefficients` and `axis` (the weights of each
 //! axis), [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the
 //! arithmetic), `exact` (the same for numbers that a byte does not hold), `export` (the passes as
-//! data), and `avx2`, which machines with AVX-512 take as well; on AArch64 the compiler makes
-//! vectors of the portable loops.
+//! data), and `avx2`, which is also used on machines with AVX-512; on AArch64 the compiler
+//! vectorises the portable loops.
 //!
-//! Memory that a resizer keeps: for each wanted row and column its weights, and a ring of as many
-//! rows as the filter spans plus 16, each as wide as what the pass along the columns takes in: at
-//! most a picture as high as the source and as wide as the result (or as the source, where the
+//! Memory of a resizer: the weights of each requested row and column, and a ring of 16 more rows
+//! than the filter spans, each as wide as the input of the pass along the columns. That is at most
+//! a picture with the height of the source and the width of the result (or of the source, if the
 //! columns come first), plus 16 rows.
 
 #[cfg(target_arch = "x86_64")]
@@ -42,10 +42,10 @@ use axis::{Axis, Kind, Span};
 use passes::{Passes, Work};
 use ring::Ring;
 
-/// Rows that go through the pass along the rows together, at most.
+/// Maximum number of rows that the pass along the rows processes together.
 const CHUNK: usize = 16;
 
-/// Rows that gather behind the pass along the columns before they go through the other.
+/// Number of rows buffered after the pass along the columns before the other pass.
 const BATCH: usize = 4;
 
 /// The part of a picture that a resize maps to the output: left, top, right, bottom in pixels.
@@ -108,22 +108,22 @@ pub type RowSink<'a> = dyn FnMut(usize, Row<'_>) + 'a;
 #[derive(Debug)]
 pub struct Resizer {
     passes: Passes,
-    /// Planes that are resized: 3, or 1 of a picture whose planes are equal.
+    /// Number of resized planes: 3, or 1 for a picture with equal planes.
     planes: usize,
     across: Axis,
     down: Axis,
-    /// Whether the pass along the columns comes first, where there are two.
+    /// Whether the pass along the columns comes first, if there are two passes.
     down_first: bool,
     needed: Region,
     ring: Ring,
-    /// Where the rows of a run lie in the ring.
+    /// Offsets of a run's rows in the ring.
     taps: Vec<usize>,
     /// Rows of results.
     results: Vec<u8>,
-    /// Rows between the two passes when the columns come first, and how many there are.
+    /// Rows between the two passes if the columns come first, and their number.
     batch: Vec<u8>,
     batched: usize,
-    /// Next row of the region to come, and next row of the window to give.
+    /// Next input row of the region, and next output row of the window.
     fed: usize,
     given: usize,
     work: Work,
@@ -132,7 +132,7 @@ pub struct Resizer {
 }
 
 impl Resizer {
-    /// A resizer for an instruction set that this machine must have.
+    /// Creates a resizer for an instruction set. Panics if this machine lacks it.
     pub fn new(cpu: Cpu) -> Self {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
         Self {
@@ -155,18 +155,18 @@ impl Resizer {
         }
     }
 
-    /// Stops giving rows when it is raised.
+    /// Stops output when `interrupt` is raised.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
-    /// Whether the picture was interrupted: not all rows were given.
+    /// Whether the resize was interrupted, so that not all rows were returned.
     pub fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// Says whether the planes of the pictures from now on are equal: those of a row that is given
-    /// are then one.
+    /// Sets whether the planes of subsequent pictures are equal; the planes of a returned row are
+    /// then one slice.
     pub fn set_grey(&mut self, is_grey: bool) {
         self.planes = if is_grey { 1 } else { 3 };
     }
@@ -183,7 +183,7 @@ impl Resizer {
         self.needed
     }
 
-    /// Finds the passes and the region that they need.
+    /// Determines the passes and the region that they need.
     fn plan(&mut self, resize: &Resize) {
         let [across, down] = resize.spans();
         self.across.prepare(self.passes.cpu, resize.filter, &across);
@@ -220,8 +220,8 @@ impl Resizer {
     }
 }
 
-/// Whether the pass along the columns comes first, where there are both: when it takes away more
-/// than twice as many rows as the other takes away columns. So decides Pillow 13.
+/// Whether the pass along the columns comes first, if there are both: it does if it shrinks the
+/// height by more than twice the factor of the width, like in Pillow 13.
 fn vertical_first(resize: &Resize) -> bool {
     let columns = i64::from(resize.from_width) - i64::from(resize.width);
     let rows = i64::from(resize.from_height) - i64::from(resize.height);

@@ -1,4 +1,4 @@
-//! The two passes by whatever instruction set the machine has, and the count of their work.
+//! The two passes on the selected instruction set, and the count of their work.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
@@ -7,10 +7,10 @@ use super::line::Line;
 use super::portable;
 use crate::Cpu;
 
-/// Multiplications between two calls of the pause, a fraction of a millisecond.
+/// Multiplications between two calls of `pause`, a fraction of a millisecond.
 const WORK_PER_PAUSE: usize = 1 << 19;
 
-/// The passes, with the weights in the order that the instruction set takes them.
+/// The passes, with the weights in the order for the instruction set.
 #[derive(Debug)]
 pub(super) struct Passes {
     pub(super) cpu: Cpu,
@@ -32,7 +32,7 @@ impl Passes {
         }
     }
 
-    /// Makes ready for [`Passes::across`] with these weights.
+    /// Prepares [`Passes::across`] with these weights.
     pub(super) fn pack(&mut self, coefficients: &Coefficients) {
         match self.cpu {
             #[cfg(target_arch = "x86_64")]
@@ -43,8 +43,8 @@ impl Passes {
         }
     }
 
-    /// The pass along the rows. Behind a row's end in `out`, up to the next multiple of 32 bytes,
-    /// anything may be written.
+    /// The pass along the rows. The bytes of `out` after the end of a row, up to the next multiple
+    /// of 32, may be overwritten.
     pub(super) fn across(&self, coefficients: &Coefficients, lines: &[Line<'_>], out: &mut [u8]) {
         match self.cpu {
             #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,7 @@ impl Passes {
     }
 
     /// The pass along the columns: one output row, a multiple of 32 bytes, from the rows of `from`
-    /// that begin at `taps`, one for each weight.
+    /// at the offsets `taps`, one per weight.
     pub(super) fn down(&mut self, from: &[u8], taps: &[usize], weights: &[i32], out: &mut [u8]) {
         match self.cpu {
             #[cfg(target_arch = "x86_64")]

@@ -1,14 +1,14 @@
-//! The meaning of a resize: both passes in plain integer arithmetic.
+//! The reference implementation of a resize: both passes in plain integer arithmetic.
 //!
-//! Sums wrap in 32 bits. They cannot overflow with weights that add up to one; wrapping makes every
-//! order of addition, and so every instruction set, agree in any case.
+//! Sums wrap in 32 bits. They cannot overflow with weights that add up to one; with wrapping, every
+//! order of addition, and so every instruction set, gives the same result in any case.
 
 use super::coefficients::{Coefficients, PRECISION_BITS};
 
-/// Half of the last place that is cut off.
+/// Half of a unit of the result, added for rounding.
 pub(super) const HALF: i32 = 1 << (PRECISION_BITS - 1);
 
-/// Bytes of an output row that the pass along the columns sums up at once.
+/// Bytes of an output row that the pass along the columns computes at once.
 pub(super) const STEP: usize = 32;
 
 /// The pass along a row of a plane.
@@ -23,8 +23,8 @@ pub(super) fn across(coefficients: &Coefficients, row: &[u8], out: &mut [u8]) {
     }
 }
 
-/// The pass along the columns: one output row from the rows of `from` that begin at `taps`, one for
-/// each weight.
+/// The pass along the columns: one output row from the rows of `from` at the offsets `taps`, one
+/// per weight.
 #[inline(always)]
 pub(super) fn down(from: &[u8], taps: &[usize], weights: &[i32], out: &mut [u8]) {
     for (step, out) in out.as_chunks_mut::<STEP>().0.iter_mut().enumerate() {
@@ -41,7 +41,7 @@ pub(super) fn down(from: &[u8], taps: &[usize], weights: &[i32], out: &mut [u8])
     }
 }
 
-/// A sum as a byte.
+/// Rounds a sum to a byte.
 #[inline(always)]
 pub(super) fn clip(sum: i32) -> u8 {
     (sum >> PRECISION_BITS).clamp(0, 255) as u8

@@ -1,13 +1,13 @@
-//! Rows that wait for the pass along the columns, the latest in place of the earliest.
+//! A ring buffer of rows for the pass along the columns; the latest row replaces the earliest.
 
 use crate::planes::ROW_SLACK;
 
-/// Bytes of a plane's part of a row: its width and what vectors read behind it.
+/// Bytes of a plane in a row: its width and the bytes that vectors read after it.
 pub(super) fn plane_bytes(width: usize, with_slack: bool) -> usize {
     (width + if with_slack { ROW_SLACK } else { 0 }).next_multiple_of(ROW_SLACK)
 }
 
-/// Rows by their index; each holds the parts of its planes one behind the other.
+/// Rows by their index; each contains its planes one after another.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     pub(super) bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Takes a size. With slack, 32 bytes behind the end of each plane's part may be read.
+    /// Sets the size. With slack, 32 bytes after the end of each plane may be read.
     pub(super) fn set_size(&mut self, planes: usize, width: usize, rows: usize, with_slack: bool) {
         self.planes = planes;
         self.plane_bytes = plane_bytes(width, with_slack);
@@ -33,7 +33,7 @@ impl Ring {
         self.planes * self.plane_bytes
     }
 
-    /// Where a row begins.
+    /// Offset of a row.
     #[inline]
     pub(super) fn place(&self, row: usize) -> usize {
         row % self.rows * self.row_bytes()

@@ -1,5 +1,4 @@
-//! Resizes against Pillow, against the definition, and of every instruction set against the
-//! portable one.
+//! Resizes against Pillow and the definition, and every instruction set against the portable one.
 
 use super::{Filter, Resize, Resizer, SourceBox};
 use crate::planes::Planes;
@@ -19,8 +18,8 @@ fn planes(picture: &Picture) -> Planes {
     planes
 }
 
-/// The window of a crop that has been resized, the needed region fed in stripes of these heights,
-/// over and over.
+/// The window of a resized crop, whose needed region is fed in stripes that cycle through these
+/// heights.
 fn fed(
     resizer: &mut Resizer,
     picture: &Picture,
@@ -64,7 +63,7 @@ fn interpolation(word: &str) -> Interpolation {
     Interpolation::from_name(word).unwrap_or_else(|| panic!("no filter {word}"))
 }
 
-/// Checks the lines of a golden file; returns how many there are.
+/// Checks the lines of a golden file; returns their number.
 fn check_golden(text: &str) -> usize {
     let lines = golden::lines(text);
     for (words, expected) in &lines {
@@ -117,7 +116,7 @@ fn any_filter() -> impl Strategy<Value = Filter> {
         .prop_map(|(interpolation, antialias)| Filter { interpolation, antialias })
 }
 
-/// A length that is now and then so short or so long that the scale is extreme.
+/// A length that is occasionally so short or so long that the scale is extreme.
 fn any_length() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 1..150u32, 1 => 1..4u32, 1 => 150..700u32]
 }

@@ -1,4 +1,4 @@
-//! A recipe applied to a sample as data: the stages that the plan finds.
+//! Exports the application of a recipe to a sample as data.
 
 use super::{SampleId, SamplePreparer, Streams, apply};
 use crate::Error;
@@ -12,14 +12,14 @@ use meetpoint_format::recipe::DecodeMode;
 use meetpoint_jpeg::DecodeScale;
 
 impl SamplePreparer {
-    /// How the tensors of all samples are written, or why none of them has a program.
+    /// How the tensors of all samples are written; the error is why no sample has a program.
     pub fn export_tensor(&self) -> Result<TensorProgram, NotExported> {
         self.check_exported().map(|()| self.program.writer.export())
     }
 
-    /// Finds what is done to a sample by its headers and random parameters, into `program`.
-    /// Operations on batches are not part of it, and damage behind the header is not found. The
-    /// inner error says why the sample has no program: [`Self::prepare`] prepares it then.
+    /// Exports the program of a sample, from its headers and random parameters, into `program`.
+    /// Operations on batches are not included, and damage after the header is not detected. The
+    /// inner error is why the sample has no program; [`Self::prepare`] can prepare it instead.
     pub fn export(
         &mut self,
         encoded: Encoded<'_>,
@@ -31,7 +31,7 @@ impl SamplePreparer {
             return Ok(Err(reason));
         }
         let id = Streams::from(id);
-        // What lies behind the header is left to the decoder.
+        // The data after the header are left to the decoder.
         let info = probe(encoded.bytes)?;
         check_size(info, None)?;
         let orientation = match self.decode.orient {

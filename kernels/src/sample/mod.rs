@@ -1,9 +1,9 @@
 //! A recipe applied to a sample.
 //!
-//! In reading order: [`SamplePreparer`], `plan` (which operations share a stage), `turn` (Exif
-//! orientation), `resume` (a recipe from an operation in the middle on), `targets` (what
-//! moves with the picture), `views` (several pictures of one sample), `series` with
-//! `series_preparer` (sound and signals), `text` (text and tokens).
+//! In reading order: [`SamplePreparer`], `plan` (groups operations into stages), `turn` (Exif
+//! orientation), `resume` (resumes a recipe in the middle), `targets` (move with the picture),
+//! `views` (several pictures of one sample), `series` with `series_preparer` (sound and signals),
+//! `text` (text and tokens).
 
 mod export;
 #[cfg(test)]
@@ -47,7 +47,7 @@ use turn::Turn;
 use views::Views;
 use wide::WidePicture;
 
-/// Which sample, for its random parameters: equal ids give equal tensors.
+/// Identifies a sample for its random parameters: equal ids give equal tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleId {
     /// Seed of the job.
@@ -62,20 +62,20 @@ pub struct SampleId {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Streams {
     id: SampleId,
-    /// Number of the picture among all views, for operations from `own` on.
+    /// Index of the picture among all views, for operations from `own` on.
     view: u16,
     own: usize,
 }
 
 impl From<SampleId> for Streams {
-    /// Those of a recipe without views.
+    /// The random numbers of a recipe without views.
     fn from(id: SampleId) -> Self {
         Self { id, view: 0, own: 0 }
     }
 }
 
 impl Streams {
-    /// The stream of random numbers of the operation of a number.
+    /// The stream of random numbers of an operation, by its number.
     pub(crate) fn draws(self, operation: usize) -> Draws {
         let view = if operation < self.own { 0 } else { self.view };
         let operation = u32::try_from(operation).expect("a recipe has at most 255 operations");
@@ -84,14 +84,14 @@ impl Streams {
     }
 }
 
-/// The operations that make one picture, ready to be executed.
+/// The executable operations for one picture.
 #[derive(Debug)]
 struct Program {
-    /// The operations by their numbers: each before those that it contains.
+    /// The operations by their numbers: each precedes the operations that it contains.
     steps: Vec<Step>,
     /// Their names.
     names: Vec<&'static str>,
-    /// For each operation, whether it gets a picture of one channel, as [`grey_before`].
+    /// For each operation, whether its input is a picture of one channel, see [`grey_before`].
     grey: Vec<bool>,
     /// Type of a prepared sample.
     result: SampleType,
@@ -99,8 +99,8 @@ struct Program {
 }
 
 impl Program {
-    /// The program of operations on samples that give `result`. Of several pictures that an
-    /// operation makes of one, it makes the one with the index `picture`.
+    /// The program of operations on samples with the result type `result`. If an operation creates
+    /// several pictures, the program computes the one with the index `picture`.
     fn new(operations: &[Operation], result: SampleType, picture: u32, cpu: Cpu) -> Self {
         let mut steps = Vec::new();
         add_steps(operations, picture, &mut steps);
@@ -112,7 +112,7 @@ impl Program {
         };
         Self {
             writer: match steps.iter().any(is_wide) {
-                // Elements that no table of bytes gives.
+                // Elements that a table of 256 values cannot represent.
                 true => TensorWriter::new(&ElementTable::default(), 3, cpu),
                 false => TensorWriter::new(&table, result.channels, cpu),
             },
@@ -124,7 +124,7 @@ impl Program {
     }
 }
 
-/// The elements that the bytes of pictures become by the operations of a recipe on elements.
+/// The elements for the bytes of pictures after a recipe's operations on elements.
 pub fn element_table(operations: &[Operation]) -> ElementTable {
     let mut steps = Vec::new();
     add_steps(operations, 0, &mut steps);
@@ -141,14 +141,14 @@ fn folded(steps: &[Step]) -> ElementTable {
     table
 }
 
-/// Where the first stage takes its pixels from.
+/// The source of the first stage.
 #[derive(Debug, Clone, Copy)]
 enum Source<'a> {
     /// The opened file.
     Encoded(Encoded<'a>),
     /// The picture in memory.
     Picture,
-    /// What the views share.
+    /// The picture that the views share.
     Shared,
 }
 
@@ -163,38 +163,37 @@ pub struct Tensor {
 
 /// Applies one recipe to samples, one after another, reusing its scratch memory.
 ///
-/// Crop, resize, padding and flip are one stream: only the region that is needed is decoded, its
-/// rows go through a resizer as they come, and each row of the result is written straight into the
+/// Crop, resize, padding and flip are one stream: only the needed region is decoded, its rows pass
+/// through a resizer as they are decoded, and each row of the result is written directly into the
 /// tensor. A recipe with several resizes runs as several such streams with pictures between them;
-/// operations on whole pictures change such a picture, in place or by another. In steady state only
-/// the decoders allocate, and blurs, warps, noise, erasing and mixtures. Besides what they take,
-/// the memory is that of the resizer ([`crate::resize`] says how much), a few rows, and two such
-/// pictures at most.
+/// operations on whole pictures change or replace such a picture. In steady state only the
+/// decoders, blurs, warps, noise, erasing and mixtures allocate. Otherwise the memory is that of
+/// the resizer (see [`crate::resize`]), a few rows, and at most two such pictures.
 #[derive(Debug)]
 pub struct SamplePreparer {
     cpu: Cpu,
-    /// The operations; while one of several pictures is made, those of that one.
+    /// The operations; while one of several pictures is computed, the operations of that picture.
     program: Program,
-    /// Where the recipe makes several pictures of a sample.
+    /// Set if the recipe creates several pictures of a sample.
     views: Option<Box<Views>>,
-    /// Where samples are sound or signals.
+    /// Set if samples are sound or signals.
     series: Option<Box<SeriesPreparer>>,
-    /// Where samples are text.
+    /// Set if samples are text.
     text: Option<Box<TextPreparer>>,
     /// Numbers of the operations of the current sample.
     chosen: Vec<usize>,
     decoder: Decoder,
     interrupt: Interrupt,
-    /// How the recipe decodes.
+    /// The decode options of the recipe.
     decode: Decode,
-    /// How the current sample is decoded and, if it is, turned.
+    /// The decode options and, if needed, the orientation of the current sample.
     options: DecodeOptions,
     turn: Option<(Turn, ImageInfo)>,
-    /// The current picture as it is decoded, and turned.
+    /// The current picture as decoded, and after orientation.
     source: Geometry,
     /// The stages of the current sample.
     stages: Vec<Stage>,
-    /// The first of them for a picture at full resolution, where that is decoded at a lower one.
+    /// The first stage for a picture at full resolution, if the picture is decoded at a lower one.
     unscaled: Option<Stage>,
     /// Points of the targets of the current sample.
     points: Points,
@@ -207,12 +206,13 @@ pub struct SamplePreparer {
     /// The result of the previous stage, and the target of the next.
     picture: Planes,
     next: Planes,
-    /// A stripe mirrored.
+    /// A mirrored stripe.
     mirrored: Planes,
-    /// The part of a picture that several pictures begin with, and where it lies in the whole.
+    /// The part of a picture that several views share as their source, and its position in the
+    /// picture.
     shared: Planes,
     shared_at: (u32, u32),
-    /// The picture of a mode whose pixels are not three bytes.
+    /// The picture, for modes whose pixels are not three bytes.
     wide: WidePicture,
 }
 
@@ -220,7 +220,7 @@ pub struct SamplePreparer {
 const STRIPE_ROWS: usize = 16;
 
 impl SamplePreparer {
-    /// A preparer for a recipe. Panics when this machine lacks `cpu`.
+    /// Creates a preparer for a recipe. Panics if this machine lacks `cpu`.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
         let first = &recipe.images()[0];
         let program = Program::new(&first.operations, first.result, 0, cpu);
@@ -268,15 +268,15 @@ impl SamplePreparer {
         }
     }
 
-    /// Stops preparing with [`Error::Interrupted`] when it is raised.
+    /// Stops preparing with [`Error::Interrupted`] when `interrupt` is raised.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.decoder.set_interrupt(interrupt.clone());
         self.resizer.set_interrupt(interrupt.clone());
         self.interrupt = interrupt;
     }
 
-    /// Most bytes of memory that preparing a sample takes for whole pictures and coefficients, by
-    /// its headers and random parameters. The result and some rows are not counted.
+    /// Upper bound of the memory in bytes for whole pictures and coefficients while a sample is
+    /// prepared, from its headers and random parameters. The result and some rows are not counted.
     pub fn memory_bytes(&self, encoded: &[u8], id: SampleId) -> Result<u64, Error> {
         if let Some(series) = &self.series {
             return series.memory_bytes(&self.program.steps, encoded);
@@ -305,7 +305,7 @@ impl SamplePreparer {
         let mut chosen = Vec::new();
         choose(&self.program.steps, 0, self.program.steps.len(), id, &mut chosen);
         let sides = [(info.width, info.height), (info.height, info.width)];
-        // Which way it is turned is not known here.
+        // The orientation is unknown here.
         let sides = if self.decode.orient { &sides[..] } else { &sides[..1] };
         for &(width, height) in sides {
             let mut before = turned;
@@ -331,7 +331,7 @@ impl SamplePreparer {
         Ok(of_decoder + most + of_wide)
     }
 
-    /// Whether some sample may have more than one stage.
+    /// Whether a sample can have more than one stage.
     fn may_hold_pictures(&self) -> bool {
         let mut on_pictures = 0;
         for step in &self.program.steps {
@@ -363,11 +363,11 @@ impl SamplePreparer {
     }
 
     /// Prepares a sample into `out`, whose length must be the recipe's output size. After an error
-    /// the content of `out` is open.
+    /// the content of `out` is unspecified.
     ///
-    /// `after_stage` is called on the way (after each stripe of decoded rows, and every fraction of
-    /// a millisecond of resizing), so that an emulated device can slow itself down; hosts pass
-    /// `&mut || ()`.
+    /// `after_stage` is called repeatedly (after each stripe of decoded rows, and every fraction of
+    /// a millisecond of resizing), so that an emulated device can throttle itself; hosts pass `&mut
+    /// || ()`.
     ///
     /// # Panics
     ///
@@ -380,7 +380,7 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        // Before anything is read, where the size does not depend on the picture.
+        // Checked before anything is read, if the size does not depend on the picture.
         let result = self.program.result;
         let expected = result.size.map(|size| result.tensor(size));
         expected.map_or(Ok(()), |spec| self.check_output(spec, out))?;
@@ -396,7 +396,7 @@ impl SamplePreparer {
         self.finish(spec, id, out, after_stage)
     }
 
-    /// Refuses memory of another size than the tensor's.
+    /// Refuses memory whose size differs from that of the tensor.
     fn check_output(&self, spec: TensorSpec, out: &[u8]) -> Result<(), Error> {
         let (got, expected) = (out.len(), spec.bytes());
         if got == expected { Ok(()) } else { Err(Error::OutputSize { got, expected }) }
@@ -428,8 +428,8 @@ impl SamplePreparer {
         self.decoder.is_filled_in()
     }
 
-    /// Finds the stages of a sample by its size, its random parameters and the stored values of its
-    /// targets, if those are wanted.
+    /// Plans the stages of a sample from its size, its random parameters and the stored values of
+    /// its targets, if targets are prepared.
     fn plan(
         &mut self,
         encoded: Encoded<'_>,
@@ -440,7 +440,7 @@ impl SamplePreparer {
         self.plan_opened(info, stored, id)
     }
 
-    /// As [`Self::plan`], for a picture whose header was read.
+    /// Like [`Self::plan`], for a picture whose header was read.
     fn plan_opened(
         &mut self,
         info: ImageInfo,
@@ -461,7 +461,7 @@ impl SamplePreparer {
         Ok(self.program.result.tensor((picture.height, picture.width)))
     }
 
-    /// Opens a picture, and finds how it is turned.
+    /// Opens a picture, and determines its orientation.
     fn open(&mut self, encoded: Encoded<'_>) -> Result<ImageInfo, Error> {
         let info = self.decoder.open(encoded, on_damage(self.decode.on_error))?;
         let orientation = match self.decode.orient {
@@ -472,7 +472,7 @@ impl SamplePreparer {
         Ok(info)
     }
 
-    /// Finds the picture that the stages begin with; `orientation` says how it is turned.
+    /// Determines the source picture of the stages, given its orientation.
     fn turn_source(&mut self, info: ImageInfo, orientation: Option<u8>) {
         self.turn = orientation.and_then(Turn::of).map(|turn| (turn, info));
         let size = (info.width, info.height);
@@ -480,7 +480,7 @@ impl SamplePreparer {
         self.source = Geometry::upright(width, height);
     }
 
-    /// Finds the resolution at which an opened picture is decoded for the stages in hand.
+    /// Determines the resolution at which an opened picture is decoded for the planned stages.
     fn scale_down(&mut self, info: ImageInfo) {
         self.unscaled = None;
         self.options = DecodeOptions {
@@ -488,7 +488,7 @@ impl SamplePreparer {
             on_damage: on_damage(self.decode.on_error),
             colour: output_colour(self.decode.mode),
         };
-        // A picture that is turned is decoded whole before.
+        // A picture that needs orientation is decoded completely first.
         if self.decode.scaled
             && self.turn.is_none()
             && info.format.has_stripes()
@@ -502,7 +502,7 @@ impl SamplePreparer {
         }
     }
 
-    /// Runs the stages that have been found.
+    /// Runs the planned stages.
     fn run(
         &mut self,
         source: Source<'_>,
@@ -516,7 +516,7 @@ impl SamplePreparer {
         self.run_styled(source, Style::Picture, id, out, after_stage)
     }
 
-    /// As [`Self::run`], on pixels of a kind.
+    /// Like [`Self::run`], for pixels of a given style.
     fn run_styled(
         &mut self,
         source: Source<'_>,
@@ -604,7 +604,7 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// Decodes all of a picture and turns it.
+    /// Decodes a whole picture and applies its orientation.
     fn decode_turned(
         &mut self,
         encoded: Encoded<'_>,
@@ -626,8 +626,8 @@ impl SamplePreparer {
     }
 }
 
-/// Executes an operation on the whole picture, unless it does not change this sample. `draws` is
-/// its stream at the beginning.
+/// Executes an operation on the whole picture, if it changes this sample. `draws` returns its
+/// stream at the beginning.
 fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let operation = match step {
         Step::Pixels(_) if pixels.is_target() => return Ok(()),

@@ -1,4 +1,4 @@
-//! Pictures of every mode that `decode` knows against Pillow and NumPy, by every instruction set.
+//! Pictures of every mode of `decode` against Pillow and NumPy, on every instruction set.
 
 use super::{SampleId, SamplePreparer};
 use crate::decode::golden_files;
@@ -27,7 +27,7 @@ fn corpus(name: &str) -> Vec<u8> {
     std::fs::read(folder.join(format!("{name}.jpg"))).unwrap()
 }
 
-/// A recipe as the script writes it.
+/// A recipe in the notation of the script.
 fn recipe(text: &str) -> Recipe {
     let tables = text.split(";;").map(|table| {
         let keys = table.replace(';', "\n");

@@ -1,4 +1,4 @@
-//! Which operations of a recipe share a stage, for one sample.
+//! Groups the operations of a recipe into stages, for one sample.
 
 use super::Streams;
 use crate::colour::RowChanges;
@@ -8,7 +8,7 @@ use crate::stage::{Fit, Geometry, Stage, check_pixels};
 use crate::{DoesNotFit, Error};
 use meetpoint_format::random::OPERATIONS_MAX;
 
-/// An operation that is refused for what the ones before it make of a picture.
+/// An operation that does not fit the picture after the preceding operations.
 struct Unfit {
     number: usize,
     key: &'static str,
@@ -30,17 +30,17 @@ impl Unfit {
     }
 }
 
-/// What operations on the geometry of a picture end in.
+/// The target of the last operation on the geometry of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     /// The tensor.
     Tensor,
-    /// A picture in memory, on which other operations follow.
+    /// A picture in memory for further operations.
     Picture,
 }
 
-/// Appends the numbers of the operations from `first` to before `end` that are executed for a
-/// sample, in their order, those that choose among others replaced by what they choose.
+/// Appends the numbers of the operations in `first..end` that are executed for a sample, in order.
+/// Operations that contain others are replaced by their choice.
 pub(crate) fn choose(
     steps: &[Step],
     first: usize,
@@ -70,9 +70,10 @@ fn choose_one(steps: &[Step], number: usize, id: Streams, chosen: &mut Vec<usize
 }
 
 /// Passes the stages of a sample to a function, in order, and moves points through them. Returns
-/// the geometry of the tensor. `chosen` are the numbers of its operations, `names` those of all.
+/// the geometry of the tensor. `chosen` are the numbers of the sample's operations, `names` the
+/// names of all operations.
 ///
-/// Operations on the geometry join a stage as long as it takes them. An operation on a whole
+/// Operations on the geometry join a stage as long as it accepts them. An operation on a whole
 /// picture that is applied to the sample ends its stage, and another stage always follows.
 pub(super) fn for_each_stage(
     (steps, names): (&[Step], &[&'static str]),
@@ -116,8 +117,8 @@ pub(super) fn for_each_stage(
     }
 }
 
-/// Adds operations from a position on to a stage. Returns the position of the first that is not
-/// part of it, and whether that is executed on the whole picture.
+/// Adds operations from a position on to a stage. Returns the position of the first operation that
+/// is not part of it, and whether that operation is executed on the whole picture.
 fn join(
     (steps, chosen): (&[Step], &[usize]),
     from: usize,
@@ -160,8 +161,8 @@ fn join(
     Ok((chosen.len(), Fit::Here))
 }
 
-/// The changes of colours that operations make, where all of them change rows by themselves or
-/// execute on elements: no picture is needed for them.
+/// The changes of colours of the remaining operations, if all of them change single rows or
+/// elements, so that no picture is needed in memory.
 fn changes_to_the_end((steps, chosen): (&[Step], &[usize]), id: Streams) -> Option<RowChanges> {
     let is_wide = |step: &Step| matches!(step, Step::Decode(it) if it.mode.is_wide());
     if steps.iter().any(is_wide) {
@@ -192,8 +193,9 @@ fn changes_to_the_end((steps, chosen): (&[Step], &[usize]), id: Streams) -> Opti
     Some(changes)
 }
 
-/// Moves a position past the operations that are executed on the whole picture after a stage; `fit`
-/// is that of the first. Returns the picture after them, and the most bytes of pictures in memory.
+/// Advances a position past the operations that are executed on the whole picture after a stage;
+/// `fit` is that of the first. Returns the picture after them, and the maximum number of bytes of
+/// pictures in memory.
 fn follow(
     (steps, chosen): (&[Step], &[usize]),
     next: &mut usize,
@@ -244,7 +246,7 @@ fn follow(
     Ok((picture, bytes_max))
 }
 
-/// Moves points through the operations of some numbers on a whole picture of a size.
+/// Moves points through operations, given by numbers, on a whole picture of this size.
 fn move_points(
     steps: &[Step],
     numbers: &[usize],

@@ -1,4 +1,4 @@
-//! A recipe resumed in the middle, on what its first operations gave.
+//! Resumes a recipe in the middle, from the result of its first operations.
 
 use super::plan::{Ends, choose, for_each_stage};
 use super::wide::WidePicture;
@@ -11,24 +11,24 @@ use crate::tensor::convert_elements;
 use meetpoint_format::recipe::{Layout, TensorSpec};
 
 impl SamplePreparer {
-    /// Applies the operations of the recipe from the number `first` on to the result of those
-    /// before it: the tensor that a preparer of a recipe of only those prepares. Numbers count
-    /// operations from 0, each before those that it contains. The result has the same bits as that
-    /// of the whole recipe, random parameters included.
+    /// Applies the operations of the recipe from the number `first` on to the result of the
+    /// preceding ones: the tensor of a preparer whose recipe consists of only those. Numbers count
+    /// operations from 0; each operation precedes those that it contains. The result is
+    /// bit-identical to that of the whole recipe, including random parameters.
     ///
-    /// Two things can make it differ. Operations before `first` that look ahead
-    /// ([`meetpoint_format::recipe::Operation::looks_ahead`]) give something else without those
-    /// after them. A picture that was stored with losses is another picture.
+    /// There are two exceptions. Operations before `first` that look ahead
+    /// ([`meetpoint_format::recipe::Operation::looks_ahead`]) have a different result without those
+    /// after them. A picture that was stored with lossy compression differs.
     ///
     /// # Errors
     ///
-    /// [`Error::OutputSize`] where `data` does not have the bytes of `spec`.
+    /// [`Error::OutputSize`] if the length of `data` differs from that of `spec`.
     ///
     /// # Panics
     ///
-    /// Where `first` is 0 or past the end, or `spec` is not of the type that the operation there
-    /// takes: a picture is NHWC, with the type and channels of its mode. Where the recipe makes
-    /// several pictures of a sample.
+    /// If `first` is 0 or past the end; if `spec` is not the input type of that operation (a
+    /// picture is NHWC, with the type and channels of its mode); or if the recipe creates several
+    /// pictures of a sample.
     pub fn resume(
         &mut self,
         first: usize,
@@ -49,8 +49,8 @@ impl SamplePreparer {
         Ok(Tensor { spec: result, data: out })
     }
 
-    /// As [`Self::resume`], into `out`, with the stored values of all targets, which no operation
-    /// before `first` may move: [`Self::target`] has the results. `after_stage` is called as by
+    /// Like [`Self::resume`], into `out`, with the stored values of all targets, which no operation
+    /// before `first` may move: [`Self::target`] returns the results. `after_stage` is called as by
     /// [`Self::prepare`].
     pub fn resume_with(
         &mut self,
@@ -73,8 +73,8 @@ impl SamplePreparer {
         self.run_resumed(first, (spec, data), (stored, result), id, (out, after_stage))
     }
 
-    /// As [`Self::resume_with`], where the shape may depend on the picture: the tensor is appended
-    /// to `out`, and its shape returned. After an error `out` is as long as it was.
+    /// Like [`Self::resume_with`], for a shape that may depend on the picture: appends the tensor
+    /// to `out`, and returns its shape. After an error `out` has its original length.
     pub fn resume_appended(
         &mut self,
         first: usize,
@@ -96,8 +96,8 @@ impl SamplePreparer {
         done.map(|()| result)
     }
 
-    /// Most bytes of memory that [`Self::resume`] takes for whole pictures, those of a picture of
-    /// `spec` included.
+    /// Upper bound of the memory in bytes of [`Self::resume`] for whole pictures, including the
+    /// picture of `spec`.
     pub fn resume_bytes(
         &self,
         first: usize,
@@ -130,13 +130,13 @@ impl SamplePreparer {
         Ok(most + of_wide)
     }
 
-    /// Whether the operation of a number takes a picture: none before it makes elements.
+    /// Whether the input of the operation with this number is a picture, not elements.
     pub(super) fn resumes_picture(&self, first: usize) -> bool {
         let is_on_tensor = |step: &Step| matches!(step, Step::Elements(_) | Step::Tensor(_));
         first < self.program.steps.len() && !self.program.steps[..first].iter().any(is_on_tensor)
     }
 
-    /// Finds the stages of the rest of the recipe, and the shape of what it gives.
+    /// Plans the stages of the rest of the recipe, and the shape of the result.
     fn plan_resumed(
         &mut self,
         first: usize,
@@ -164,7 +164,7 @@ impl SamplePreparer {
         Ok(self.program.result.tensor((picture.height, picture.width)))
     }
 
-    /// Executes the stages that have been found.
+    /// Executes the planned stages.
     fn run_resumed(
         &mut self,
         first: usize,
@@ -190,7 +190,7 @@ impl SamplePreparer {
         self.prepare_masks(stored, result, id, after_stage)
     }
 
-    /// The rest of the recipe, which changes elements only, on a tensor.
+    /// Executes the rest of the recipe, which only changes elements, on a tensor.
     fn resume_tensor(
         &self,
         first: usize,
@@ -211,7 +211,7 @@ impl SamplePreparer {
     }
 
     /// Copies a picture into the memory of the picture between two stages. One channel becomes
-    /// three that are equal, as operations that make a picture grey leave it.
+    /// three equal ones, like after operations that make a picture grey.
     fn take_picture(&mut self, spec: &TensorSpec, data: &[u8]) {
         let (width, height) = (spec.width as usize, spec.height as usize);
         let channels = spec.channels as usize;
@@ -244,7 +244,7 @@ mod tests {
         Recipe::from_toml(&tables.collect::<String>())
     }
 
-    /// A BMP of a picture without regularities.
+    /// A BMP of an irregular picture.
     fn bmp(width: u32, height: u32) -> Vec<u8> {
         let mut state = 1u32;
         let mut file = Vec::new();
@@ -259,7 +259,7 @@ mod tests {
         file
     }
 
-    /// Compares the whole recipe with each of its ends, resumed on what the beginning gave.
+    /// Compares the whole recipe with each split of it, resumed from the result of the first part.
     fn check_every_split(operations: &[&str], from: usize) {
         let file = bmp(67, 45);
         let whole_recipe = recipe(operations).unwrap();

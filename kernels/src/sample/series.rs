@@ -9,7 +9,7 @@ use crate::{Error, Interrupt};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::TensorSpec;
 
-/// A pause that asks whether to continue.
+/// A pause that polls the interrupt.
 fn pause<'a>(
     interrupt: &'a Interrupt,
     after_stage: &'a mut dyn FnMut(),
@@ -37,7 +37,7 @@ impl SamplePreparer {
         (series.as_mut().expect("the recipe is of sound or signals"), program, interrupt)
     }
 
-    /// Executes the operations up to those on elements, and gives the shape of the result.
+    /// Executes the operations up to those on elements, and returns the shape of the result.
     pub(super) fn run_series(
         &mut self,
         encoded: &[u8],
@@ -116,7 +116,7 @@ impl SamplePreparer {
         finish_tensor(&program.steps, (*spec, out), &draws(id), cpu, (interrupt, after_stage))
     }
 
-    /// Most bytes of memory that resuming at a number takes.
+    /// Upper bound of the memory in bytes for resuming at a number.
     pub(super) fn resumed_series_bytes(
         &self,
         first: usize,

@@ -8,8 +8,8 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Dtype, Layout, PIXELS_MAX, SampleType, TensorSpec};
 
-/// The operations of a recipe in their order, ready to be executed. All of them have the numbers of
-/// their positions: none contains others.
+/// The executable operations of a recipe, in order. Their numbers equal their positions, since none
+/// contains others.
 #[derive(Debug)]
 pub(super) struct SeriesPreparer {
     /// The changes, each with the number of its operation.
@@ -22,13 +22,14 @@ pub(super) struct SeriesPreparer {
     bytes: Vec<u8>,
 }
 
-/// What an operation draws, by its number.
+/// The random stream of an operation, by its number.
 pub(super) type DrawsOf<'a> = &'a dyn Fn(usize) -> Draws;
 
 impl SeriesPreparer {
-    /// The preparer of a recipe that begins with such a decoder; `None` for a recipe of pictures.
+    /// Creates the preparer for a recipe that starts with a decoder of series; `None` for other
+    /// recipes.
     ///
-    /// Panics when this machine lacks `cpu`.
+    /// Panics if this machine lacks `cpu`.
     pub(super) fn new(steps: &[Step], cpu: Cpu) -> Option<Self> {
         assert!(cpu.is_available(), "this machine lacks {cpu:?}");
         let decoder = decoder(steps)?;
@@ -48,14 +49,15 @@ impl SeriesPreparer {
         (self.values, self.next, self.bytes) = Default::default();
     }
 
-    /// Most bytes of memory that a file takes, by its headers.
+    /// Upper bound of the memory in bytes for a file, from its headers.
     pub(super) fn memory_bytes(&self, steps: &[Step], encoded: &[u8]) -> Result<u64, Error> {
         let decoder = decoder(steps).expect("the recipe begins with a decoder");
         let (shape, besides) = decoder.measure(encoded)?;
         Ok(self.changed_bytes(0, shape)?.max(shape.bytes() + besides))
     }
 
-    /// Most bytes of memory that the operations from a number on take for values of a shape.
+    /// Upper bound of the memory in bytes for the operations from a number on, for values of a
+    /// shape.
     pub(super) fn changed_bytes(&self, first: usize, shape: SeriesShape) -> Result<u64, Error> {
         let (mut shape, mut most) = (shape, shape.bytes());
         for (_, change) in self.changes.iter().filter(|(number, _)| *number >= first) {
@@ -66,7 +68,7 @@ impl SeriesPreparer {
         Ok(most + shape.bytes())
     }
 
-    /// Decodes a file, executes the operations on series, and gives the shape of the result.
+    /// Decodes a file, executes the operations on series, and returns the shape of the result.
     pub(super) fn run(
         &mut self,
         result: SampleType,
@@ -79,7 +81,7 @@ impl SeriesPreparer {
         self.change(0, result, draws, pause)
     }
 
-    /// As [`Self::run`], for a tensor that the operations before `first` gave.
+    /// Like [`Self::run`], for a tensor that is the result of the operations before `first`.
     pub(super) fn resume(
         &mut self,
         first: usize,

@@ -1,5 +1,5 @@
-//! A sample with its targets: points move while its stages are found, masks go through the same
-//! stages after the picture.
+//! Prepares a sample with its targets: points are moved while the stages are planned, and masks
+//! pass through the same stages after the picture.
 
 use super::{SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::decode::Encoded;
@@ -9,17 +9,17 @@ use crate::targets::{Layers, Prepared, TargetProblem, TargetSpec};
 use meetpoint_format::recipe::TensorSpec;
 
 impl SamplePreparer {
-    /// Prepares targets from now on, by [`Self::prepare_with`]. Their columns are names for errors.
+    /// Sets the targets of [`Self::prepare_with`]. Their columns are names for errors.
     pub fn set_targets(&mut self, targets: Vec<TargetSpec>) {
         self.prepared.clear();
         self.prepared.resize_with(targets.len(), Prepared::default);
         self.targets = targets;
     }
 
-    /// As [`Self::prepare`], with the stored values of all targets, in their order, which move with
-    /// the picture: [`Self::target`] has the results.
+    /// Like [`Self::prepare`], with the stored values of all targets, in order, which move with the
+    /// picture: [`Self::target`] returns the results.
     ///
-    /// Values must have the form that [`TargetSpec::stored`] says.
+    /// Values must have the form of [`TargetSpec::stored`].
     pub fn prepare_with(
         &mut self,
         encoded: Encoded<'_>,
@@ -37,7 +37,7 @@ impl SamplePreparer {
         self.run_with(encoded, (stored, spec), id, out, after_stage)
     }
 
-    /// As [`Self::prepare_tensor`], with the stored values of all targets.
+    /// Like [`Self::prepare_tensor`], with the stored values of all targets.
     pub fn prepare_tensor_with(
         &mut self,
         encoded: Encoded<'_>,
@@ -54,8 +54,8 @@ impl SamplePreparer {
         Ok(Tensor { spec, data })
     }
 
-    /// As [`Self::prepare_with`], where the shape may depend on the picture: the tensor is appended
-    /// to `out`, and its shape returned. After an error `out` is as long as it was.
+    /// Like [`Self::prepare_with`], for a shape that may depend on the picture: appends the tensor
+    /// to `out`, and returns its shape. After an error `out` has its original length.
     pub fn prepare_appended(
         &mut self,
         encoded: Encoded<'_>,
@@ -99,7 +99,7 @@ impl SamplePreparer {
         self.prepare_masks(stored, spec, id, after_stage)
     }
 
-    /// What the targets are whose points have moved through all stages.
+    /// Computes the targets whose points have moved through all stages.
     pub(super) fn finish_points(&mut self, stored: &[&[u8]], spec: TensorSpec) {
         let size = (spec.width, spec.height);
         for ((target, stored), into) in self.targets.iter().zip(stored).zip(&mut self.prepared) {
@@ -107,7 +107,7 @@ impl SamplePreparer {
         }
     }
 
-    /// Puts the masks through the stages of their picture.
+    /// Runs the masks through the stages of their picture.
     pub(super) fn prepare_masks(
         &mut self,
         stored: &[&[u8]],
@@ -121,18 +121,18 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// What the last sample's target is in a batch.
+    /// The bytes of the last sample's target in a batch.
     pub fn target(&self, index: usize) -> &[u8] {
         &self.prepared[index].bytes
     }
 
-    /// Of the last sample's boxes, which are retained: one for each, where some may be left out.
-    /// [`Self::target`] has all of them.
+    /// Whether each box of the last sample is retained; `None` if boxes are never left out.
+    /// [`Self::target`] contains all boxes.
     pub fn retained(&self, index: usize) -> Option<&[bool]> {
         self.prepared[index].kept.as_deref()
     }
 
-    /// Takes the points of the targets, which lie in the picture as it is decoded.
+    /// Reads the points of the targets, whose coordinates are those of the decoded picture.
     pub(super) fn begin_targets(&mut self, stored: &[&[u8]]) -> Result<(), Error> {
         self.points.clear();
         let picture = (self.source.width, self.source.height);
@@ -143,8 +143,8 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// Bytes of memory that masks take at most besides the picture of a sample: its planes, and the
-    /// elements of one mask.
+    /// Upper bound of the memory in bytes for masks besides the picture of a sample: its planes,
+    /// and the elements of one mask.
     pub(super) fn mask_bytes(&self, picture: Geometry) -> u64 {
         let pixels = u64::from(picture.width) * u64::from(picture.height);
         let masks = self.targets.iter().filter(|target| !target.kind.has_points());

@@ -1,4 +1,4 @@
-//! Whole recipes against Pillow and NumPy, and what must hold for every sample.
+//! Whole recipes against Pillow and NumPy, and invariants of every sample.
 
 use super::{SampleId, SamplePreparer};
 use crate::{Cpu, Error, Picture, golden};
@@ -176,7 +176,7 @@ fn a_sample_pauses_after_every_stripe() {
 fn an_output_of_another_size_is_an_error_that_says_both() {
     let file = png(&golden::picture("wave", 2, 60, 50));
     let id = SampleId { seed: 1, epoch: 0, sample: 0 };
-    // The size of the first is known before decoding, that of the second is not.
+    // The size of the first is known before decoding, that of the second depends on the picture.
     for (recipe, expected) in [(recipe(&[center(8, 9)]), 216), (recipe(&[]), 9000)] {
         let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
         for got in [0, expected - 1, expected + 1] {
@@ -199,7 +199,7 @@ fn a_resize_beyond_the_limit_is_an_error_before_memory_is_taken() {
             antialias: true,
         })
     };
-    // The result of the second is small, but not what lies between its two passes.
+    // The result of the second is small, but not the intermediate picture between its two passes.
     for operation in [shorter(60_000, BILINEAR), exact(1, 60_000)] {
         let refused = SamplePreparer::new(&recipe(&[operation]), Cpu::detect())
             .prepare_tensor((&file).into(), id);
@@ -271,7 +271,7 @@ fn a_vertical_flip_anywhere_is_a_mirror_there() {
     ];
     let picture = golden::picture("noise", 8, 53, 67);
     for chain in chains {
-        // In the place of another operation, so that random parameters stay the same.
+        // Replaces another operation, so that random parameters do not change.
         let none = || Operation::RandomVerticalFlip(RandomVerticalFlip { p: 0.0 });
         let with = |first: Operation, last: Operation, picture: &Picture| {
             made(&[&[first], chain, &[last]].concat(), picture)
@@ -297,8 +297,8 @@ fn the_memory_of_a_picture_between_two_stages_is_announced() {
     assert_eq!(bytes(&[shorter(50, BILINEAR), GREY, center(40, 40)], id(0)), decoder + between);
     let two = [GREY, shorter(50, BILINEAR), GREY];
     assert_eq!(bytes(&two, id(0)), decoder + 3 * 300 * 200);
-    // Besides a second picture, a blur holds a row of float32 for each row of its kernel, if the
-    // picture has as many.
+    // Besides a second picture, a blur holds a row of float32 for each row of its kernel, or of the
+    // picture if that has fewer.
     for (kernel, rows) in [((5, 3), 5), ((301, 1), 200)] {
         let blur =
             GaussianBlur { kernel_size: Some(kernel), sigma: (1.0, 1.0), sigma_relative: None };
@@ -345,10 +345,10 @@ fn a_chain_makes_what_its_operations_make_one_by_one() {
     }
 }
 
-/// What a recipe makes of a JPEG decoded exactly and decoded to a lower resolution.
+/// The results of a recipe for a JPEG decoded exactly and decoded at a lower resolution.
 #[test]
 fn a_scaled_decode_shows_the_same_part_of_the_picture() {
-    // A ramp: what lies aside is brighter or darker.
+    // A ramp, in which displaced pixels are brighter or darker.
     let ramp = |x: u32, y: u32| [x * 255 / 639, y * 255 / 479, (x + y) * 255 / 1118];
     let pixels: Vec<u8> = (0..480)
         .flat_map(|y| (0..640).flat_map(move |x| ramp(x, y).map(|value| value as u8)))
@@ -381,7 +381,7 @@ fn a_scaled_decode_shows_the_same_part_of_the_picture() {
             assert_eq!(exact.spec, fast.spec);
             let values = exact.data.iter().zip(&fast.data);
             let sum: u64 = values.map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
-            // A pixel aside would be a difference of 3 and more.
+            // A displacement by one pixel would be a difference of at least 3.
             let mean = sum as f64 / exact.data.len() as f64;
             assert!(mean < 0.8, "{mean}");
             differs |= sum > 0;

@@ -6,8 +6,8 @@ use crate::series::Pause;
 use crate::text::{Document, DocumentKind, TextOperation, decode, memory_bytes};
 use meetpoint_format::recipe::{DecodeText, Dtype, Encoding, SampleType, TensorSpec};
 
-/// The memory of such a recipe. All operations have the numbers of their positions: none contains
-/// others.
+/// The memory of such a recipe. The numbers of operations equal their positions, since none
+/// contains others.
 #[derive(Debug)]
 pub(super) struct TextPreparer {
     decode: DecodeText,
@@ -15,7 +15,7 @@ pub(super) struct TextPreparer {
 }
 
 impl TextPreparer {
-    /// The preparer of a recipe that begins with `decode_text`; `None` for another.
+    /// Creates the preparer for a recipe that starts with `decode_text`; `None` for other recipes.
     pub(super) fn new(steps: &[Step]) -> Option<Self> {
         let decode = steps.iter().find_map(|step| match step {
             Step::DecodeText(it) => Some(*it),
@@ -29,12 +29,12 @@ impl TextPreparer {
         self.document = Document::default();
     }
 
-    /// Most bytes of memory that a file takes.
+    /// Upper bound of the memory in bytes for a file.
     pub(super) fn memory_bytes(steps: &[Step], encoded: &[u8]) -> Result<u64, Error> {
         memory_bytes(encoded.len(), operations(steps, 0).next().is_some())
     }
 
-    /// As [`Self::memory_bytes`], of what the operations before a number gave.
+    /// Like [`Self::memory_bytes`], for the result of the operations before a number.
     pub(super) fn resumed_bytes(
         steps: &[Step],
         first: usize,
@@ -43,7 +43,7 @@ impl TextPreparer {
         memory_bytes(spec.bytes(), operations(steps, first).next().is_some())
     }
 
-    /// Decodes a file, executes the operations, and gives the shape of the result.
+    /// Decodes a file, executes the operations, and returns the shape of the result.
     pub(super) fn run(
         &mut self,
         steps: &[Step],
@@ -57,7 +57,7 @@ impl TextPreparer {
         self.change(operations(steps, 0), result, pause)
     }
 
-    /// As [`Self::run`], for a tensor that the operations before `first` gave.
+    /// Like [`Self::run`], for a tensor that is the result of the operations before `first`.
     pub(super) fn resume(
         &mut self,
         (steps, first): (&[Step], usize),
@@ -69,7 +69,7 @@ impl TextPreparer {
         match spec.dtype {
             Dtype::Uint8 => {
                 document.kind = DocumentKind::Text;
-                // Stored texts begin where files end their byte order mark.
+                // Stored text has no byte order mark.
                 let text = std::str::from_utf8(data).map_err(|error| Error::Characters {
                     encoding: Encoding::Utf8.name(),
                     offset: error.valid_up_to(),

@@ -309,13 +309,13 @@ impl<'a> Layout<'a> {
             )));
         }
         let bytes = directory.file.bytes;
-        // Strips that share their data would have the same bytes decoded again and again.
+        // Strips that share data would make the decoder decode the same bytes many times.
         let stored = |counts: Values<'_>| counts.iter().fold(0u64, u64::saturating_add);
         let all = (self.compression != Compression::None).then_some(counts).flatten();
         if all.map_or(0, stored) > 4 * bytes.len() as u64 {
             return Err(damaged("its strips or tiles overlap"));
         }
-        // Of several uncompressed strips that each are the whole picture, Pillow takes the last.
+        // If several uncompressed strips each contain the whole picture, Pillow uses the last.
         let is_repeated =
             self.compression == Compression::None && !self.is_planar && self.chunks() == 1;
         let first = if is_repeated { offsets.count() - 1 } else { 0 };
@@ -329,12 +329,12 @@ pub(super) struct Offsets<'a> {
     bytes: &'a [u8],
     offsets: Values<'a>,
     counts: Option<Values<'a>>,
-    /// Index of the first that is decoded.
+    /// Index of the first decoded strip or tile.
     first: usize,
 }
 
 impl<'a> Offsets<'a> {
-    /// The bytes of a strip or tile. Uncompressed ones have as many as they need, whatever is said.
+    /// The bytes of a strip or tile. The byte counts of uncompressed ones are ignored.
     pub(super) fn chunk(&self, index: usize, layout: &Layout<'_>) -> Result<&'a [u8], Error> {
         let index = self.first + index;
         let count = match layout.compression {
@@ -383,7 +383,7 @@ fn meaning(directory: &Directory<'_>, compression: Compression) -> Result<Meanin
         2 => Meaning::Rgb,
         3 => Meaning::Palette,
         5 => Meaning::Cmyk,
-        // Luma alone.
+        // Only luma.
         6 if samples == 1 && compression != Compression::Jpeg => Meaning::Grey { inverted: false },
         6 => Meaning::YCbCr,
         8 => return Err(unsupported("CIE L*a*b*")),
@@ -391,7 +391,7 @@ fn meaning(directory: &Directory<'_>, compression: Compression) -> Result<Meanin
     })
 }
 
-/// Bits of a sample, which all samples share. Values beyond the samples mean nothing.
+/// Bits per sample, which must be the same for all samples. Surplus values are ignored.
 fn bits(directory: &Directory<'_>, samples: usize) -> Result<usize, Error> {
     let Some(values) = directory.values(tag::BITS_PER_SAMPLE)? else { return Ok(1) };
     let first = values.get(0).unwrap_or(1);

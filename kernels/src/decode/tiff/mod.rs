@@ -1,6 +1,6 @@
-//! TIFF: the first picture of a file, brought to RGB and turned upright as Pillow does.
+//! TIFF: decodes the first picture of a file to RGB, oriented upright like in Pillow.
 //!
-//! In reading order: `directory` (tags), `layout` (what the tags say), `unpack` (compression),
+//! In reading order: `directory` (tags), `layout` (sizes, samples, strips), `unpack` (compression),
 //! `fax` (bilevel compression), `strip_jpeg` (JPEG compression), `predictor`, `samples` (samples of
 //! any size to bytes), `colour` (bytes to RGB).
 
@@ -22,11 +22,11 @@ use layout::{Chunk, Compression, Layout};
 use meetpoint_format::recipe::DecodeMode;
 use meetpoint_jpeg::{Decoder as JpegDecoder, OutputColour};
 
-/// Puts a row of a strip or tile, of this number in it, where it belongs among the samples.
+/// Stores a row of a strip or tile, given its index there, at its position among the samples.
 type StoreRow = dyn Fn(&Layout<'_>, &Chunk, usize, &[u8], &mut [u8]);
 
-/// Bytes of decompressed data that a picture may need in all, as a multiple of its pixels and a
-/// base: the padding of tiles counts, so a small picture cannot ask for huge tiles.
+/// Limit of a picture's decompressed data, in bytes per pixel plus a base. The padding of tiles
+/// counts, so a small picture cannot claim huge tiles.
 const DATA_BYTES_PER_PIXEL: u64 = 32;
 const DATA_BYTES_BASE: u64 = 64 << 20;
 
@@ -41,20 +41,21 @@ fn unsupported(what: impl std::fmt::Display) -> Error {
     ))
 }
 
-/// Columns and rows of the picture as it is decoded, by the header.
+/// Columns and rows of the decoded picture, from the header.
 pub(super) fn size(encoded: &[u8]) -> Result<(u32, u32), Error> {
     let directory = Directory::open(encoded)?;
     let size = layout::stored_size(&directory)?;
     Ok(colour::Turn::of(&directory)?.size(size))
 }
 
-/// Most bytes that decoding takes: the pixels as RGB and as samples, a strip or tile, and the file.
+/// Upper bound of the bytes for decoding: the pixels as RGB and as samples, a strip or tile, and
+/// the file.
 pub(super) fn decode_bytes(encoded: &[u8]) -> Result<u64, Error> {
     let layout = Layout::of(&Directory::open(encoded)?)?;
     let pixels = u64::from(layout.width) * u64::from(layout.height);
-    // A JPEG of a strip is joined, and may keep 16 bits for each of its samples.
+    // The JPEG of a strip is assembled in memory, and may need 16 bits per sample.
     let of_jpeg = if layout.compression == Compression::Jpeg { 4 } else { 0 };
-    // A mode of 16 bits or floats keeps the bytes of the samples, and one with alpha one more.
+    // Modes of 16 bits or floats retain the bytes of the samples, and those with alpha one more.
     let kept = (layout.kept as u64 + 1) * layout.bits.div_ceil(8) as u64;
     let samples = pixels * (3 + kept);
     Ok(samples + layout.chunk_bytes() * (1 + of_jpeg) + 2 * encoded.len() as u64)
@@ -65,14 +66,15 @@ pub(super) fn decode_bytes(encoded: &[u8]) -> Result<u64, Error> {
 pub(super) struct TiffDecoder {
     /// A strip or tile, decompressed.
     chunk: Vec<u8>,
-    /// The picture before its colours are converted: a byte a sample.
+    /// The picture before colour conversion: one byte per sample.
     samples: Vec<u8>,
-    /// A JPEG put together of tables and a strip.
+    /// A JPEG assembled from tables and a strip.
     jpeg: Vec<u8>,
 }
 
 impl TiffDecoder {
-    /// Decodes the whole picture to RGB, of which grey is wanted where that is the colour.
+    /// Decodes the whole picture to RGB; if `colour` is grey, all three channels are the grey
+    /// value.
     pub(super) fn decode(
         &mut self,
         (encoded, interrupt): (&[u8], &Interrupt),
@@ -88,7 +90,7 @@ impl TiffDecoder {
     }
 
     /// Decodes the whole picture to the bytes of its pixels, in a mode that is not RGB or grey of
-    /// bytes. `picture` is memory.
+    /// bytes. `picture` is scratch memory.
     pub(super) fn decode_wide(
         &mut self,
         (encoded, interrupt): (&[u8], &Interrupt),
@@ -126,7 +128,7 @@ impl TiffDecoder {
         conversion.place(&layout, (&self.samples, interrupt), mode.pixel_bytes(), out)
     }
 
-    /// Reads the samples that are kept, of a given number of bytes each.
+    /// Reads the retained samples, with a given number of bytes each.
     fn read(
         &mut self,
         (_, interrupt): (&[u8], &Interrupt),

@@ -1,8 +1,8 @@
-//! Undoes the differences that LZW and Deflate data are often stored as.
+//! Undoes the predictor that LZW and Deflate data often use.
 
 use super::layout::Layout;
 
-/// Turns the differences of a row into samples, in the byte order of the file.
+/// Converts the differences of a row to samples, in the byte order of the file.
 pub(super) fn undo(layout: &Layout<'_>, row: &mut [u8]) {
     let samples = layout.interleaved();
     match (layout.predictor, layout.bits) {
@@ -24,7 +24,7 @@ pub(super) fn undo(layout: &Layout<'_>, row: &mut [u8]) {
     }
 }
 
-/// Adds to each value the one of the pixel before.
+/// Adds to each value that of the previous pixel.
 fn add<const N: usize>(row: &mut [u8], samples: usize, sum: impl Fn([u8; N], [u8; N]) -> [u8; N]) {
     let values = row.as_chunks_mut::<N>().0;
     for at in samples..values.len() {
@@ -32,7 +32,7 @@ fn add<const N: usize>(row: &mut [u8], samples: usize, sum: impl Fn([u8; N], [u8
     }
 }
 
-/// Differences of bytes, in four groups: the highest bytes of all values, then the next ones.
+/// Undoes byte differences in four groups: the highest bytes of all values, then the next ones.
 /// Adobe Photoshop TIFF Technical Note 3.
 fn floats(row: &mut [u8], samples: usize, big_endian: bool) {
     for at in samples..row.len() {

@@ -1,12 +1,13 @@
-//! Samples of any size: to bytes as Pillow's modes and its `convert("RGB")` take them, or kept.
+//! Stores samples of any size: converted to bytes like Pillow's modes and `convert("RGB")`, or
+//! unchanged.
 
 use super::layout::{Chunk, Layout, Meaning, Number};
 use meetpoint_format::recipe::DecodeMode;
 
-/// Writes a row of a strip or tile to where it belongs in the picture, a byte a sample.
+/// Writes a row of a strip or tile to its position in the picture, one byte per sample.
 ///
-/// A grey picture of more than 8 bits is clipped at 255; of colours of 16 bits the upper byte is
-/// taken. Grey of fewer bits than 8 is spread over 0 to 255; indexes of a palette stay.
+/// Grey of more than 8 bits is clipped at 255; of 16-bit colours the upper byte is used. Grey of
+/// fewer than 8 bits is scaled to 0 to 255; palette indices do not change.
 pub(super) fn narrow(layout: &Layout<'_>, chunk: &Chunk, y: usize, row: &[u8], picture: &mut [u8]) {
     let first = (chunk.y as usize + y) * layout.width as usize + chunk.x as usize;
     let columns = chunk.columns as usize;
@@ -57,14 +58,14 @@ pub(super) fn narrow(layout: &Layout<'_>, chunk: &Chunk, y: usize, row: &[u8], p
             };
             match number {
                 Number::Float => put(&|index| f32::from_bits(value(index)) as u8),
-                // Pillow takes unsigned ones for signed ones, too.
+                // Pillow reads unsigned samples as signed, too.
                 _ => put(&|index| value(index).cast_signed().clamp(0, 255) as u8),
             }
         }
     }
 }
 
-/// Whether samples are the numbers of a mode of 16 bits or floats.
+/// Whether samples have the type of a mode of 16 bits or floats.
 pub(super) fn are_of(layout: &Layout<'_>, mode: DecodeMode) -> bool {
     let is_grey = matches!(layout.meaning, Meaning::Grey { .. }) && !layout.is_multiplied;
     let is_rgb = layout.meaning == Meaning::Rgb && !layout.is_multiplied;
@@ -78,7 +79,8 @@ pub(super) fn are_of(layout: &Layout<'_>, mode: DecodeMode) -> bool {
     }
 }
 
-/// As [`narrow`], the numbers as they are, little-endian: 12 or 16 bits as 2 bytes, 32 as 4.
+/// Like [`narrow`], but stores the unchanged numbers, little-endian: 12 or 16 bits as 2 bytes, 32
+/// as 4.
 pub(super) fn keep(layout: &Layout<'_>, chunk: &Chunk, y: usize, row: &[u8], picture: &mut [u8]) {
     let bytes = layout.bits.next_multiple_of(16) / 8;
     let pixel_bytes = layout.kept * bytes;

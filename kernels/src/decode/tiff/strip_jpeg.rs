@@ -1,4 +1,4 @@
-//! JPEG strips and tiles: joined with the tables that all share, and decoded.
+//! JPEG strips and tiles: combined with the shared tables, and decoded.
 //!
 //! Adobe Photoshop TIFF Technical Note 2, "DRAFT TIFF Technical Note #2".
 
@@ -13,8 +13,8 @@ const SCAN: u8 = 0xda;
 const END: u8 = 0xd9;
 const ADOBE: [u8; 2] = [0xff, 0xee];
 
-/// Puts a whole JPEG together. Its colours are what the TIFF says, so segments that could say
-/// otherwise are left out, and an Adobe segment says it.
+/// Assembles a complete JPEG. The TIFF determines its colours, so segments that could contradict it
+/// are left out, and an Adobe segment is added.
 pub(super) fn join(
     tables: &[u8],
     strip: &[u8],
@@ -35,8 +35,8 @@ pub(super) fn join(
     Ok(())
 }
 
-/// Copies the segments before a scan, without those of applications and comments, and returns what
-/// begins with the scan; of a file without one, nothing.
+/// Copies the segments before a scan, except application segments and comments, and returns the
+/// rest from the scan on; empty if there is no scan.
 fn segments<'a>(file: &'a [u8], to: &mut Vec<u8>) -> Result<&'a [u8], Error> {
     let breaks_off = || damaged("a JPEG inside its header is truncateds");
     let mut rest = file.strip_prefix(&START).ok_or_else(|| damaged("a strip is not a JPEG"))?;
@@ -63,7 +63,7 @@ fn segments<'a>(file: &'a [u8], to: &mut Vec<u8>) -> Result<&'a [u8], Error> {
     }
 }
 
-/// Decodes a JPEG to where the strip or tile belongs.
+/// Decodes a JPEG to the position of its strip or tile.
 pub(super) fn decode(
     decoder: &mut JpegDecoder,
     jpeg: &[u8],

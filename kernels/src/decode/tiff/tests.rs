@@ -1,4 +1,4 @@
-//! TIFFs that are damaged, hostile or of a kind that is not supported.
+//! TIFFs that are damaged, hostile or unsupported.
 
 use crate::Error;
 use crate::decode::tests::{decoded, golden_files};
@@ -114,7 +114,7 @@ fn strips_that_share_their_bytes_are_refused_before_they_are_decoded() {
     for _ in 0..count {
         file.extend(8u32.to_le_bytes());
     }
-    // The tag of rows in a strip becomes that of bytes in each.
+    // Replaces the tag for rows per strip by that for bytes per strip.
     let at = entry(&file, 278);
     file[at..at + 2].copy_from_slice(&279u16.to_le_bytes());
     let counts = file.len() as u32;

@@ -6,7 +6,7 @@ use crate::{Error, Interrupt, contain_panic};
 use flate2::{Decompress, FlushDecompress};
 use weezl::{BitOrder, LzwStatus};
 
-/// Bytes that are decompressed between two polls of the interrupt.
+/// Bytes decompressed between two polls of the interrupt.
 const PIECE_BYTES: usize = 1 << 18;
 
 /// Decompresses `stored` into all of `out`, which holds `rows` rows.
@@ -44,7 +44,7 @@ pub(super) fn unpack(
         Compression::Jpeg => unreachable!("JPEG strips have a decoder of their own"),
     }
 }
-/// Calls a decoder of another crate; its panic is damage.
+/// Calls a decoder of another crate; a panic is reported as damage.
 fn contained(decode: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     contain_panic(decode).unwrap_or_else(|panic| {
         let message = panic.message;
@@ -52,7 +52,7 @@ fn contained(decode: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     })
 }
 
-/// TIFF 6.0, section 9.
+/// Decodes PackBits: TIFF 6.0, section 9.
 fn pack_bits(
     (mut stored, interrupt): (&[u8], &Interrupt),
     mut out: &mut [u8],
@@ -82,7 +82,7 @@ fn pack_bits(
     Ok(())
 }
 
-/// TIFF 6.0, section 13.
+/// Decodes LZW: TIFF 6.0, section 13.
 fn lzw((mut stored, interrupt): (&[u8], &Interrupt), mut out: &mut [u8]) -> Result<(), Error> {
     let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(BitOrder::Msb, 8);
     while !out.is_empty() {

@@ -1,4 +1,4 @@
-//! The pass along the columns: two rows interleaved are two taps for every column.
+//! The pass along the columns: two interleaved rows are two taps for every column.
 
 use super::super::portable::{HALF, STEP};
 use super::{finish, parts};
@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm256_unpackhi_epi8, _mm256_unpacklo_epi8,
 };
 
-/// Pairs of rows that have a loop of their own, unrolled.
+/// Maximum number of pairs of rows with a separate, unrolled loop.
 const PAIRS_MAX: usize = 4;
 
 /// Two rows and their weights.
@@ -19,9 +19,9 @@ pub(in super::super) struct Pair {
     high: i32,
 }
 
-/// One row of the pass, as [`super::super::portable::down`]; `scratch` is memory for its pairs.
+/// One row of the pass, like [`super::super::portable::down`]; `scratch` is memory for its pairs.
 ///
-/// The machine must have AVX2, which the caller has found out.
+/// The caller must have checked that the machine has AVX2.
 pub(in super::super) fn down(
     from: &[u8],
     taps: &[usize],
@@ -63,7 +63,7 @@ pub(in super::super) fn down(
 ///
 /// # Safety
 ///
-/// From each row's place, `from` has as many bytes as `out`.
+/// From the start of each row, `from` has at least as many bytes as `out`.
 #[target_feature(enable = "avx2")]
 unsafe fn some<const PAIRS: usize>(from: &[u8], pairs: [Pair; PAIRS], out: &mut [u8]) {
     let low: [__m256i; PAIRS] = std::array::from_fn(|at| _mm256_set1_epi32(pairs[at].low));
@@ -95,7 +95,7 @@ unsafe fn some<const PAIRS: usize>(from: &[u8], pairs: [Pair; PAIRS], out: &mut 
 ///
 /// # Safety
 ///
-/// As for `some`.
+/// The same as for `some`.
 #[target_feature(enable = "avx2")]
 unsafe fn many(from: &[u8], pairs: &[Pair], out: &mut [u8]) {
     let half = _mm256_set1_epi32(HALF);
@@ -115,7 +115,7 @@ unsafe fn many(from: &[u8], pairs: &[Pair], out: &mut [u8]) {
     }
 }
 
-/// 32 columns of two rows as pairs of 16 bits, in four vectors whose order [`narrow`] undoes.
+/// 32 columns of two rows as pairs of 16 bits, in four vectors whose order [`narrow`] restores.
 ///
 /// # Safety
 ///

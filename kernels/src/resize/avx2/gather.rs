@@ -1,5 +1,5 @@
-//! The pass along the rows where it shrinks little or not at all: a shuffle gathers two taps of
-//! each of four output values from 16 bytes of the row.
+//! The pass along the rows for little or no shrinking: a shuffle gathers two taps of each of four
+//! output values from 16 bytes of the row.
 
 use super::super::coefficients::Coefficients;
 use super::super::line::Line;
@@ -22,7 +22,7 @@ const HALF_GROUP: usize = GROUP / 2;
 /// Rows that share the loads of weights.
 const ROWS: usize = 4;
 
-/// A shuffle of zeros.
+/// Shuffle indices that give zeros.
 const NOTHING: i32 = 0x8080_8080_u32 as i32;
 
 /// Two taps of eight output values.
@@ -35,20 +35,20 @@ struct Step {
     high: [i32; GROUP],
 }
 
-/// How many loads it takes to reach all taps of a group of output values.
+/// The loads needed to reach all taps of a group of output values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Reading {
-    /// One for the whole group.
+    /// One load for the whole group.
     #[default]
     Once,
-    /// One for each half of it.
+    /// One load for each half.
     Halves,
-    /// One for each half in each step.
+    /// One load for each half in each step.
     Steps,
 }
 
 impl Reading {
-    /// The fewest loads that do, if any do.
+    /// The smallest sufficient number of loads, if there is one.
     fn of(runs: &[(u32, u32)]) -> Option<Self> {
         let reaches = |group: usize, taps_max: u32| {
             runs.chunks(group).all(|runs| {
@@ -66,7 +66,7 @@ impl Reading {
     }
 }
 
-// As parameters of functions.
+// As const parameters of functions.
 const ONCE: u8 = Reading::Once as u8;
 const HALVES: u8 = Reading::Halves as u8;
 const STEPS: u8 = Reading::Steps as u8;
@@ -80,14 +80,14 @@ pub(super) struct Gather {
     groups: usize,
     steps: Vec<Step>,
     reading: Reading,
-    /// Where the loads for the halves of a vector begin, for each group or each step.
+    /// Start of the loads for the halves of a vector, for each group or each step.
     loads: Vec<[u32; 2]>,
     /// Bytes of a row that may be read.
     reach: usize,
 }
 
 impl Gather {
-    /// Packs the weights; false when a load does not reach what it must.
+    /// Packs the weights; `false` if the loads cannot reach all taps.
     pub(super) fn pack(&mut self, coefficients: &Coefficients) -> bool {
         self.pairs = coefficients.taps_max.div_ceil(2);
         self.groups = coefficients.runs.len().div_ceil(GROUP);
@@ -114,8 +114,8 @@ impl Gather {
                         Reading::Once | Reading::Halves => shift + 2 * pair as i32,
                         Reading::Steps => shift,
                     };
-                    // The second tap is read even when there is none: its weight is 0, and so is
-                    // what a place behind the load gives.
+                    // The second tap is read even if it does not exist: its weight is 0, and so is
+                    // the result of an index beyond the load.
                     step.order[place] = 0x8000_8000_u32 as i32 | at | ((at + 1) & 0xf) << 16;
                     let second = weights.get(1).copied().unwrap_or(0);
                     (step.low[place], step.high[place]) = parts(weights[0], second);
@@ -124,7 +124,7 @@ impl Gather {
             let count = if reading == Reading::Steps { self.pairs as u32 } else { 1 };
             for pair in 0..count {
                 let place = |runs: &[(u32, u32)], first| {
-                    // If no run has this many taps, the load must only be inside the row.
+                    // If no run has this number of taps, the load only needs to be inside the row.
                     let is_used = runs.iter().any(|run| run.1 > 2 * pair);
                     first + if is_used { 2 * pair } else { 0 }
                 };
@@ -172,11 +172,11 @@ impl Gather {
         }
     }
 
-    /// Some rows at once, with a known number of steps where that is not 0.
+    /// Processes some rows at once, with a known number of steps if that is not 0.
     ///
     /// # Safety
     ///
-    /// The rows have `reach` bytes, and `out` has room for whole groups behind each place.
+    /// The rows have `reach` bytes, and `out` has space for whole groups after each start.
     #[target_feature(enable = "avx2")]
     unsafe fn rows<const ROWS: usize, const PAIRS: usize, const READING: u8>(
         &self,
@@ -221,7 +221,7 @@ impl Gather {
     }
 }
 
-/// Two times 16 bytes of a row, or twice the same.
+/// Two loads of 16 bytes of a row, or the same bytes twice.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! The pass along the rows where it shrinks a lot: 16 taps of one output value at once.
+//! The pass along the rows for strong shrinking: 16 taps of one output value at once.
 
 use super::super::super::planes::ROW_SLACK;
 use super::super::coefficients::Coefficients;
@@ -22,10 +22,10 @@ struct Step {
     high: [i32; TAPS / 2],
 }
 
-/// Weights in steps, as many for each output value as its run needs.
+/// Weights in steps; the number of steps per output value depends on its run.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
-    /// First input position and steps of each output value.
+    /// First input position and number of steps of each output value.
     runs: Vec<(u32, u32)>,
     steps: Vec<Step>,
     /// Bytes of a row that may be read.
