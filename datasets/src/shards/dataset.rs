@@ -212,6 +212,9 @@ pub fn join(folder: PlanFolder, parts: &[PartResult], joined: Joined) -> Result<
 fn check_part(folder: &PlanFolder, part: u64, entry: &PartEntry) -> Result<Columns, Error> {
     let path = folder.path().join(&entry.file);
     let wrong = |problem: &str| damaged(folder, part, &entry.file, problem.to_owned());
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(wrong("it is not a regular file"));
+    }
     if entry.file != part_name(super::folder::index(part)) {
         return Err(wrong("its record names another file"));
     }
@@ -236,8 +239,7 @@ fn check_part(folder: &PlanFolder, part: u64, entry: &PartEntry) -> Result<Colum
 }
 
 fn damaged(folder: &PlanFolder, part: u64, file: &str, problem: String) -> Error {
-    let (file, shard) = (folder.path().join(file), folder.plan().shard_of(part));
-    ShardError::Damaged { file, problem, shard }.into()
+    folder.damaged(part, folder.path().join(file), &problem)
 }
 
 /// Hard-links a file to another path, or copies it if the file system has no hard links.

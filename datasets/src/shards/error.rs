@@ -27,8 +27,28 @@ pub enum ShardError {
         /// This version.
         now: String,
     },
-    /// A plan without shards.
-    NoShards,
+    /// The folder for a plan contains something else, or a damaged plan.
+    NotAPlan {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file in the folder of a plan that does not belong to it.
+    Foreign {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A path that a plan cannot store.
+    NotUtf8 {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A number of shards that is out of range.
+    Shards {
+        /// The number.
+        shards: u64,
+        /// Maximum number of shards.
+        most: u64,
+    },
     /// A part without samples or bytes.
     EmptyRule {
         /// The option.
@@ -110,7 +130,10 @@ impl ShardError {
         match self {
             Self::NoPlan { .. } => "no_shard_plan",
             Self::Tool { .. } => "shard_plan_of_other_version",
-            Self::NoShards => "no_shards",
+            Self::NotAPlan { .. } => "not_a_shard_plan",
+            Self::Foreign { .. } => "foreign_file",
+            Self::NotUtf8 { .. } => "path_not_utf8",
+            Self::Shards { .. } => "shards_out_of_range",
             Self::EmptyRule { .. } => "empty_parts",
             Self::Index { .. } => "no_such_shard",
             Self::PlanExists { .. } => "shard_plan_exists",
@@ -131,7 +154,16 @@ impl ShardError {
             Self::Tool { folder, before, now } => {
                 format!("{} was planned by {before}, this is {now}", folder.display())
             }
-            Self::NoShards => "a plan has at least 1 shard".to_owned(),
+            Self::NotAPlan { folder } => {
+                format!("{} exists, but is not a complete plan", folder.display())
+            }
+            Self::Foreign { file } => format!("{} does not belong to the plan", file.display()),
+            Self::NotUtf8 { path } => {
+                format!("{} cannot be planned: its name is not UTF-8", path.display())
+            }
+            Self::Shards { shards, most } => {
+                format!("a plan has 1 to {most} shards, not {shards}")
+            }
             Self::EmptyRule { setting } => {
                 return Message::default().name(*setting) + " is 0, so that parts would be empty";
             }
@@ -197,7 +229,12 @@ impl ShardError {
             Self::Tool { .. } => {
                 Remedy::advice("use the same version on all hosts").or_run(Command::PlanShards)
             }
-            Self::NoShards => "set the number of shards to at least 1".into(),
+            Self::NotAPlan { .. } => "remove it, or choose another destination".into(),
+            Self::Foreign { .. } => "move it to another folder".into(),
+            Self::NotUtf8 { .. } => "rename it".into(),
+            Self::Shards { most, .. } => {
+                format!("set the number of shards to at most {most}, and at least 1").into()
+            }
             Self::EmptyRule { setting } => Remedy::set(*setting, Change::AtLeast("1".to_owned())),
             Self::Index { shards, .. } => {
                 format!("choose a shard from 0 to {}", shards.saturating_sub(1)).into()

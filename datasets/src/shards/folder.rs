@@ -67,6 +67,7 @@ fn record_name(part: u64) -> String {
 impl PlanFolder {
     /// Creates the folder for a new plan; the plan itself appears last.
     pub fn create(path: &Path, plan: ShardPlan, stamps: &[u128]) -> Result<Self, Error> {
+        plan.check_paths()?;
         match std::fs::create_dir(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // A folder without a plan was left behind by a killed planner.
@@ -75,8 +76,8 @@ impl PlanFolder {
                         let (folder, shards) = (path.to_path_buf(), there.plan.shards);
                         return Err(ShardError::PlanExists { folder, shards }.into());
                     }
-                    Err(_) if path.join(PLAN_NAME).exists() || !is_ours(path) => {
-                        return Err(Error::Exists { path: path.to_path_buf() });
+                    Err(_) if path.join(PLAN_NAME).symlink_metadata().is_ok() || !is_ours(path) => {
+                        return Err(ShardError::NotAPlan { folder: path.to_path_buf() }.into());
                     }
                     Err(_) => {
                         remove(path)?;
@@ -108,7 +109,15 @@ impl PlanFolder {
         let text = match read_text(&path.join(PLAN_NAME)) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let problem = "it holds no plan.json".to_owned();
+                let problem = match path.exists() {
+                    false => "it does not exist",
+                    true if is_ours(path) => {
+                        "it contains no plan.json, because planning or a commit was killed; if \
+                         the destination exists, it is complete, and this folder can be removed"
+                    }
+                    true => "it contains no plan.json",
+                };
+                let problem = problem.to_owned();
                 return Err(ShardError::NoPlan { folder: folder(), problem }.into());
             }
             Err(source) => return Err(Error::Source { path: path.join(PLAN_NAME), source }),
@@ -163,25 +172,44 @@ impl PlanFolder {
     }
 
     /// The records of all parts. If some are missing, the error names their shards.
+    /// Fails, too, if the folder contains foreign files.
     pub fn all_done<T: for<'de> Deserialize<'de>>(&self) -> Result<Vec<T>, Error> {
+        self.check_entries()?;
         let mut results = Vec::with_capacity(self.plan.parts.len());
         let mut missing: Vec<(u64, u64)> = Vec::new();
-        for shard in 0..self.plan.shard_count() {
-            let mut parts = 0;
-            for part in self.plan.parts_of(shard) {
-                match self.done(part)? {
-                    Some(result) => results.push(result),
-                    None => parts += 1,
-                }
+        for part in 0..self.plan.parts.len() as u64 {
+            if let Some(result) = self.done(part)? {
+                results.push(result);
+                continue;
             }
-            if parts > 0 {
-                missing.push((shard, parts));
+            let shard = self.plan.shard_of(part);
+            match missing.last_mut() {
+                Some((last, parts)) if *last == shard => *parts += 1,
+                _ => missing.push((shard, 1)),
             }
         }
         if missing.is_empty() {
             return Ok(results);
         }
         Err(ShardError::Missing { folder: self.path.clone(), shards: missing }.into())
+    }
+
+    /// The error for a part whose files differ from its record. Removes the record, so that the
+    /// shard produces the part again.
+    pub(crate) fn damaged(&self, part: u64, file: PathBuf, problem: &str) -> Error {
+        // If the removal fails, the shard skips the part, and the next commit fails again.
+        let _ = std::fs::remove_file(self.path.join(record_name(part)));
+        let shard = self.plan.shard_of(part);
+        ShardError::Damaged { file, problem: problem.to_owned(), shard }.into()
+    }
+
+    /// Fails if the folder contains anything but files of the plan, which a commit would have to
+    /// delete with it.
+    fn check_entries(&self) -> Result<(), Error> {
+        match foreign(&self.path) {
+            None => Ok(()),
+            Some(file) => Err(ShardError::Foreign { file }.into()),
+        }
     }
 
     /// Begins an attempt at a shard.
@@ -325,19 +353,40 @@ fn write_synced(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
     write().map_err(failed(&partial))
 }
 
-/// Whether a folder contains only files of a plan.
+/// Whether a path is a folder, not a link to one, that contains only files of a plan.
 fn is_ours(path: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(path) else { return false };
-    entries.flatten().all(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with(ATTEMPT) || name.starts_with("part-") || name == STAMPS_NAME
-    })
+    path.symlink_metadata().is_ok_and(|found| found.is_dir()) && foreign(path).is_none()
 }
 
-/// Removes the folder of a plan. Removes the plan itself first, so that a partly removed folder is
-/// not a valid plan. Returns the files of unfinished attempts.
+/// An entry of a folder that is not a file of a plan; the folder itself if it cannot be read.
+fn foreign(path: &Path) -> Option<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Some(path.to_path_buf()) };
+    let is_foreign = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_folder = entry.file_type().is_ok_and(|found| found.is_dir());
+        !name.starts_with(ATTEMPT) && (is_folder || !is_name_of_plan(&name))
+    };
+    entries.flatten().filter(is_foreign).map(|entry| entry.path()).min()
+}
+
+/// Whether a file of this name belongs to a plan: the plan, its stamps, or `part-NNNNN.…`.
+fn is_name_of_plan(name: &str) -> bool {
+    let is_part = || {
+        let (number, rest) = name.strip_prefix("part-")?.split_once('.')?;
+        let is_number = number.len() >= 5 && number.bytes().all(|byte| byte.is_ascii_digit());
+        Some(is_number && !rest.is_empty())
+    };
+    name == PLAN_NAME || name == STAMPS_NAME || is_part().unwrap_or(false)
+}
+
+/// Removes the folder of a plan, which must contain no foreign files. Removes the plan itself
+/// first, so that a partly removed folder is not a valid plan. Returns the files of unfinished
+/// attempts.
 pub(super) fn remove(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if let Some(file) = foreign(path) {
+        return Err(ShardError::Foreign { file }.into());
+    }
     match std::fs::remove_file(path.join(PLAN_NAME)) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(path)(error)),
         _ => {}

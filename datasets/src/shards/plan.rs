@@ -18,6 +18,8 @@ const FORMAT: &str = "meetpoint-shards";
 const VERSION: u32 = 1;
 /// Name of the last member: SHA-256 of everything before it.
 const SELF_SHA256: &str = "self_sha256";
+/// Maximum number of shards.
+const SHARDS_MAX: u64 = 1 << 20;
 /// Suffix that is appended to the destination's name for the plan's folder.
 const SUFFIX: &str = ".shards";
 
@@ -147,10 +149,22 @@ impl ShardPlan {
         self
     }
 
-    /// With a number of shards, at least 1.
+    /// With a number of shards, from 1 to 2^20.
     pub fn in_shards(mut self, shards: u64) -> Result<Self, ShardError> {
         self.shards = shards;
-        if shards == 0 { Err(ShardError::NoShards) } else { Ok(self) }
+        match shards {
+            1..=SHARDS_MAX => Ok(self),
+            _ => Err(ShardError::Shards { shards, most: SHARDS_MAX }),
+        }
+    }
+
+    /// Fails if a path cannot be stored in the plan, which is UTF-8.
+    pub(super) fn check_paths(&self) -> Result<(), ShardError> {
+        let paths = self.source.iter().map(|source| &source.path).chain([&self.destination]);
+        match paths.filter(|path| path.to_str().is_none()).next() {
+            None => Ok(()),
+            Some(path) => Err(ShardError::NotUtf8 { path: path.clone() }),
+        }
     }
 
     /// With the time of the provenance.
@@ -187,6 +201,9 @@ impl ShardPlan {
                 plan.format, plan.version
             )));
         }
+        if plan.shards > SHARDS_MAX {
+            return Err(ShardError::Shards { shards: plan.shards, most: SHARDS_MAX });
+        }
         if plan.tool != TOOL {
             let (before, now) = (plan.tool, TOOL.to_owned());
             return Err(ShardError::Tool { folder: folder.into(), before, now });
@@ -218,9 +235,9 @@ impl ShardPlan {
 
     /// The shard of a part.
     pub fn shard_of(&self, part: u64) -> u64 {
-        let count = self.shard_count();
-        let found = (0..count).find(|shard| self.parts_of(*shard).contains(&part));
-        found.expect("every part has a shard")
+        let end = (u128::from(part) + 1) * u128::from(self.shard_count());
+        let shards = end.div_ceil(self.parts.len().max(1) as u128);
+        u64::try_from(shards).expect("at most the shards").saturating_sub(1)
     }
 }
 

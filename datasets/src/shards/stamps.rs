@@ -8,6 +8,9 @@ use crate::source::{self, SourceOptions, SourceStamp};
 use crate::store::StorePath;
 use std::path::{Path, PathBuf};
 
+/// Maximum size of the file of stamps, in bytes.
+const STAMPS_BYTES_MAX: u64 = 1 << 34;
+
 /// The sorted stamps of the files of a source, and the stamp of the whole source.
 pub(crate) fn list_stamps(
     from: &StorePath,
@@ -34,10 +37,13 @@ pub(super) fn check(source: &PlannedSource, stamps: &Path) -> Result<(), Error> 
     if stamp.to_string() == source.stamp {
         return Ok(());
     }
-    let before = std::fs::read(stamps).unwrap_or_default();
+    // Without the stamps, the error does not name a file.
+    let read = meetpoint_storage::files::read_regular(stamps, STAMPS_BYTES_MAX);
+    let is_known = read.is_ok();
+    let before = read.unwrap_or_default();
     let before: Vec<u128> =
         before.as_chunks::<16>().0.iter().map(|bytes| u128::from_le_bytes(*bytes)).collect();
-    let is_new = |(stamp, _): &&(u128, PathBuf)| before.binary_search(stamp).is_err();
+    let is_new = |(stamp, _): &&(u128, PathBuf)| is_known && before.binary_search(stamp).is_err();
     let file = now.iter().filter(is_new).map(|(_, path)| path.clone()).min();
     let files = (before.len() as u64, now.len() as u64);
     Err(ShardError::SourceChanged { source: source.path.clone(), file, files }.into())

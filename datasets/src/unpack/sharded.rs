@@ -402,10 +402,10 @@ fn is_placed(placed: &[(PathBuf, String)], to: &Path) -> bool {
 }
 
 fn check_file(folder: &PlanFolder, part: u64, path: &Path, file: &PartOutput) -> Result<(), Error> {
-    let damaged = |problem: &str| {
-        let (file, shard) = (path.to_path_buf(), folder.plan().shard_of(part));
-        Error::from(ShardError::Damaged { file, problem: problem.to_owned(), shard })
-    };
+    let damaged = |problem: &str| folder.damaged(part, path.to_path_buf(), problem);
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(damaged("it is not a regular file"));
+    }
     let mut opened = match meetpoint_storage::files::open_regular(path) {
         Ok(opened) => opened,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -23,6 +23,8 @@ pub(super) struct CachedSamples {
     first: usize,
     /// The result type of the cached operations.
     result: SampleType,
+    /// These operations.
+    recipe: Recipe,
     /// Executes these operations.
     beginning: SamplePreparer,
     content: Vec<u8>,
@@ -44,6 +46,7 @@ impl CachedSamples {
             first: numbers_of(beginning.operations()),
             result: beginning.result(),
             beginning: SamplePreparer::new(&beginning, cpu),
+            recipe: beginning,
             content: Vec::new(),
             is_filled_in: false,
         }
@@ -94,9 +97,12 @@ impl CachedSamples {
         let bytes = match (self.result.size, resumer) {
             (Some(size), _) => Some(self.result.tensor(size).bytes()),
             (None, Some(resumer)) => raw_bytes(resumer.codec(), stored),
-            (None, None) => {
-                probe(stored).ok().map(|info| self.result.tensor((info.height, info.width)).bytes())
-            }
+            (None, None) => probe(stored).ok().map(|info| {
+                let whole = (info.height, info.width);
+                let most = self.recipe.sizes(Some(whole)).most;
+                let is_limited = most.0 < u32::MAX && most.1 < u32::MAX;
+                self.result.tensor(if is_limited { most } else { whole }).bytes()
+            }),
         };
         bytes.is_some_and(|bytes| self.cache.admits(of, bytes))
     }

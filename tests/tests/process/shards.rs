@@ -169,13 +169,25 @@ fn a_commit_refuses_what_is_missing_damaged_or_of_another_plan() {
     let sound = std::fs::read(&part).unwrap();
     let mut flipped = sound.clone();
     flipped[sound.len() / 2] ^= 1;
+    let again = |word: &str| {
+        commit(folder, "a.set.shards").refused(&["part-00003.arrow", word, "--shard 1"]);
+        finish(shard(folder, "a.set.shards", 1)).success();
+        assert_eq!(std::fs::read(&part).unwrap(), sound, "{word}");
+    };
     for (bytes, word) in [(&flipped[..], "SHA-256"), (&sound[..100], "length")] {
         std::fs::write(&part, bytes).unwrap();
-        commit(folder, "a.set.shards").refused(&["part-00003.arrow", word]);
+        again(word);
     }
     std::fs::remove_file(&part).unwrap();
-    commit(folder, "a.set.shards").refused(&["part-00003.arrow", "missing"]);
-    std::fs::write(&part, &sound).unwrap();
+    again("missing");
+    std::fs::rename(&part, folder.join("moved.arrow")).unwrap();
+    std::os::unix::fs::symlink("../moved.arrow", &part).unwrap();
+    again("not a regular file");
+
+    // A commit removes the folder, so it must not contain files of others.
+    std::fs::create_dir(plan_folder.join("part-00001.mine")).unwrap();
+    commit(folder, "a.set.shards").refused(&["part-00001.mine", "move it"]);
+    std::fs::remove_dir(plan_folder.join("part-00001.mine")).unwrap();
 
     // A torn record, and that of another plan: a commit refuses both, and the shard makes them
     // again.
@@ -192,6 +204,27 @@ fn a_commit_refuses_what_is_missing_damaged_or_of_another_plan() {
     plan_refused(folder);
     commit(folder, "a.set.shards").success();
     assert_eq!(hashes(&folder.join("a.set")), alone);
+}
+
+#[test]
+fn a_plan_never_replaces_files_of_others_and_has_a_limited_number_of_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    source(folder);
+    let words =
+        |shards: &'static str| ["shards", "plan", "pack", "pictures", "a.set", "--shards", shards];
+    at_epoch(folder, &words("18446744073709551615")).refused(&["1 to 1048576 shards"]);
+    let plan_folder = folder.join("a.set.shards");
+    std::fs::create_dir_all(plan_folder.join("part-of-a-thesis")).unwrap();
+    let text = plan_folder.join("part-of-a-thesis/a.txt");
+    std::fs::write(&text, "precious").unwrap();
+    at_epoch(folder, &words("2")).refused(&["a.set.shards", "not a complete plan", "remove it"]);
+    assert_eq!(std::fs::read_to_string(&text).unwrap(), "precious");
+    // A plan that was killed before it was written is replaced.
+    std::fs::remove_dir_all(&plan_folder).unwrap();
+    std::fs::create_dir(&plan_folder).unwrap();
+    std::fs::write(plan_folder.join("stamps.bin"), "").unwrap();
+    at_epoch(folder, &words("2")).success();
 }
 
 /// A second plan does not replace the first.
@@ -217,7 +250,7 @@ fn a_source_that_changes_after_the_plan_is_refused_with_the_file() {
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     finish(shard(folder, "a.set.shards", 1)).refused(&["changed", &name]);
     std::fs::remove_file(&path).unwrap();
-    finish(shard(folder, "a.set.shards", 1)).refused(&["39 of 40 files"]);
+    finish(shard(folder, "a.set.shards", 1)).refused(&["40 files then, 39 now"]);
     commit(folder, "a.set.shards").refused(&["shard 1"]);
 }
 
