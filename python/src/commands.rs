@@ -198,7 +198,7 @@ pub(crate) fn verify(
     Ok(work::json(&report))
 }
 
-/// A size as it is typed, in bytes; `None` if it is none.
+/// Parses a size as typed by the user, in bytes; `None` if it is invalid.
 #[guarded]
 #[pyfunction]
 pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
