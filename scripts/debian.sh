@@ -1,14 +1,15 @@
 # Sourced by scripts that need packages of Debian, some of them for another architecture.
 #
-# It needs `what`, the subject of the messages, and `base`, a folder for downloads. Where something
-# is missing and may not be installed, it says SKIP and why, and ends the script.
+# The sourcing script must set `what`, the subject of the messages, and `base`, a folder for
+# downloads. If something is missing and may not be installed, prints SKIP and the reason, and ends
+# the script.
 
 skip() {
     printf 'SKIP: %s: %s\n' "$what" "$*"
     exit 0
 }
 
-# allow_installing ARGUMENT...: with --install, or CI=true, missing packages are installed.
+# allow_installing ARGUMENT...: allows installing missing packages if given --install or CI=true.
 allow_installing() {
     may_install=false
     if [ "${1:-}" = --install ] || [ "${CI:-}" = true ]; then
@@ -16,7 +17,7 @@ allow_installing() {
     fi
 }
 
-# install_packages WHAT PACKAGE...: WHAT is missing without them.
+# install_packages WHAT PACKAGE...: installs packages; WHAT names what is missing without them.
 install_packages() {
     local missing="$1"
     shift
@@ -34,8 +35,8 @@ install_packages() {
         skip "there is no $missing, and apt-get install $* failed, see $base/apt.log"
 }
 
-# foreign ARCHITECTURE PROGRAM ARGUMENT...: apt-get or apt-cache for another architecture, which
-# dpkg does not get to know. Its lists and downloads are below `base`.
+# foreign ARCHITECTURE PROGRAM ARGUMENT...: runs apt-get or apt-cache for another architecture
+# without adding it to dpkg. Its lists and downloads are below `base`.
 foreign() {
     local architecture="$1" program="$2"
     local state="$base/apt-$architecture"
@@ -46,8 +47,8 @@ foreign() {
         -o Dir::Cache="$state/cache" -o Dir::State::status=/dev/null "$@"
 }
 
-# download_packages ARCHITECTURE FOLDER PACKAGE...: unpacks them into FOLDER. `foreign … update`
-# comes first.
+# download_packages ARCHITECTURE FOLDER PACKAGE...: downloads packages and unpacks them into
+# FOLDER. Call `foreign … update` first.
 download_packages() {
     local architecture="$1" folder="$2"
     local packages="$base/apt-$architecture/packages"

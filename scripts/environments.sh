@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs a job, with an emulated device, where something is restricted: as an ordinary user with 8 MiB
-# of locked memory, under a seccomp filter without io_uring as in a container, on tmpfs, on a
-# block device with blocks of 4 KiB, and from a read-only file system. Every batch is compared
-# with the host alone's, and what the program says about the restriction is checked.
+# Runs a job with an emulated device in restricted environments: as an ordinary user with 8 MiB of
+# locked memory, under a seccomp filter without io_uring as in a container, on tmpfs, on a block
+# device with blocks of 4 KiB, and from a read-only file system. Compares every batch with that of
+# the host alone, and checks the program's messages about the restriction.
 #
 #     scripts/environments.sh             builds the program and runs what this machine allows
-#     HOST=FILE scripts/environments.sh   uses a program that exists
+#     HOST=FILE scripts/environments.sh   uses an existing program
 #
-# Where something cannot be set up, it prints SKIP and why. Loop devices and mounts need root.
+# Prints SKIP and the reason for each environment that cannot be set up. Loop devices and mounts
+# need root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,7 +35,7 @@ cp "$HOST" "$folder/meetpoint"
 failed=0
 
 # run_in NAME FOLDER COMMAND...: runs the job in FOLDER, which has made/photos.set, through COMMAND.
-# What the run said is then in $folder/said.
+# Writes the output of the run to $folder/said.
 run_in() {
     local name="$1" where="$2" work
     shift 2
@@ -69,7 +70,7 @@ JOB
     cat "$work/run.json" "$work/run.err" >"$folder/said"
 }
 
-# expect PATTERN: the last run said so.
+# expect PATTERN: checks that the output of the last run matches.
 expect() {
     if ! grep -q "$1" "$folder/said"; then
         printf 'the run does not say: %s\n' "$1" >&2
@@ -81,7 +82,7 @@ skip() {
     printf '== %s\nSKIP: %s\n' "$1" "$2"
 }
 
-# An ordinary user, and no more locked memory than is usual.
+# An ordinary user with the usual limit of locked memory.
 if [ "$(id -u)" != 0 ]; then
     ulimit -l 8192 2>/dev/null || true
     run_in "an ordinary user with 8 MiB of locked memory" "$folder" env
@@ -89,7 +90,7 @@ elif command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
     run_in "an ordinary user with 8 MiB of locked memory" "$folder" \
         prlimit --memlock=8388608:8388608 \
         setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all
-    # With less than the buffers of one thread, none are registered.
+    # If the limit is less than the buffers of one thread, none are registered.
     setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all \
         prlimit --memlock=65536:65536 "$folder/meetpoint" doctor --path "$folder" \
         >"$folder/said" 2>&1 || true
@@ -98,7 +99,7 @@ else
     skip "an ordinary user with 8 MiB of locked memory" "there is no setpriv or prlimit"
 fi
 
-# io_uring refused, as the default profile of Docker does.
+# io_uring is blocked, as by the default profile of Docker.
 cat >"$folder/without_io_uring.py" <<'PYTHON'
 """Runs a program under a seccomp filter that refuses the system calls of io_uring with EPERM."""
 
@@ -146,7 +147,7 @@ else
     skip "a dataset on tmpfs" "/dev/shm is not writable"
 fi
 
-# make_loop IMAGE: a loop device with blocks of 4 KiB, in `loop`.
+# make_loop IMAGE: creates a loop device with blocks of 4 KiB and sets `loop`.
 make_loop() {
     loop=$(losetup --find --show --direct-io=on --sector-size 4096 "$1" 2>"$folder/loop.log") ||
         return 1

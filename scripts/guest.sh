@@ -1,12 +1,12 @@
 # Sourced by the scripts that boot Linux in QEMU: kernels and BusyBox of Debian, without KVM.
 #
 # It needs `what` and `base`, as scripts/debian.sh does. `arm64` and `amd64` are the architectures.
-# Guests are emulated instruction by instruction: they show that something works, never how fast.
+# Guests are emulated instruction by instruction, so their speed says nothing.
 
 # shellcheck source=scripts/debian.sh
 source scripts/debian.sh
 
-# What a network card of QEMU needs, in the order in which it is loaded.
+# Modules for QEMU's network card, in loading order.
 network_modules=(virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci
     failover net_failover virtio_net)
 
@@ -61,7 +61,7 @@ make_initramfs() {
     done
     cp "$init" "$tree/init"
     chmod +x "$tree/init"
-    # The guest's root folder; other users than root enter it.
+    # The guest's root folder, which other users than root must be able to enter.
     chmod 755 "$tree"
     [ $# = 0 ] || cp "$@" "$tree/"
     (cd "$tree" && find . | cpio --quiet -o -H newc) | gzip -1 >"$output"

@@ -33,19 +33,19 @@ echo "guest $(uname -m) $(uname -r), $(nproc) cores"
 
 while read -r number word first second; do
     case "$word" in
-        # Bytes that have left through the network card.
+        # Bytes sent through the network card.
         sent) text=$(cat /sys/class/net/eth0/statistics/tx_bytes) ;;
-        # SHA-256 of SECOND blocks of 4 KiB of the drive from block FIRST on, past every cache.
+        # SHA-256 of SECOND 4-KiB blocks of the drive from block FIRST on, bypassing all caches.
         sum)
             text=$(dd if=/dev/nvme0n1 bs=4096 skip="$first" count="$second" iflag=direct \
                 status=none | sha256sum | cut -d ' ' -f 1)
             ;;
-        # The same, as the page cache has it.
+        # The same through the page cache.
         cached)
             text=$(dd if=/dev/nvme0n1 bs=4096 skip="$first" count="$second" status=none |
                 sha256sum | cut -d ' ' -f 1)
             ;;
-        # Forgets what the page cache has.
+        # Drops the page cache.
         drop)
             sync
             echo 3 >/proc/sys/vm/drop_caches

@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# The first process of the guest that scripts/nvme-guest boots: runs the contract of the storage
-# engines on the drive, and turns the machine off.
+# The first process of the guest that scripts/nvme-guest boots: runs the contract tests of the
+# storage engines on the drive, and turns the machine off.
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc

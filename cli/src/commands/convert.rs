@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     rule: PartRuleArguments,
 }
 
-/// Plans the same in shards.
+/// Plans this command in shards.
 pub(super) fn plan(arguments: &Arguments, shards: u64) -> anyhow::Result<PlanFolder> {
     let stop = Stop::install()?;
     let mut said = arguments.of_source.options(&stop);
@@ -52,7 +52,7 @@ pub(super) fn plan(arguments: &Arguments, shards: u64) -> anyhow::Result<PlanFol
     plan_convert(from, to, (kind, &said), &options, rule, shards).map_err(failure)
 }
 
-/// The rule by which files end, if one is given.
+/// The rule for the ends of files, if one is given.
 fn rule(arguments: &Arguments) -> anyhow::Result<Option<PartRule>> {
     let rule = arguments.rule.rule();
     if rule.is_some() && arguments.sink.has_limits() {

@@ -147,7 +147,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     output.result(&summary, || text(&summary))
 }
 
-/// Plans the same in shards.
+/// Plans this command in shards.
 pub(super) fn plan(arguments: &Arguments, shards: u64) -> anyhow::Result<PlanFolder> {
     let options = options(arguments, &Stop::install()?)?;
     plan_pack(&arguments.source, &arguments.destination, &options, shards).map_err(as_signal)

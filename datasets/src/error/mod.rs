@@ -274,7 +274,7 @@ pub enum Error {
     },
     /// A remote source.
     Remote(RemoteError),
-    /// A time in the environment that is none.
+    /// An environment variable with an invalid time.
     Epoch {
         /// The value of `SOURCE_DATE_EPOCH`.
         value: String,

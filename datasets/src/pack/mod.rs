@@ -81,7 +81,7 @@ pub struct PackOptions {
     /// Leave the content in place, and record its location; images are then not changed, so of
     /// `jpeg` only the spacing of entry points applies. See [`index()`](crate::index::index()).
     pub in_place: bool,
-    /// Bytes after which the next part begins, unless `part_rule` says it.
+    /// Bytes after which the next part begins, unless `part_rule` is given.
     pub part_bytes_target: u64,
     /// When the next part begins, from the listing of the source alone, so that shards on many
     /// hosts give the same bytes as one process.

@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 /// Name of the list of shards.
 pub(super) const INDEX_NAME: &str = "index.json";
-/// What it begins with, before the shards.
+/// Text before the list of shards.
 const INDEX_HEAD: &str = "{\"shards\": [";
-/// What it ends with.
+/// Text after the list of shards.
 const INDEX_TAIL: &str = "], \"version\": 2}";
 /// Bytes of a shard where nothing else is said: what `MDSWriter` takes.
 const SHARD_BYTES: u64 = 1 << 26;
@@ -223,7 +223,7 @@ pub(super) fn join_indexes(indexes: &[PathBuf], to: &Path) -> Result<(), Error> 
         }
         let named = |index| format!("\"basename\": \"{}\"", SinkKind::Mds.shard_name(index));
         let count = (0..).take_while(|index| inner.contains(&named(*index))).count();
-        // From the last one on, so that a new name is not taken for an old one.
+        // In reverse order, so that a new name is not replaced again as an old one.
         for index in (0..count).rev() {
             inner = inner.replace(&named(index), &named(shards + index));
         }

@@ -102,7 +102,8 @@ impl SinkKind {
     }
 }
 
-/// What must be unique among the samples of a sink: the key, or what of it a shard distinguishes.
+/// What must be unique among the samples of a sink: the key, or the part of it that shards
+/// distinguish.
 pub(crate) fn sample_name(kind: SinkKind, key: &str) -> String {
     match kind {
         SinkKind::WebDataset => webdataset::stem_of(key),
@@ -129,7 +130,7 @@ pub struct Shards {
     pub bytes: Option<u64>,
     /// After this number of samples.
     pub samples: Option<u64>,
-    /// Never: who puts the samples begins another sink for the next file.
+    /// Never: the caller creates another sink for the next file.
     pub(crate) never: bool,
 }
 

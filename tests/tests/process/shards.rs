@@ -1,5 +1,5 @@
-//! Work divided into shards: real processes give the same bytes however many there are, whatever
-//! is killed, and leave nothing else.
+//! Work divided into shards: real processes give the same bytes for any number of shards and kills,
+//! and leave no other files.
 
 use super::support::{PATIENCE, command, finish, pictures, run, until, wait};
 use sha2::{Digest, Sha256};
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Child;
 
-/// Pictures of the source.
+/// Number of pictures in the source.
 const SAMPLES: u32 = 40;
-/// Parts that they are cut into.
+/// Number of parts of the plans.
 const PARTS: usize = 10;
-/// Shards of the plans.
+/// Number of shards of the plans.
 const SHARDS: usize = 4;
 /// Options of all runs.
 const RULE: [&str; 2] = ["--part-samples", "4"];
@@ -47,7 +47,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A folder of pictures, and what one process packs of it.
+/// A folder of pictures, and the dataset that one process packs from it.
 fn source(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     pictures(folder, SAMPLES);
     at_epoch(folder, &[&["pack", "pictures", "alone.set"], &RULE[..]].concat()).success();
@@ -78,7 +78,7 @@ fn any_number_of_shards_gives_the_files_of_one_process() {
     let alone = source(folder);
     for shards in [1, SHARDS, PARTS + 5] {
         plan(folder, "a.set", shards);
-        // Backwards and two at a time: nothing depends on the order.
+        // In reverse order and two at a time: nothing depends on the order.
         let indices: Vec<usize> = (0..shards).rev().collect();
         for pair in indices.chunks(2) {
             let running: Vec<Child> =
@@ -124,7 +124,7 @@ fn shards_killed_after_any_part_are_run_again_and_leave_nothing() {
     plan(folder, "a.set", 1);
     let plan_folder = folder.join("a.set.shards");
     let finished = || names(&plan_folder).iter().filter(|name| name.ends_with(".json")).count();
-    // Each attempt is killed once it has finished another part, or is within one.
+    // Each attempt is killed after it has finished another part, or within a part.
     for round in 0..PARTS + 2 {
         let before = finished();
         let mut child = shard(folder, "a.set.shards", 0);
@@ -143,7 +143,7 @@ fn shards_killed_after_any_part_are_run_again_and_leave_nothing() {
         wait(&mut child, PATIENCE).expect("a killed process ends");
     }
     finish(shard(folder, "a.set.shards", 0)).success();
-    // What a killed attempt may leave anywhere.
+    // Files that a killed attempt may leave behind.
     std::fs::write(plan_folder.join(".attempt-0123456789abcdef-part-00003.arrow"), b"x").unwrap();
     let said = commit(folder, "a.set.shards").success().stdout;
     assert!(said.contains(".attempt-0123456789abcdef-part-00003.arrow"), "{said}");
@@ -189,8 +189,8 @@ fn a_commit_refuses_what_is_missing_damaged_or_of_another_plan() {
     commit(folder, "a.set.shards").refused(&["part-00001.mine", "move it"]);
     std::fs::remove_dir(plan_folder.join("part-00001.mine")).unwrap();
 
-    // A torn record, and that of another plan: a commit refuses both, and the shard makes them
-    // again.
+    // A truncated record, and one of another plan: the commit rejects both, and the shard writes
+    // them again.
     let record = plan_folder.join("part-00003.json");
     let text = std::fs::read_to_string(&record).unwrap();
     let plan_hash: serde_json::Value = serde_json::from_str(&text).unwrap();
