@@ -207,7 +207,7 @@ impl Coefficients {
     ) {
         for (output, weights) in window.zip(self.weights.chunks_exact_mut(self.places)) {
             let center = from + (f64::from(output) + 0.5) * scale;
-            // Casts cut towards zero and stop at the ends of their range, as wanted here.
+            // Casts truncate towards zero and saturate, as required here.
             let first = ((center - support + 0.5) as u32).min(whole - 1);
             let end = ((center + support + 0.5) as u32).min(whole);
             let exact = &mut self.exact[..end.saturating_sub(first) as usize];
@@ -332,7 +332,7 @@ pub(super) fn exact(
     let (support, inverse) = (filter.support() * filter_scale, 1.0 / filter_scale);
     let run = |output: u32| {
         let center = f64::from(from) + (f64::from(output) + 0.5) * scale;
-        // Casts cut towards zero and stop at the ends of their range, as wanted here.
+        // Casts truncate towards zero and saturate, as required here.
         let first = ((center - support + 0.5) as u32).min(whole - 1);
         let end = ((center + support + 0.5) as u32).min(whole);
         let taps = (first..end).map(|tap| shape((f64::from(tap) - center + 0.5) * inverse));
