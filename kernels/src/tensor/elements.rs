@@ -1,11 +1,10 @@
-//! Operations on the elements of a tensor that is stored already, with the roundings of
-//! [`ElementTable`].
+//! Operations on the elements of a stored tensor, with the rounding of [`ElementTable`].
 
 use super::{ElementTable, VALUES};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 
-/// Where the element of a channel of a pixel lies, counted in elements.
+/// The index of the element of a channel of a pixel.
 fn position(spec: &TensorSpec, pixels: usize, channel: usize, pixel: usize) -> usize {
     match spec.layout {
         Layout::Nhwc | Layout::Nt | Layout::Ntc => pixel * spec.channels as usize + channel,
@@ -31,7 +30,7 @@ fn read(dtype: Dtype, data: &[u8], at: usize) -> f32 {
 
 fn write(dtype: Dtype, data: &mut [u8], at: usize, value: f32) {
     match dtype {
-        // A whole number in its range: a tensor of another type never becomes this again.
+        // An integer in its range: no operation converts another type back to this one.
         Dtype::Uint8 => data[at] = value as u8,
         Dtype::Uint16 => data[2 * at..2 * at + 2].copy_from_slice(&(value as u16).to_le_bytes()),
         Dtype::Int32 => data[4 * at..4 * at + 4].copy_from_slice(&(value as i32).to_le_bytes()),
@@ -44,8 +43,8 @@ fn write(dtype: Dtype, data: &mut [u8], at: usize, value: f32) {
 
 /// Applies the operations that `fold` adds to a table to every element of a tensor.
 ///
-/// The table, which otherwise holds the 256 values of a byte, holds as many pixels at a time, so
-/// that the results are those of the table, bit for bit. Panics where the tensors are not of their
+/// The table, normally for the 256 values of a byte, is filled with 256 pixels at a time, so that
+/// the results are bit-identical to those of the table. Panics if the tensors do not match their
 /// types, or differ in height, width or channels.
 pub(crate) fn convert_elements(
     (from, data): (&TensorSpec, &[u8]),
