@@ -117,7 +117,7 @@ struct Folder {
 struct FoundFile {
     /// Path relative to the folder, `/`-separated.
     key: String,
-    /// Index into the labels. 
+    /// Index into the labels.
     label: Option<i32>,
     /// Bytes.
     bytes: u64,

@@ -237,7 +237,7 @@ impl SamplePreparer {
     ///
     /// # Panics
     ///
-    /// As [`Self::prepare_columns`].
+    /// Like [`Self::prepare_columns`].
     pub fn append_columns(
         &mut self,
         encoded: Encoded<'_>,

@@ -48,7 +48,7 @@ pub enum TargetProblem {
     MaskSize {
         /// Size of the mask.
         mask: (u32, u32),
-        /// Of the picture as it is decoded.
+        /// Size of the decoded picture.
         picture: (u32, u32),
     },
     /// A mask that is not a PNG, or cannot be decoded.
@@ -97,7 +97,7 @@ pub enum TargetProblem {
         index: usize,
         /// Left, top, right and bottom.
         corners: [f64; 4],
-        /// Of the picture as it is decoded.
+        /// Size of the decoded picture.
         picture: (u32, u32),
     },
     /// Points that a mirrored picture would swap, but that do not exist.
