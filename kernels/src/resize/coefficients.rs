@@ -93,7 +93,8 @@ fn lanczos(distance: f64) -> f64 {
     if (-3.0..3.0).contains(&distance) { sinc(distance) * sinc(distance / 3.0) } else { 0.0 }
 }
 
-/// Maximum number of taps of a short run.
+/// Maximum number of taps of a short run, and number of output positions with short runs that are
+/// computed at once.
 const SHORT: usize = 8;
 const LANES: usize = 8;
 

@@ -100,7 +100,7 @@ pub enum TargetProblem {
         /// Size of the decoded picture.
         picture: (u32, u32),
     },
-    /// Points that a mirrored picture would swap, but that do not exist.
+    /// A point named by `swap` that the sample does not have.
     #[error("`swap` names the point {wanted}, but the sample has {count}")]
     NoPoint {
         /// The given index.

@@ -11,7 +11,7 @@ use std::arch::x86_64::{
     _mm256_set1_ps, _mm256_setr_epi32, _mm256_setzero_ps, _mm256_storeu_si256, _mm256_sub_ps,
 };
 
-/// Numbers per vector.
+/// Numbers per vector, and vectors per block.
 const LANES: usize = 8;
 const VECTORS: usize = BLOCK / LANES;
 
